@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The same scenarios, and the same two binaries, against smalt and against Azurite; the results must
-# be equal. Azurite comes from npm into build/azurite. Needs: ci/build.sh.
+# Runs the same scenarios and the same two binaries against smalt and against Azurite, and compares the
+# results. Azurite comes from npm into build/azurite. Needs: ci/build.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
@@ -22,13 +22,13 @@ start_azurite() {
 
 # scenarios NAME BLOB QUEUE: one line per case, into $work/NAME.results.
 scenarios() {
-    "$bin/harness" scenario sweep --url "http://$2/$account" --seeds 4 >"$work/$1.results" ||
+    "$bin/harness" check sweep --url "http://$2/$account" --cases 4 >"$work/$1.results" ||
         fail "sweep on $1: $(cat "$work/$1.results")"
-    "$bin/harness" scenario listen --url "http://$3/$account" --seeds 2 >>"$work/$1.results" ||
+    "$bin/harness" check listen --url "http://$3/$account" --cases 2 >>"$work/$1.results" ||
         fail "listen on $1: $(cat "$work/$1.results")"
 }
 
-# binaries NAME BLOB QUEUE: the real programs on blobs and messages made by them, added to the results.
+# binaries NAME BLOB QUEUE: runs both workers on blobs and messages, and adds their results.
 binaries() {
     local connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
     connection+=";BlobEndpoint=http://$2/$account;QueueEndpoint=http://$3/$account;"
@@ -42,7 +42,7 @@ binaries() {
         echo "listener exit $status, sent $(wc -l <"$work/sent")"
         "$bin/smalt-listener" stats --queue azurite-orders | sed "s|$3|QUEUE|g" || true
     } >>"$work/$1.results"
-    "$bin/harness" scenario seed --url "http://$2/$account" >>"$work/$1.results"
+    "$bin/harness" seed --url "http://$2/$account" >>"$work/$1.results"
     status=0
     "$bin/smalt-sweeper" once --container seeded --dead-allow seeded-dead --log-level error \
         --worker-id w --seed 1 >"$work/report" || status=$?

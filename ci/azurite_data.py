@@ -1,10 +1,10 @@
-"""What a data directory of Azurite holds, made and told through Microsoft's SDKs.
+"""Creates and prints the content of an Azurite data directory, through Microsoft's SDKs.
 
-    azurite_data.py fill CONNECTION    makes one of everything that Azurite keeps
-    azurite_data.py tell CONNECTION    prints all of it as JSON, for a comparison
+    azurite_data.py fill CONNECTION    creates one of everything that Azurite stores
+    azurite_data.py tell CONNECTION    prints everything as JSON, for a comparison
 
-ci/azurite_import.sh compares what both say of the same directory. `tell` passes over where smalt
-answers as Azure does and Azurite does not: the order of a blob and its snapshots, leases of
+ci/azurite_import.sh compares the output of Azurite and smalt for the same directory. `tell` omits
+known differences, where smalt answers as Azure does and Azurite does not: the order of a blob and its snapshots, leases of
 snapshots, elements without a value, adjacent page ranges, zeros at the end of a time.
 """
 
@@ -29,7 +29,7 @@ from azure.storage.blob import (
 from azure.storage.queue import AccessPolicy as QueuePolicy
 from azure.storage.queue import QueueServiceClient
 
-# Beyond the size that smalt keeps beside its records, and no multiple of a page.
+# Larger than the payloads that smalt keeps in its records, and not a multiple of a page.
 LARGE = bytes(i * 7 % 251 for i in range(200_001))
 
 
@@ -168,7 +168,7 @@ def told(value):
 
 
 def tell_properties(service):
-    """What was set: logging and metrics that nobody set are Azurite's own idea of a new account."""
+    """The properties that `fill` set: Azurite has its own defaults for logging and metrics."""
     properties = service.get_service_properties()
     return {name: properties.get(name) for name in ("cors", "delete_retention_policy", "static_website")}
 
@@ -236,7 +236,7 @@ def tell_blobs(service):
                 except HttpResponseError as error:
                     if error.status_code != 404:
                         raise
-                    # A blob of staged blocks only.
+                    # A blob with staged blocks only.
                     blocks = container.get_blob_client(one.name).get_block_list("all")
                     blobs.append({"name": one.name, "uncommitted": blocks})
         said["containers"].append(
@@ -288,7 +288,7 @@ def tell_tables(service):
             entities.append(
                 {
                     "values": values,
-                    # Azure writes no zeros at the end of the fraction.
+                    # Azure omits zeros at the end of the fraction.
                     "etag": re.sub("0*Z'", "Z'", entity.metadata["etag"]),
                     "timestamp": entity.metadata["timestamp"],
                 }

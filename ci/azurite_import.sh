@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A data directory that real Azurite made, imported by smalt: what Microsoft's SDKs read of it from
-# smalt is what they read from Azurite. Then the ways in which it fails: kill -9 in the middle leaves
-# nothing or all of it, missing extents are named, Azurite's files stay as they are.
+# Imports a data directory of Azurite into smalt, and compares what Microsoft's SDKs read from both.
+# Then it tests failures: kill -9 in the middle leaves nothing or everything, the error names missing
+# extents, and Azurite's files never change.
 # Azurite comes from npm into build/azurite. Needs: ci/build.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ if [ ! -x "$venv/bin/python" ]; then
 fi
 made=$work/azurite
 
-# start_azurite: on ports of its own, with $connection to reach it by.
+# start_azurite: starts it on free ports, and sets $connection.
 start_azurite() {
     local log=$work/azurite.log service
     : >"$log"
@@ -40,7 +40,7 @@ stop_azurite() {
     wait "$azurite_pid" 2>/dev/null || true
 }
 
-# start_on DIR [FLAG...]: smalt with its data in DIR; $connection reaches it, $smalt_pid is it.
+# start_on DIR [FLAG...]: starts smalt with its data in DIR, and sets $connection and $smalt_pid.
 start_on() {
     local log=$work/smalt.log
     : >"$log"
@@ -56,13 +56,13 @@ stop_smalt() {
     wait "$smalt_pid" 2>/dev/null || true
 }
 
-# tell FILE: everything that the SDKs read, without the ports.
+# tell FILE: writes everything that the SDKs read, without the ports.
 tell() {
     "$venv/bin/python" ci/azurite_data.py tell "$connection" |
         sed 's|http://127.0.0.1:[0-9]*|http://HOST|g' >"$1"
 }
 
-# fingerprint DIR: of Azurite's files in it.
+# fingerprint DIR: prints the hashes of Azurite's files in it.
 fingerprint() {
     (cd "$1" && find . -name '__*' -prune -print0 | sort -z | xargs -0 -I{} find {} -type f -print0 |
         sort -z | xargs -0 sha256sum)
@@ -75,30 +75,30 @@ start_azurite
 tell "$work/azurite.json"
 stop_azurite
 fingerprint "$made" >"$work/before"
-# Copies whose source was this Azurite name its port.
+# Copies from this Azurite contain its port.
 sed -i 's|http://127.0.0.1:[0-9]*|http://HOST|g' "$work/azurite.json"
 
-# By one changed word: smalt on Azurite's own directory.
+# smalt on Azurite's own directory.
 cp -r "$made" "$work/same"
 start_on "$work/same"
-grep -q 'Imported from Azurite' "$work/smalt.log" || fail "the start does not tell of the import"
+grep -q 'Imported from Azurite' "$work/smalt.log" || fail "the log does not mention the import"
 tell "$work/same.json"
 diff "$work/azurite.json" "$work/same.json" || fail "Azurite (<) and smalt (>) differ"
 stop_smalt
 fingerprint "$work/same" | diff "$work/before" - || fail "Azurite's files were changed"
-# The second start goes on with its own data.
+# The second start uses smalt's own data.
 start_on "$work/same"
 ! grep -q 'Imported' "$work/smalt.log" || fail "the second start imports again"
 tell "$work/again.json"
 diff "$work/same.json" "$work/again.json" || fail "a restart (>) differs"
 stop_smalt
-# When Azurite wrote to it since, that is said.
+# smalt reports that Azurite has written to the directory since.
 echo ' ' >>"$work/same/__azurite_db_blob__.json"
 start_on "$work/same"
-grep -q 'not in this store' "$work/smalt.log" || fail "later data of Azurite is passed over silently"
+grep -q 'not in this store' "$work/smalt.log" || fail "smalt does not report that Azurite's data have changed"
 stop_smalt
 
-# Into another directory, from one that cannot be written.
+# Import into another directory, from a read-only one.
 chmod -R a-w "$made"
 start_on "$work/other" --importAzurite "$made"
 tell "$work/other.json"
@@ -107,7 +107,7 @@ stop_smalt
 chmod -R u+w "$made"
 fingerprint "$made" | diff "$work/before" - || fail "Azurite's files were changed"
 
-# kill -9 in the middle, again and again: the next start has all of it.
+# kill -9 in the middle, several times: the next start imports everything.
 for turn in $(seq 1 "${KILLS:-12}"); do
     rm -rf "$work/killed"
     "$bin/smalt" -l "$work/killed" --importAzurite "$made" --blobPort 0 --queuePort 0 --tablePort 0 \
@@ -118,16 +118,16 @@ for turn in $(seq 1 "${KILLS:-12}"); do
     wait "$smalt_pid" 2>/dev/null || true
     start_on "$work/killed" --importAzurite "$made"
     tell "$work/killed.json"
-    diff "$work/azurite.json" "$work/killed.json" >/dev/null || fail "half an import after kill $turn"
+    diff "$work/azurite.json" "$work/killed.json" >/dev/null || fail "incomplete import after kill $turn"
     stop_smalt
 done
 
-# What cannot be imported is refused, and named.
-# refused WORD DIR: a start on DIR ends, says WORD, and leaves no data.
+# An invalid directory is refused, and the error says why.
+# refused WORD DIR: expects that a start on DIR fails, prints WORD, and leaves no data.
 refused() {
     local log=$work/refused.log
     ! timeout 20 "$bin/smalt" -l "$2" --blobPort 0 --queuePort 0 --tablePort 0 --controlPort 0 \
-        >"$log" 2>&1 || fail "a start on $2 goes on"
+        >"$log" 2>&1 || fail "smalt starts on $2 and must not"
     grep -q "$1" "$log" || fail "the refusal does not name $1: $(cat "$log")"
 }
 cp -r "$made" "$work/broken"
@@ -137,4 +137,4 @@ refused "$extent" "$work/broken"
 cp -r "$made" "$work/newer"
 sed -i 's/"databaseVersion":1.5/"databaseVersion":9.5/' "$work/newer/__azurite_db_table__.json"
 refused 'version 9.5' "$work/newer"
-echo "smalt serves what Azurite $azurite_version left, and imports all of it or nothing"
+echo "smalt serves the data of Azurite $azurite_version, and imports them whole or not at all"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The listener's billing example under kill -9: smalt, an initiator, processors and a controller, each
-# a process, killed at random and started again; in the end the sums are exact.
+# Runs the listener's billing example under kill -9: smalt, an initiator, processors and a controller
+# are processes that are killed at random and restarted. At the end the sums must be exact.
 #
 #   ci/billing.sh [seed] [kills]
 #
@@ -16,13 +16,13 @@ seed=${1:-1}
 kills=${2:-12}
 RANDOM=$seed
 billing=$bin/examples/billing
-# A hundred chunks to a submission: who is killed is in the middle of something.
+# A hundred chunks per submission, so that every kill interrupts work.
 plan=(--submissions 10 --transactions 40000 --chunk 400 --seed "$seed" --visibility 3s)
 
 start_smalt smalt
 export AZURE_STORAGE_CONNECTION_STRING=$smalt_connection
 
-# begin ROLE: starts a role's process; its log goes on where it was.
+# begin ROLE: starts a role's process and appends to its log.
 begin() {
     local role=$1 flags=()
     case $role in
@@ -39,6 +39,6 @@ for role in "${roles[@]}"; do begin "$role"; done
 
 kill_roles "$kills" "${roles[@]}"
 
-# The initiator and the controller end by themselves.
+# The initiator and the controller exit by themselves.
 for role in initiator controller; do await_end "$role" 40; done
-"$billing" check "${plan[@]}" || fail "the sums"
+"$billing" check "${plan[@]}" || fail "the sums are wrong"

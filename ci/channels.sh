@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The listener's channels example under kill -9: smalt, two workers that delete channels with their
-# blogs, and a writer that writes blogs meanwhile, killed at random and started again; in the end no
-# blog is without its channel, and every channel that was to stay is whole.
+# Runs the listener's channels example under kill -9: smalt, two workers that delete channels with
+# their blogs, and a writer of blogs are killed at random and restarted. At the end every blog must
+# have its channel, and every channel that was not deleted must be whole.
 #
 #   ci/channels.sh [seed] [kills]
 #
@@ -17,13 +17,13 @@ seed=${1:-1}
 kills=${2:-12}
 RANDOM=$seed
 channels=$bin/examples/channels
-# Channels of up to fifteen pages: who is killed is in the middle of one.
+# Channels of up to fifteen pages, so that every kill interrupts a deletion.
 plan=(--seed "$seed" --channels 24 --blogs 1500 --requested 14 --written 1500 --visibility 3s)
 
 start_smalt smalt
 export AZURE_STORAGE_CONNECTION_STRING=$smalt_connection
 
-# begin ROLE: starts a role's process; its log goes on where it was.
+# begin ROLE: starts a role's process and appends to its log.
 begin() {
     local role=$1 flags=()
     case $role in
@@ -36,14 +36,14 @@ begin() {
 
 "$channels" setup "${plan[@]}"
 "$channels" request "${plan[@]}"
-echo "before anything is done:"
-if "$channels" check "${plan[@]}"; then fail "the check passes before anything is done"; fi
+echo "before the workers start:"
+if "$channels" check "${plan[@]}"; then fail "the check passes before the workers start"; fi
 
 roles=(worker1 worker2 writer)
 for role in "${roles[@]}"; do begin "$role"; done
 
 kill_roles "$kills" "${roles[@]}"
 
-# The writer ends by itself, and the queue is empty when the workers have done all.
+# The writer exits by itself, and the queue is empty when the workers have finished.
 await_end writer 60
 "$channels" check --wait 60s "${plan[@]}" || fail "the tables: $(tail -n 5 "$work"/worker?.log)"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The checks beside `cargo test`, the same locally and in CI. Stops at the first that fails.
+# Runs the checks besides `cargo test`, locally and in CI. Stops at the first failure.
 #
 #   ci/check.sh            everything
-#   SKIP_AZURITE=1         without the round against Azurite (needs npm)
+#   SKIP_AZURITE=1         skips the checks against Azurite (they need npm)
 #   SMALT_CORPUS=DIR       recordings of production to replay; ../shared/recordings is found by itself
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ step "lints"
 cargo clippy --workspace --all-targets --all-features --quiet -- -D warnings
 
 step "documentation"
-# With all features, as the lints: what they depend on is read once.
+# With all features, like the lints, so that dependencies are compiled once.
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps --quiet
 
 step "dependencies"
@@ -63,13 +63,15 @@ bash ci/billing.sh
 bash ci/channels.sh
 
 step "random histories, and clients at once"
-"$SMALT_HARNESS" histories --jobs 2 --histories 20000 --seed 1000
-"$SMALT_HARNESS" histories --jobs 2 --histories 200 --seed 2000 --restarts
-"$SMALT_HARNESS" bursts --jobs 2 --bursts 3000 --seed 1000
+"$SMALT_HARNESS" check histories --jobs 2 --cases 20000 --seed 1000
+"$SMALT_HARNESS" check histories --jobs 2 --cases 200 --seed 2000 --restarts
+"$SMALT_HARNESS" check bursts --jobs 2 --cases 3000 --seed 1000
 
 step "simulation"
-"$SMALT_HARNESS" scenario sweep --seeds 500 --threads 2
-"$SMALT_HARNESS" scenario listen --seeds 500 --threads 2
+"$SMALT_HARNESS" check sweep --cases 500 --jobs 2
+"$SMALT_HARNESS" check listen --cases 500 --jobs 2
+"$SMALT_HARNESS" check sweep --cases 200 --jobs 2 --engine sled
+"$SMALT_HARNESS" check listen --cases 200 --jobs 2 --engine sled
 
 step "planted bugs"
 bash ci/planted.sh
@@ -77,11 +79,11 @@ bash ci/planted.sh
 corpus=${SMALT_CORPUS:-../shared/recordings}
 if [ -d "$corpus" ]; then
     step "recordings of production"
-    # The comparison itself: a mirror of the recordings must pass whole, and use every rule that
-    # relaxes it.
+    # Tests the comparison itself: a mirror of the recordings must pass whole, and use every relaxed
+    # rule.
     "$SMALT_HARNESS" replay --corpus "$corpus" --operations all --target mirror \
         --require recordings=100 --require rules=100 | tail -n 5
-    # The emulator: a rate may rise, and these lines with it, but never fall.
+    # The emulator's rates may rise, and these numbers with them, but never fall.
     "$SMALT_HARNESS" replay --corpus "$corpus" --service blob --operations all \
         --require recordings=91.5 --require status=96.9 --require code=97
     "$SMALT_HARNESS" replay --corpus "$corpus" --service queue --operations all \

@@ -1,7 +1,7 @@
-"""The original design's configuration, laid out for a sweep and looked at behind it: see compat.sh.
+"""Creates the original design's configuration for compat.sh, and prints it after the sweep.
 
     compat.py create    containers, blobs, and the state document with SAS URIs in it
-    compat.py show      the blobs that are left, and what the document says of its containers
+    compat.py show      the remaining blobs, and the containers of the document
 """
 
 import os
@@ -28,7 +28,7 @@ DOCUMENT = """<?xml version="1.0" encoding="utf-8" ?>
 
 
 def uri(name):
-    """The container's address with a SAS, as it stands in an attribute: ampersands escaped."""
+    """The container's address with a SAS, for an attribute: with escaped ampersands."""
     container = SERVICE.get_container_client(name)
     sas = generate_container_sas(
         container.account_name,

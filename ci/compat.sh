@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The original design's own configuration, as its author would have laid it out with Microsoft's
-# Python SDK: a state document of version 1 with SAS URIs whose ampersands are escaped, 100 blobs a
-# page, moves that overwrite. One sweep with `--profile compat` and nothing else said.
+# Sweeps once with `--profile compat` and the original design's configuration, written with Microsoft's
+# Python SDK: a state document of version 1 with SAS URIs whose ampersands are escaped, 100 blobs per
+# page, moves that overwrite.
 # Needs: ci/build.sh, ci/quickstart.sh (its venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,14 +17,14 @@ export AZURE_STORAGE_CONNECTION_STRING=$smalt_connection
     --log-level debug --log json >"$work/report" 2>"$work/log" ||
     fail "smalt-sweeper: $(cat "$work/report" "$work/log")"
 grep -qE '"logs": *\{[^}]*"pages": *3[,}]' <(tr -d '\n' <"$work/report") ||
-    fail "250 blobs are not three pages: $(cat "$work/report")"
-grep -q 'chooses any container' "$work/log" || fail "nothing says what the profile opens"
-# All of them are read: who stops at the first one may end the pipe before it is judged.
+    fail "250 blobs do not make three pages: $(cat "$work/report")"
+grep -q 'chooses any container' "$work/log" || fail "the log does not warn about the profile"
+# Reads all matches, because a reader that stops at the first one may break the pipe.
 shown=$(grep -ho 'sig=[A-Za-z0-9%]*' "$work/report" "$work/log" | sort -u)
 [ "$shown" = sig=REDACTED ] || fail "the report or the log shows a SAS"
 
 "$python" ci/compat.py show >"$work/shown"
-diff "$work/shown" - <<'END' || fail "what is left"
+diff "$work/shown" - <<'END' || fail "unexpected blobs are left"
 events later 3
 events unmarked 4
 logs other 6
@@ -35,4 +35,4 @@ logs True
 off True
 True True
 END
-echo "a document of version 1 with SAS URIs was swept as it stands"
+echo "swept a document of version 1 with SAS URIs"

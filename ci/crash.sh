@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Crashes, and what must be there afterwards (docs/crash.md): kill -9 of the binary, round after
-# round on one store, in both modes; then death at every named step, what a loss of power can leave,
-# and calls that fail.
+# Tests crashes (docs/crash.md): kill -9 of the binary, several rounds on one store, in both modes; then
+# kills at every named step, images after a loss of power, and failing calls.
 #
-#   ci/crash.sh [rounds]                                      all of it
-#   ci/crash.sh rounds further options of `harness crash`     the rounds alone
+#   ci/crash.sh [rounds]                                      everything
+#   ci/crash.sh rounds further options of `harness check crash`  only the rounds
 #   SMALT_HARNESS=FILE           a release build of the harness with the feature `failpoints`
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,12 +13,12 @@ target=${CARGO_TARGET_DIR:-target}
 
 [ -x "$target/release/harness" ] && [ -x "$target/release/smalt" ] ||
     bash ci/build.sh
-"$target/release/harness" crash --rounds "$rounds" "$@"
+"$target/release/harness" check crash --cases "$rounds" "$@"
 [ $# -eq 0 ] || exit 0
-"$target/release/harness" crash --mode fast --rounds 4
+"$target/release/harness" check crash --mode fast --cases 4
 
-# No binary of a release ever has a failpoint: a harness that is known to have them, or one in the
-# folder of `cargo test`.
+# Releases have no failpoints: use a harness that is known to have them, or one in the folder of
+# `cargo test`.
 harness=${SMALT_HARNESS:-}
 profile=release
 if [ -z "$harness" ]; then
@@ -27,10 +26,11 @@ if [ -z "$harness" ]; then
     profile=dev
     cargo build --quiet -p smalt-harness --features failpoints
 fi
+"$harness" check crash --part failpoints
 if [ "$(uname)" = Linux ]; then
     cargo build --quiet -p smalt-shim --profile "$profile"
-    "$harness" crash --failpoints --images 1 --errors
+    "$harness" check crash --part images
+    "$harness" check crash --part errors
 else
-    "$harness" crash --failpoints
     echo "images, errors: NOT RUN, they need Linux"
 fi

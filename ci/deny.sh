@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# cargo-deny: licences, bans, sources and advisories. Fails when the advisory database cannot be
-# fetched, unless ADVISORIES=optional says that this machine may not reach it.
+# Runs cargo-deny: licences, bans, sources and advisories. Fails when it cannot fetch the advisory
+# database, unless ADVISORIES=optional is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD_DIR:-build}
@@ -14,10 +14,10 @@ fi
 cargo deny --log-level error check bans licenses sources
 if ! timeout 120 cargo deny --log-level error fetch db 2>/dev/null; then
     [ "${ADVISORIES:-required}" = optional ] || {
-        echo "cannot fetch the advisory database; set ADVISORIES=optional to go on without it" >&2
+        echo "cannot fetch the advisory database; set ADVISORIES=optional to skip it" >&2
         exit 1
     }
-    echo "advisories: NOT RUN, their database cannot be reached (ADVISORIES=optional)"
+    echo "advisories: NOT RUN, the database is unreachable (ADVISORIES=optional)"
     exit 0
 fi
 cargo deny --log-level error check --disable-fetch advisories

@@ -1,8 +1,8 @@
-"""A stranger's blobs and messages, and what is left behind the workers: see deputy.sh.
+"""Writes hostile blobs and messages, and prints what the workers leave: see deputy.sh.
 
-    deputy.py plant     blobs that name destinations, forged envelopes, texts that steer terminals
-    deputy.py show      what a stranger could have changed
-    deputy.py check     fails when standard input has a character that steers a terminal
+    deputy.py plant     blobs with destinations, forged envelopes, texts with terminal control characters
+    deputy.py show      the data that must not change
+    deputy.py check     fails if standard input contains a terminal control character
 """
 
 import base64

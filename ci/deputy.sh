@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A stranger who may write blobs into a swept container and messages into a queue: the binaries move
-# nothing else for that, hand no credential to a command, and print nothing that steers a terminal.
+# Writes hostile blobs into a swept container and hostile messages into a queue. The workers must not
+# touch anything else, give no credential to a command, and print no terminal control characters.
 # Needs: ci/build.sh, ci/quickstart.sh (its venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,9 +17,9 @@ sweep=(--container inbox --dead-account default --state smalt-sweeper/TimeToLive
 "$bin/smalt-sweeper" plan "${sweep[@]}" >"$work/texts" 2>&1 || fail "plan: $(cat "$work/texts")"
 code=0
 "$bin/smalt-sweeper" once "${sweep[@]}" >"$work/report" 2>>"$work/texts" || code=$?
-[ "$code" = 1 ] || fail "a sweep of refused blobs ends with $code: $(cat "$work/report")"
-grep -q '"dbc_not_allowed": 4' "$work/report" || fail "not all are refused: $(cat "$work/report")"
-grep -q 'WARN.*--dead-allow con1 ' "$work/texts" || fail "nothing says how to allow a place"
+[ "$code" = 1 ] || fail "a sweep of refused blobs exits with $code: $(cat "$work/report")"
+grep -q '"dbc_not_allowed": 4' "$work/report" || fail "some blobs are not refused: $(cat "$work/report")"
+grep -q 'WARN.*--dead-allow con1 ' "$work/texts" || fail "no text says how to allow a destination"
 
 cat >"$work/listener.toml" <<END
 [storage]
@@ -38,16 +38,16 @@ listen() {
 }
 listen once --config "$work/listener.toml" >>"$work/texts" 2>&1 || true
 grep -q '^PASSED=yes$' "$work/environment" ||
-    fail "a variable that is named is not passed: $(cat "$work/texts")"
-! grep -E 'SECRET|AccountKey' "$work/environment" || fail "a command gets a credential"
+    fail "a named variable is not passed: $(cat "$work/texts")"
+! grep -E 'SECRET|AccountKey' "$work/environment" || fail "a command got a credential"
 for command in 'peek --queue texts' 'poison list --queue jobs' \
     'poison requeue --queue jobs --all --dry-run'; do
     # shellcheck disable=SC2086
     listen $command --config "$work/listener.toml" >>"$work/texts" 2>&1 || fail "$command: $(cat "$work/texts")"
 done
 
-"$python" ci/deputy.py check <"$work/texts" || fail "a text steers the terminal"
-# The state document is the sweeper's own.
+"$python" ci/deputy.py check <"$work/texts" || fail "a text contains terminal control characters"
+# The state document belongs to the sweeper.
 "$python" ci/deputy.py show | sed 's/ smalt-sweeper\b//' >"$work/after"
-diff "$work/before" "$work/after" || fail "a stranger moved a worker"
-echo "blobs and messages of a stranger moved no worker"
+diff "$work/before" "$work/after" || fail "hostile blobs or messages changed other data"
+echo "hostile blobs and messages changed no other data"

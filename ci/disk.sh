@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Real file systems that fill up, and directories that go away, under a running server: what is
-# acknowledged stays, reads and deletes go on, writing resumes by itself (docs/control.md, /ready).
-# It mounts a tmpfs, so it needs root.
+# Fills real file systems, and removes directories, under a running server. Acknowledged data must stay,
+# reads and deletes must go on, and writes must resume by themselves (docs/control.md, /ready).
+# Needs root, because it mounts a tmpfs.
 #
 #   ci/disk.sh
 set -euo pipefail
@@ -12,7 +12,7 @@ need smalt
 mount_point=$work/full
 mkdir -p "$mount_point"
 if ! mount -t tmpfs -o size=20m tmpfs "$mount_point" 2>/dev/null; then
-    echo "disk: NOT RUN, mounting a tmpfs is not allowed here (it takes root)"
+    echo "disk: NOT RUN, mounting a tmpfs needs root"
     exit 0
 fi
 unmount() {
@@ -20,7 +20,7 @@ unmount() {
 }
 trap 'unmount; stop_all' EXIT
 
-# serve NAME DIR: a server that keeps its state in DIR.
+# serve NAME DIR: starts a server with its data in DIR.
 serve() {
     local log=$work/$1.log
     "$bin/smalt" --location "$2" --blobPort 0 --queuePort 0 --tablePort 0 --controlPort 0 \
@@ -32,7 +32,7 @@ serve() {
     control=$(sed -n 's|^ *control *[a-z]*://||p' "$log" | head -n 1)
 }
 
-# send METHOD PATH [CURL OPTION...]: a request signed with the public key; prints the status.
+# send METHOD PATH [CURL OPTION...]: sends a request signed with the public key; prints the status.
 send() {
     PYTHONPATH=ci python3 - "$blob" "$@" <<'PY'
 import http.client, os, sys
@@ -57,7 +57,7 @@ PY
 
 # expect WHAT WANTED GOT
 expect() {
-    [ "$2" = "$3" ] || fail "$1: $3 and not $2; $(tail -n 3 "$work"/*.log)"
+    [ "$2" = "$3" ] || fail "$1: $3, expected $2; $(tail -n 3 "$work"/*.log)"
 }
 
 # fill NAME SIZE COUNT: puts blobs until one is refused; `filled` says how many, `status` how it ended.
@@ -81,13 +81,13 @@ expect "ready" 200 "$(ready)"
 fill b 1000000 40
 acknowledged=$filled
 expect "an upload that finds no room" 503 "$status"
-[ "$acknowledged" -gt 5 ] || fail "only $acknowledged uploads fitted"
+[ "$acknowledged" -gt 5 ] || fail "only $acknowledged uploads succeeded before the disk was full"
 fill s 12000 2000
 small=$filled
 expect "a small write that finds no room" 503 "$status"
 expect "ready on a full disk" 503 "$(ready)"
 grep -q disk_full "$work/ready" || fail "$(cat "$work/ready")"
-# Somebody else takes the last byte.
+# Another process takes the last byte.
 cat /dev/zero >"$mount_point/filler" 2>/dev/null || true
 expect "a read" 200 "$(send GET /box/b1)"
 expect "a delete" 202 "$(send DELETE /box/b1)"
@@ -99,7 +99,7 @@ expect "a write when there is room" 201 "$(send PUT /box/new 100)"
 expect "an upload when there is room" 201 "$(send PUT /box/large 9000000)"
 expect "ready when there is room" 200 "$(ready)"
 lines=$(grep -c -e WARN -e ERROR "$work/full.log" || true)
-[ "$lines" -le 6 ] || fail "a full disk filled the log: $lines lines"
+[ "$lines" -le 6 ] || fail "the log has $lines lines about the full disk"
 kill -9 "$server"
 wait "$server" 2>/dev/null || true
 "$bin/smalt" check "$mount_point/data" >"$work/check" || fail "$(cat "$work/check")"
@@ -111,7 +111,7 @@ for n in $(seq 2 50 "$small"); do
     expect "s$n after kill -9" 200 "$(send GET "/box/s$n")"
 done
 expect "what was deleted" 404 "$(send GET /box/b1)"
-echo "a full disk: $acknowledged uploads and $small small ones acknowledged, none lost"
+echo "full disk: $acknowledged uploads and $small small ones acknowledged, none lost"
 
 rm -rf "$mount_point/data"
 expect "a write into a directory that is gone" 503 "$(send PUT /box/gone 100)"
@@ -126,4 +126,4 @@ expect "a container" 201 "$(send PUT '/box?restype=container')"
 mount -t tmpfs -o size=20m tmpfs "$mount_point/data"
 expect "a write below another mount" 503 "$(send PUT /box/gone 100)"
 umount "$mount_point/data"
-echo "a directory that is gone: nothing is acknowledged"
+echo "removed directory: nothing is acknowledged"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs docs/first-minutes.md: the blocks that it marks as run, in their order, as they stand; then
-# looks for the output that it shows. Other blocks of YAML and JSON must parse.
+# Runs the blocks of docs/first-minutes.md that are marked as run, unchanged and in order, and compares
+# their output with the page. Other blocks of YAML and JSON must parse.
 #
 #   ci/first_minutes.sh                  everything
-#   ci/first_minutes.sh rclone Spark     sections whose title has one of these words, and the first
+#   ci/first_minutes.sh rclone Spark     the first section, and those with one of these words in the title
 #
-# The page names the usual ports: it runs in a network of its own where it may make one (unshare).
+# The page uses the usual ports, so it runs in its own network namespace if possible (unshare).
 # Needs: what ci/suites.sh needs, 1 GB more for Spark and azcopy; ci/build.sh (or SMALT_BIN_DIR).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,7 +24,7 @@ azcopy_program() {
         "@azure-tools/azcopy-linux@$azcopy_version"
     ln -sf node_modules/@azure-tools/azcopy-linux/dist/bin/azcopy_linux_amd64 azcopy
     chmod +x azcopy
-    # It is linked to the library of a desktop's keyring.
+    # It links to the library of a desktop's keyring.
     apt-get download libsecret-1-0 libglib2.0-0 libgcrypt20 libgpg-error0 libpcre2-8-0 libffi8
     local package
     for package in ./*.deb; do
@@ -32,8 +32,8 @@ azcopy_program() {
     done
 }
 
-# Also brings what `spark-submit` is told to bring, while there is a network. Its home is another, so
-# that it takes no file from the caller's repository of Maven.
+# Also downloads the packages of `spark-submit` while there is a network. It uses another home, so that
+# it reads no file from the caller's Maven repository.
 export SPARK_SUBMIT_OPTS=-Duser.home=$build/spark
 spark_program() {
     python3 -m venv .

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A fleet of listeners that are killed at random, and an account of every message (`harness fleet`):
-# against a durable smalt, and over TLS. Then a thief takes messages from the same queue, which the
-# account has to tell. And a fleet of sweepers that share a sweep, with an account of every blob: at
-# peace, and killed at random.
+# Runs fleets of listeners that are killed at random and accounts for every message (`harness check fleet`),
+# against a durable smalt and over TLS. Then another client steals messages, which the account must
+# detect. Then fleets of sweepers share a sweep, without and with kills, and every blob is accounted
+# for.
 #
 #   ci/fleet.sh [messages]
 #
@@ -13,12 +13,12 @@ cd "$(dirname "$0")/.."
 need smalt smalt-listener smalt-sweeper harness
 messages=${1:-2000}
 
-"$bin/harness" fleet --messages "$messages" --kill-every 700
+"$bin/harness" check fleet --messages "$messages" --kill-every 700
 
 echo "over TLS"
 "$bin/harness" certificate --dir "$work/tls"
 start_smalt tls --cert "$work/tls/server.pem" --key "$work/tls/server.key"
-"$bin/harness" fleet --messages 500 --kill-every 700 --seed 1 --ca-file "$work/tls/ca.pem" \
+"$bin/harness" check fleet --messages 500 --kill-every 700 --seed 1 --ca-file "$work/tls/ca.pem" \
     --endpoint "https://$account.queue.core.windows.net" --connect-to "$tls_queue"
 
 echo "with a thief"
@@ -28,10 +28,10 @@ endpoint=http://$robbed_queue/$account
     --queue fleet --create-queue --idle-max 100ms --log-level error --exec true &
 started+=("$!")
 status=0
-"$bin/harness" fleet --messages 500 --patience 20 --endpoint "$endpoint" >"$work/robbed" || status=$?
-grep 'lost: put' "$work/robbed" || fail "the theft was not told: $(cat "$work/robbed")"
-[ "$status" = 1 ] || fail "the theft was told with exit $status"
+"$bin/harness" check fleet --messages 500 --patience 20 --endpoint "$endpoint" >"$work/robbed" || status=$?
+grep 'lost: put' "$work/robbed" || fail "the account does not report the theft: $(cat "$work/robbed")"
+[ "$status" = 1 ] || fail "the account of the theft exits with $status, expected 1"
 echo "sweepers"
-"$bin/harness" fleet sweep --blobs 5000
-"$bin/harness" fleet sweep --blobs 5000 --kill-every 150 --seed 1 -- --state-backend etag
-echo "fleet: as it should be"
+"$bin/harness" check fleet sweep --blobs 5000
+"$bin/harness" check fleet sweep --blobs 5000 --kill-every 150 --seed 1 -- --state-backend etag
+echo "fleet: passed"

@@ -4,8 +4,8 @@
 #
 #   ci/fuzz.sh [SECONDS] [KIND...]     a minute of each kind
 #
-# What fails is printed with its path: put the file into fixtures/fuzz/KIND, where `cargo test` finds
-# it, and mend what it shows.
+# The script prints the path of a failing input: fix the defect, and put the file into
+# fixtures/fuzz/KIND, where `cargo test` runs it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -30,7 +30,7 @@ for kind in $kinds; do
     if ! harness/fuzz/target/*/release/"$kind" "$found" "$kept" -max_total_time="$seconds" -max_len=4096 \
         -timeout=20 -artifact_prefix="$failed/" -print_final_stats=1 >"$failed.log" 2>&1; then
         tail -n 40 "$failed.log" | cut -c1-300
-        echo "FAILED: $kind; the input lies in $failed/" >&2
+        echo "FAILED: $kind; the input is in $failed/" >&2
         exit 1
     fi
     sed -n 's/.*number_of_executed_units: *//p' "$failed.log" | tr '\n' ' '

@@ -45,7 +45,7 @@ inspect_images() {
         skopeo inspect "docker-archive:$images/$program.tar" >/dev/null
         expect "$program" Labels/org.opencontainers.image.version "$version"
         setting "$program" Labels/org.opencontainers.image.licenses | grep -qF "($licence)" ||
-            fail "$program: the label with the licence"
+            fail "$program: the label with the licence is wrong"
     done
     expect smalt Cmd '["azurite", "-l", "/data", "--blobHost", "0.0.0.0", "--queueHost", "0.0.0.0", "--tableHost", "0.0.0.0"]'
     expect smalt Entrypoint null
@@ -116,7 +116,7 @@ print(*json.load(sys.stdin), sep="\n")')
 }
 end_smalt() {
     kill "${started[-1]}"
-    wait "${started[-1]}" || fail "smalt does not end well: $(cat "$work/smalt.log")"
+    wait "${started[-1]}" || fail "smalt does not exit cleanly: $(cat "$work/smalt.log")"
 }
 
 local_connection=$(python3 - "$key" <<'END'
@@ -155,7 +155,7 @@ for user in 0:0 1234:1234; do
     # The next container with the same volume.
     begin_smalt "$user" --copySourceAllow source.test --copySourceAllow 127.0.0.1
     "$python" ci/roundtrip.py "${local_connection//HOST/127.0.0.1}" get
-    echo "as $user: started, healthy, a blob stored and there after a restart"
+    echo "as $user: started, healthy, kept a blob over a restart"
     [ "$user" = 1234:1234 ] || end_smalt
 done
 
@@ -165,7 +165,7 @@ python3 -u -m http.server --bind 127.0.0.1 --directory "$work/source" 8000 >"$wo
 started+=("$!")
 await "$work/source.log" "Serving HTTP" "$!"
 copied=$("$python" ci/roundtrip.py "${local_connection//HOST/127.0.0.1}" copy http://source.test:8000/file)
-[ "$copied" = "read from a name" ] || fail "a copy from a name has: $copied"
+[ "$copied" = "read from a name" ] || fail "a copy from a host name contains: $copied"
 export AZURE_STORAGE_CONNECTION_STRING=${local_connection//HOST/127.0.0.1}
 "$python" docs/quickstart.py create
 worker() {

@@ -33,11 +33,11 @@ STOP_S = 20
 
 
 class Wrong(Exception):
-    """What a row has otherwise than it is."""
+    """A target that does not behave as its row says."""
 
 
 class Target:
-    """A program of one of the two kinds."""
+    """A program to start: smalt or Azurite."""
 
     def __init__(self, kind, arguments, work):
         self.kind = kind
@@ -59,15 +59,15 @@ class Target:
         return [str(link)]
 
     def override(self, row):
-        """The row as it is on this target."""
+        """Returns the row for this target."""
         other = row.get("azurite", {}) if self.kind == "azurite" else {}
         if other and "why" not in other:
-            raise Wrong("a difference without its reason")
+            raise Wrong("the row has a difference without `why`")
         return {**row, **other}
 
 
 class Process:
-    """A started program, whose output is read as it comes."""
+    """A started program, whose output is read continuously."""
 
     def __init__(self, command, environment, work):
         self.lines, self.errors = [], []
@@ -111,7 +111,7 @@ class Process:
             time.sleep(0.02)
 
     def end(self, number):
-        """Sends a signal; the exit code."""
+        """Sends a signal and returns the exit code."""
         self.child.send_signal(number)
         return self.ended()
 
@@ -119,7 +119,7 @@ class Process:
         try:
             code = self.child.wait(STOP_S)
         except subprocess.TimeoutExpired:
-            raise Wrong(f"it does not end within {STOP_S} s") from None
+            raise Wrong(f"the program does not exit within {STOP_S} s") from None
         for reader in self.readers:
             reader.join(STOP_S)
         return code
@@ -134,7 +134,7 @@ def free_ports(count):
 
 
 def send(request, ports, is_https, accounts):
-    """Sends a request; its status."""
+    """Sends a request and returns the status."""
     service = request.get("service", "blob")
     method, target = request["send"].split(" ", 1)
     body = request.get("body", "").encode()
@@ -164,13 +164,13 @@ def send(request, ports, is_https, accounts):
 
 
 def await_end(stream, idle):
-    """The server ends a connection that is idle for so long; node takes a second more."""
+    """Checks that the server closes an idle connection after this time; node takes a second more."""
     begun = time.monotonic()
     stream.settimeout(idle + 5)
     if stream.recv(1) != b"":
-        raise Wrong("it says something on an idle connection")
+        raise Wrong("the server sends data on an idle connection")
     if (waited := time.monotonic() - begun) < idle * 0.9:
-        raise Wrong(f"an idle connection ends after {waited:.1f} s, expected was {idle}")
+        raise Wrong(f"an idle connection closes after {waited:.1f} s, expected {idle}")
 
 
 def check_closing(process, services):
@@ -178,9 +178,9 @@ def check_closing(process, services):
         closing = f"Azurite {name.title()} service is closing..."
         closed = f"Azurite {name.title()} service successfully closed"
         if closing not in process.lines or closed not in process.lines:
-            raise Wrong(f"{name}: it does not say that it is closed")
+            raise Wrong(f"{name}: the program does not print that it is closed")
         if process.lines.index(closing) > process.lines.index(closed):
-            raise Wrong(f"{name}: it is closed before it is closing")
+            raise Wrong(f"{name}: the program prints that it is closed before it is closing")
 
 
 def check_absent(process, patterns):
@@ -191,7 +191,7 @@ def check_absent(process, patterns):
 
 
 def bound_ports(process, ports):
-    """The ports, or where 0 was asked for, those that were printed."""
+    """Returns the ports; for port 0 the printed ones."""
     text = "\n".join(process.lines)
     found = []
     for name, port in zip(SERVICES, ports):
@@ -209,7 +209,7 @@ def run(target, row, work):
     ports = [0] * 3 if row.get("ports") == 0 else free_ports(3)
     directory = tempfile.mkdtemp(dir=work)
     names = {**dict(zip(SERVICES, ports)), "dir": directory, "tls": str(work / "tls")}
-    # Only these names: a regular expression has braces of its own.
+    # Only these names, because a regular expression has its own braces.
     fill = lambda text: re.sub(r"\{(blob|queue|table|dir|tls)\}", lambda m: str(names[m[1]]), text)
     arguments = [fill(argument) for argument in row.get("argv", [])]
     exits = row.get("exits")
@@ -218,7 +218,7 @@ def run(target, row, work):
             arguments += [f"--{name}Port", str(names[name])]
     given = {name: fill(value) for name, value in row.get("env", {}).items()}
     environment = {"PATH": os.environ["PATH"], "SMALT_CONTROL_PORT": "0", **given}
-    # At the end, for Azurite takes what follows a switch for its value.
+    # At the end, because Azurite takes the word after a switch as its value.
     arguments += ["--disableTelemetry"] if exits is None else []
     command = target.command(program) + arguments
     process = Process(command, environment, directory)
@@ -226,7 +226,7 @@ def run(target, row, work):
         expected = [fill(pattern) for pattern in row.get("stdout", [])]
         if exits is not None:
             if (code := process.ended()) != exits:
-                raise Wrong(f"it exits with {code}, expected was {exits}")
+                raise Wrong(f"the program exits with {code}, expected {exits}")
             process.await_lines(expected)
         else:
             is_https = "--cert" in arguments
@@ -235,13 +235,13 @@ def run(target, row, work):
             )
             process.await_lines([rf".*{services[-1].title()} service .*successfully.*"])
             if target.kind == "azurite":
-                # It listens to signals a moment after it said that it is ready.
+                # It handles signals a moment after it printed that it is ready.
                 time.sleep(1)
             for request in row.get("requests", []):
                 bound = bound_ports(process, ports)
                 status = send(request, bound, is_https, accounts or {ACCOUNT: KEY})
                 if status != request["status"]:
-                    raise Wrong(f"{request['send']}: {status}, expected was {request['status']}")
+                    raise Wrong(f"{request['send']}: {status}, expected {request['status']}")
             process.await_lines(expected)
             code = process.end(getattr(signal, f"SIG{row.get('signal', 'TERM')}"))
             if code != row.get("code", 0):
@@ -267,7 +267,7 @@ def run(target, row, work):
 
 
 def make_tls(directory):
-    """A certificate of nobody's in each form that is taken."""
+    """Writes a self-signed certificate in each accepted form."""
     directory.mkdir()
     made = lambda *command: subprocess.run(
         ["openssl", *command], cwd=directory, check=True, capture_output=True

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Whatever starts Azurite starts smalt: each row of fixtures/integrations.toml against smalt, started
-# in both ways, and against Azurite; then two emulators side by side. Needs: ci/build.sh; Azurite comes
-# from npm into build/azurite. SKIP_AZURITE=1 leaves it out.
+# Checks that programs which start Azurite can start smalt: runs each row of fixtures/integrations.toml
+# with smalt, started in both ways, and with Azurite; then runs two emulators at once. Needs:
+# ci/build.sh; Azurite comes from npm into build/azurite. SKIP_AZURITE=1 skips it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
@@ -18,13 +18,13 @@ fi
 binary=$(realpath "$bin/smalt")
 free=(--inMemoryPersistence --blobPort 0 --queuePort 0 --tablePort 0)
 
-# field FILE NAME...: what a ready file says.
+# field FILE NAME...: prints a field of a ready file.
 field() {
     python3 -c 'import functools, json, sys
 print(functools.reduce(lambda at, name: at[name], sys.argv[2:], json.load(open(sys.argv[1]))))' "$@"
 }
 
-# alone NAME [FLAG...]: starts a smalt that chooses its control port, with the ready file $work/NAME.json.
+# alone NAME [FLAG...]: starts smalt without a control port, with the ready file $work/NAME.json.
 alone() {
     local name=$1
     shift
@@ -33,7 +33,7 @@ alone() {
     await "$work/$name.json" connection_string "$!"
 }
 
-# refused PATTERN [FLAG...]: it must not start, and say why.
+# refused PATTERN [FLAG...]: expects that smalt does not start, and prints PATTERN.
 refused() {
     local pattern=$1
     shift
@@ -43,7 +43,7 @@ refused() {
     grep -qE -- "$pattern" "$work/refused" || fail "no $pattern in: $(cat "$work/refused")"
 }
 
-echo "two emulators, neither of which was given a control port"
+echo "two emulators without a given control port"
 echo stale >"$work/one.json"
 chmod 644 "$work/one.json"
 alone one
@@ -51,19 +51,19 @@ alone two
 one=$(field "$work/one.json" control port)
 two=$(field "$work/two.json" control port)
 [ "$one" != "$two" ] || fail "both control endpoints are at $one"
-grep -q '(port 10003 is taken)' "$work/two.log" || fail "it is not said: $(cat "$work/two.log")"
+grep -q '(port 10003 is taken)' "$work/two.log" || fail "the log does not mention the taken port: $(cat "$work/two.log")"
 for name in one two; do
     url=$(field "$work/$name.json" control url)
     curl -sf "$url/health" >/dev/null || fail "$name: the control endpoint does not answer"
     [ "$(stat -c %a "$work/$name.json")" = 600 ] || fail "$name: others can read the ready file"
 done
 
-# A name without a directory.
+# A file name without a directory.
 (cd "$work" && exec "$binary" "${free[@]}" --ready-file here.json) >"$work/here.log" 2>&1 &
 started+=("$!")
 await "$work/here.json" connection_string "$!"
 
-echo "ports that are taken, hosts that are elsewhere"
+echo "taken ports, foreign hosts"
 refused "127.0.0.1:$one \(control\).*--controlPort" --controlPort "$one"
 blob=$(field "$work/one.json" blob port)
 refused "127.0.0.1:$blob \(blob\).*--blobPort" --blobPort "$blob"
@@ -71,24 +71,24 @@ refused '192.0.2.1:0 \(queue\).*--queueHost' --queueHost 192.0.2.1
 refused '--readyFile' --readyFile "$work/none/ready.json"
 refused '--blobHost.*nowhere.invalid' --blobHost nowhere.invalid
 
-echo "the end"
+echo "shutdown"
 kill "${started[0]}"
-wait "${started[0]}" || fail "it ended with $?"
-[ ! -e "$work/one.json" ] || fail "the ready file stays"
+wait "${started[0]}" || fail "smalt exits with $?"
+[ ! -e "$work/one.json" ] || fail "smalt does not remove the ready file"
 
-echo "a reader of its output that stands still"
+echo "a reader of its output that stops reading"
 mkfifo "$work/unread"
 exec 9<>"$work/unread"
 "$bin/smalt" azurite "${free[@]}" --readyFile "$work/unread.json" >&9 2>"$work/unread.log" &
 unread=$!
 started+=("$unread")
 await "$work/unread.json" connection_string "$unread"
-# Lines of more than a pipe holds.
+# More lines than a pipe holds.
 url=$(field "$work/unread.json" blob url)
 answers=$(curl -s -o /dev/null -w '%{http_code}\n' "$url/$account/none/[1-2000]" | sort | uniq -c)
-[ "$answers" = "   2000 404" ] || fail "not all are answered: $answers"
+[ "$answers" = "   2000 404" ] || fail "some requests have no answer: $answers"
 kill "$unread"
-wait "$unread" || fail "it ended with $?: $(cat "$work/unread.log")"
+wait "$unread" || fail "smalt exits with $?: $(cat "$work/unread.log")"
 exec 9>&-
 
 echo "as the first process of a container, without standard input"
@@ -99,9 +99,9 @@ if unshare --pid --fork true 2>/dev/null; then
     started+=("$first")
     await "$work/first.log" 'Table service is successfully listening' "$first"
     pkill -TERM -P "$first"
-    wait "$first" || fail "the first process ended with $?: $(cat "$work/first.log")"
-    grep -q 'Azurite Table service successfully closed' "$work/first.log" || fail "it was cut off"
+    wait "$first" || fail "the first process exits with $?: $(cat "$work/first.log")"
+    grep -q 'Azurite Table service successfully closed' "$work/first.log" || fail "smalt stopped before the table service was closed"
 else
-    echo "NOT RUN: this machine gives no process identifiers of its own"
+    echo "NOT RUN: this machine allows no PID namespace"
 fi
-echo "whatever starts Azurite starts smalt"
+echo "programs that start Azurite can start smalt"

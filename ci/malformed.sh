@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every request of fixtures/malformed against the release binary: Azure's answer, no harm done.
+# Sends every request of fixtures/cases/malformed to the release binary, and expects Azure's answer and an
+# unchanged state.
 #
 #   ci/malformed.sh [further options of `harness malformed`]
 set -euo pipefail
@@ -8,4 +9,4 @@ target=${CARGO_TARGET_DIR:-target}
 
 [ -x "$target/release/harness" ] && [ -x "$target/release/smalt" ] ||
     bash ci/build.sh
-exec "$target/release/harness" malformed --cases fixtures/malformed "$@"
+exec "$target/release/harness" malformed --cases fixtures/cases/malformed "$@"

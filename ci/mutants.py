@@ -3,9 +3,9 @@
 
     ci/mutants.py CRATE MODULES...     called by ci/mutants.sh
 
-A mutant costs a module's compilation in place of a crate's and a link: a tenth. Only the tests of the
-mutated module itself count, and of those that need it and that it needs: what is missed here may be
-caught by another module's.
+A mutant costs the compilation of a module instead of a crate and a link: a tenth. Only the tests of the
+mutated module count, and of modules that need it or that it needs; tests of other modules may catch
+what this reports as missed.
 """
 
 import json
@@ -26,7 +26,7 @@ def cargo(crate, *arguments, **options):
 
 
 def mutants(crate, modules):
-    """What cargo-mutants would change in these files and the folders of the same name."""
+    """Returns the mutants of cargo-mutants for these files and the folders of the same name."""
     globs = [pattern for m in modules for pattern in ("-f", f"src/{m}.rs", "-f", f"src/{m}/**/*.rs")]
     listed = cargo(crate, "mutants", "--list", "--json", "--diff", *globs)
     if listed.returncode:
@@ -35,7 +35,7 @@ def mutants(crate, modules):
 
 
 def circle(original):
-    """The module, and those beside it that it needs and that need it: their types are one."""
+    """Returns the module with those that it needs or that need it, because they share types."""
 
     def needs(name):
         return re.findall(r"\bsuper::(\w+)", original.with_name(name + ".rs").read_text())
@@ -76,7 +76,7 @@ def uproot(crate, number):
 
 
 def control(crate, root, modules):
-    """A copy that is not mutated passes its tests, and has some."""
+    """Checks that the unmutated copy has tests and passes them."""
     for number, module in enumerate(modules):
         plant(crate, number, {"file": f"src/{module}.rs", "diff": ""}, modules)
     binary, broken = build(crate, root, list(range(len(modules))))
@@ -91,7 +91,7 @@ def control(crate, root, modules):
 
 
 def build(crate, root, numbers):
-    """The test binary, and those that do not compile."""
+    """Returns the test binary, and the mutants that do not compile."""
     broken = set()
     while True:
         names = [f"mod m{n};" for n in numbers if n not in broken]

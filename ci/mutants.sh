@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Mutants of the pure rules, a fraction of a second each instead of half a minute: the rules alone, as a
-# crate of their own with thin stand-ins for what surrounds them, and many mutants in one build.
-# docs/mutants.md has what came of it.
+# Tests mutants of the pure rules in a fraction of a second each: copies the rules into a small crate with
+# thin stand-ins for their surroundings, and builds many mutants at once. docs/mutants.md has the
+# figures and the known survivors.
 #
 #   ci/mutants.sh emulator                         emulator/src/rules
 #   ci/mutants.sh workers                          listener/src/rules; the sweeper's decide, plan and ttl
-#   ci/mutants.sh emulator rules/lease rules/tags  these modules alone
-#   ci/mutants.sh operations                       what checks and applies in emulator/src/ops: the
-#                                                  whole workspace, all mutants in one build
-#   ci/mutants.sh operations blob/page             those of this folder
+#   ci/mutants.sh emulator rules/lease rules/tags  only these modules
+#   ci/mutants.sh operations                       checks and applies in emulator/src/ops: the whole
+#                                                  workspace, all mutants in one build
+#   ci/mutants.sh operations blob/page             only those of this folder
 #   MUTANTS_DIR=DIR                                keep the crate and its build there
 #
-# What it calls missed may still be caught by tests of operations or of a whole worker.
+# Tests of operations or of a whole worker may still catch what this reports as missed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -71,7 +71,7 @@ emulator() {
     local from=emulator/src
     mkdir -p "$crate/src/ops/blob"
     cp -r $from/{rules,rules.rs,records,records.rs,keys,keys.rs} "$crate/src/"
-    # What is not mutated needs no tests, and some need a whole store.
+    # Unmutated code needs no tests, some of which would need a whole store.
     sed -i '/^#\[cfg(test)\]/,$d' "$crate"/src/{keys,records}.rs "$crate"/src/records/*.rs
     lib faults keys ops records rules store >"$crate/src/lib.rs"
     echo 'pub mod blob;' >"$crate/src/ops.rs"
@@ -132,8 +132,8 @@ workers() {
 }
 
 "$part"
-# A copy stands elsewhere than what it is of.
+# A copy is at another place than its original.
 find "$crate/src" -name '*.rs' -exec sed -i 's/pub(super)/pub(crate)/' {} +
-# Or these alone, as `rules/lease`.
+# Or only these, such as `rules/lease`.
 [ $# -eq 0 ] || modules=("$@")
 CARGO_TERM_COLOR=never python3 ci/mutants.py "$crate" "${modules[@]}"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What takes too long for every commit: about two hours on 2 cores. docs/proof.md has what came of
-# the last run. A part that fails does not end the night; build/nightly.md says at the end what came
-# of each, and build/nightly/ has all that they printed.
+# Runs the checks that take too long for every commit: about two hours on 2 cores. docs/proof.md
+# describes them. A failing part does not end the night; build/nightly.md reports every part, and
+# build/nightly/ has their outputs.
 #
 #   ci/nightly.sh                 everything
-#   ci/nightly.sh bursts diff     these parts alone
-#   SEED=N                        other histories, bursts and seeds; the day of the year without it
-#   SCALE=10                      a tenth of each, to try the script
-#   SKIP_AZURITE=1                without Azurite (needs npm)
+#   ci/nightly.sh bursts diff     only these parts
+#   SEED=N                        other histories, bursts and seeds; by default the day of the year
+#   SCALE=10                      runs a tenth of each, to test the script
+#   SKIP_AZURITE=1                skips Azurite (needs npm)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/profile.sh
@@ -22,33 +22,38 @@ of() { echo $(($1 / scale)); }
 
 histories() {
     # Ten million operations; every outcome that the model declares must be met.
-    "$harness" histories --jobs 2 --seed "$seed" --histories "$(of 400000)" --coverage \
+    "$harness" check histories --jobs 2 --seed "$seed" --cases "$(of 400000)" --coverage \
         $([ "$scale" -eq 1 ] && echo --require-coverage)
-    "$harness" histories --jobs 2 --seed "$seed" --histories "$(of 4000)" --restarts
+    "$harness" check histories --jobs 2 --seed "$seed" --cases "$(of 4000)" --restarts
 }
 
 bursts() {
-    "$harness" bursts --jobs 2 --seed "$seed" --bursts "$(of 1000000)"
-    "$harness" bursts --seed "$seed" --bursts "$(of 1000)" --durable
+    "$harness" check bursts --jobs 2 --seed "$seed" --cases "$(of 1000000)"
+    "$harness" check bursts --seed "$seed" --cases "$(of 1000)" --durable
 }
 
 soak() {
-    "$harness" soak queue --seed "$seed" --operations "$(of 1000000)"
-    "$harness" soak queue --seed "$seed" --operations "$(of 200000)" --shuffle
-    "$harness" soak queue --seed "$seed" --http --seconds "$(of 900)"
+    "$harness" check soak --seed "$seed" --operations "$(of 1000000)"
+    "$harness" check soak --seed "$seed" --operations "$(of 200000)" --shuffle
+    "$harness" check soak --seed "$seed" --http --seconds "$(of 900)"
 }
 
 crash() {
-    "$harness" crash --rounds "$(of 100)" --seed "$seed"
-    "$harness" crash --mode fast --rounds "$(of 20)" --seed "$seed"
-    "$harness" crash --mode fast --kills "$(of 300)" --seed "$seed"
+    "$harness" check crash --cases "$(of 100)" --seed "$seed"
+    "$harness" check crash --mode fast --cases "$(of 20)" --seed "$seed"
+    "$harness" check crash --mode fast --part kills --cases "$(of 300)" --seed "$seed"
     cargo build --quiet -p smalt-shim --release
-    "$harness" crash --seed "$seed" --kills "$(of 700)" --failpoints --images 4 --errors
+    "$harness" check crash --part kills --cases "$(of 700)" --seed "$seed"
+    "$harness" check crash --part failpoints --seed "$seed"
+    "$harness" check crash --part images --cases 4 --seed "$seed"
+    "$harness" check crash --part errors --seed "$seed"
 }
 
 simulation() {
-    "$harness" scenario sweep --seed "$seed" --seeds "$(of 5000)" --threads 2
-    "$harness" scenario listen --seed "$seed" --seeds "$(of 5000)" --threads 2
+    "$harness" check sweep --seed "$seed" --cases "$(of 5000)" --jobs 2
+    "$harness" check listen --seed "$seed" --cases "$(of 5000)" --jobs 2
+    "$harness" check sweep --seed "$seed" --cases "$(of 1000)" --jobs 2 --engine sled
+    "$harness" check listen --seed "$seed" --cases "$(of 1000)" --jobs 2 --engine sled
 }
 
 shuttle() {
@@ -67,21 +72,21 @@ conform() { bash ci/conform.sh; }
 
 diff() {
     if [ -n "${SKIP_AZURITE:-}" ] || [ ! -x "$azurite" ]; then
-        echo "NOT RUN: Azurite is not there (ci/azurite.sh installs it)"
+        echo "NOT RUN: Azurite is missing; run ci/azurite.sh to install it"
         return
     fi
     "$harness" diff --left smalt --azurite "$azurite" --traces fixtures/traces
 }
 
-# Sweepers and listeners that are killed while they share a hundred thousand.
+# Sweepers and listeners that share a hundred thousand blobs and messages, and are killed.
 fleets() {
-    "$harness" fleet --messages "$(of 100000)" --seed "$seed"
-    "$harness" fleet sweep --blobs "$(of 100000)" --containers 20 --kill-every 700 \
-        --rounds 5 --refill --seed "$seed"
+    "$harness" check fleet --messages "$(of 100000)" --seed "$seed"
+    "$harness" check fleet sweep --blobs "$(of 100000)" --containers 20 --kill-every 700 \
+        --cases 5 --refill --seed "$seed"
 }
 
-# The programs of a release, which only here have their own profile: their size, their packages, and
-# the crates compiled from what they pack.
+# The programs with the release profile: their size, their packages, and the crates compiled from their
+# packages.
 packages() {
     unset "${!CARGO_PROFILE_RELEASE_@}"
     export CARGO_TARGET_DIR=$PWD/build/release
@@ -99,23 +104,23 @@ siege() { SEED=$seed bash ci/siege.sh "$(of 3600)"; }
 
 fuzz() { bash ci/fuzz.sh "$(of 60)"; }
 
-# One of three sets a night, in turns by the day of the year; ci/mutants.sh runs any of them. What
-# survives is printed; docs/mutants.md says which survivors are known.
+# One of three sets per night, by the day of the year; ci/mutants.sh runs any of them. It prints the
+# survivors; docs/mutants.md lists the known ones.
 mutants() {
     command -v cargo-mutants >/dev/null || cargo install --quiet --locked cargo-mutants
     local sets=(emulator workers operations)
     bash ci/mutants.sh "${sets[$(($(date +%-j) % 3))]}"
 }
 
-# What a page costs, and one of a million beside one of a thousand. A target that is missed fails the
-# part; bursts of other work on the machine make it miss.
+# The cost of a page, and of one among a million compared with one among a thousand. A missed target
+# fails the part; other work on the machine can cause that.
 costs() {
     "$harness" bench page
     "$harness" bench table --entities "$(of 1000000)"
     "$harness" bench queue --messages "$(of 1000000)"
 }
 
-# One part: what it prints is shown, kept, and ends in the report.
+# Runs one part: shows its output, keeps it, and adds its end to the report.
 run() {
     local part=$1 log=build/nightly/$1.log begun=$SECONDS code
     printf '\n== %s (%s)\n' "$part" "$(date +%H:%M:%S)"
@@ -140,7 +145,7 @@ mkdir -p build/nightly
 {
     echo "# A night of $(git describe --always --dirty), $(date +%Y-%m-%d)"
     echo
-    echo "\`SEED=$seed SCALE=$scale ci/nightly.sh $parts\`, $(nproc) cores. The end of what each part printed:"
+    echo "\`SEED=$seed SCALE=$scale ci/nightly.sh $parts\`, $(nproc) cores. The end of each part's output:"
 } >"$report"
 
 PLANTED=1 bash ci/build.sh

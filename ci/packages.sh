@@ -44,20 +44,20 @@ python_tools() {
 }
 
 # serves NAME FOLDER [STATUS]: starts the smalt of this folder, stores and reads a blob, sends SIGTERM
-# and expects that it ends with the status (0 by default) and serves no longer.
+# and expects that it exits with the status (0 by default) and its ports are closed.
 serves() {
     local name=$1 connection=$1_connection control=$1_control status=0
     bin=$2 start_smalt "$name"
     "$python" ci/roundtrip.py "${!connection}" || fail "$name: cannot store and read a blob"
     kill "${started[-1]}"
     wait "${started[-1]}" || status=$?
-    [ "$status" = "${3:-0}" ] || fail "$name ends with $status: $(cat "$work/$name.log")"
+    [ "$status" = "${3:-0}" ] || fail "$name exits with $status: $(cat "$work/$name.log")"
     for _ in $(seq 1 30); do
         (exec 3<>"/dev/tcp/${!control/://}") 2>/dev/null || break
         sleep 0.1
     done
     if (exec 3<>"/dev/tcp/${!control/://}") 2>/dev/null; then fail "$name still serves"; fi
-    echo "$name: installed, started, spoken to, stopped"
+    echo "$name: installed, started, used, stopped"
 }
 
 # says_version FOLDER: expects each program of this folder to print the version.
@@ -68,7 +68,7 @@ says_version() {
     done
 }
 
-# Serves the packages that are built by now as a registry for npm, pip and uv.
+# Serves the built packages as a registry for npm, pip and uv.
 registry() {
     if [ -z "${registry_url:-}" ]; then
         mkdir -p "$work/registry"
@@ -101,9 +101,9 @@ test_npm() {
     says_version "$prefix/node_modules/.bin"
     (cd "$prefix" && node --input-type=module -e \
         'import { program } from "smalt"; console.log(program("smalt-sweeper"))') |
-        grep -q "/@smalt/$target/bin/smalt-sweeper$" || fail "program() of the npm package"
+        grep -q "/@smalt/$target/bin/smalt-sweeper$" || fail "program() of the npm package returns another path"
     wrapper npx "npx --yes $npm smalt"
-    # The types reach whoever depends on the package.
+    # The types work in a project that depends on the package.
     cat >"$prefix/typed.mts" <<'END'
 import { program } from "smalt";
 export const path: string = program("smalt-listener");
@@ -111,7 +111,7 @@ export const path: string = program("smalt-listener");
 program("nothing");
 END
     node "$tools/npm/node_modules/typescript/bin/tsc" --noEmit --strict --module nodenext \
-        "$prefix/typed.mts" || fail "the types of the npm package"
+        "$prefix/typed.mts" || fail "the types of the npm package are wrong"
     # npm dies from the signal.
     serves npx "$work/npx" 143
     rm -rf "$prefix/node_modules/@smalt"
@@ -241,7 +241,7 @@ test_action() {
     "$python" ci/roundtrip.py "$(sed -n 's/^AZURE_STORAGE_CONNECTION_STRING=//p' "$runner/env")" ||
         fail "the action's connection string"
     says_version "$(cat "$runner/path")"
-    echo "action: its script installed, started and was spoken to"
+    echo "action: its script installed and started smalt, which served a request"
     not_run "the action on GitHub"
 }
 
@@ -249,7 +249,7 @@ sizes
 kinds=("$@")
 if [ $# = 0 ]; then
     kinds=(npm wheel deb crates binstall formula feature action)
-    # The images need nothing of the others, and there is more than one processor.
+    # The images do not depend on the other packages, so they are built in parallel.
     bash ci/image.sh >"$work/image" 2>&1 &
     images=$!
     started+=("$images")

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Every planted bug must be caught: docs/planted.md. The bugs of fixtures/planted are put into a copy
-# of the tree, in target/planted/tree, and everything that runs them is built there.
+# Checks that every planted bug is caught (docs/planted.md). Puts the bugs of fixtures/planted into a
+# copy of the tree, in target/planted/tree, and builds the programs there.
 #
-#   ci/planted.sh                    all, with the control run and the canary
-#   ci/planted.sh --only ID          one of them; any option of `harness planted` goes
+#   ci/planted.sh                    all bugs, with the control run and the canary
+#   ci/planted.sh --only ID          one of them; accepts every option of `harness planted`
 #   ci/planted.sh --markdown         the table of docs/planted.md
 #   ci/planted.sh --build            only build the harness, target/planted/release/harness
 set -euo pipefail
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 . ci/profile.sh
 export CARGO_INCREMENTAL=0
 
-# What is built already need not be built twice; links take no room.
+# Reuses the existing build; links take no space.
 if [ ! -d target/planted/release ] && [ -d target/release/.fingerprint ]; then
     mkdir -p target/planted/release
     cp -a --link target/release/{deps,build,.fingerprint} target/planted/release/
@@ -24,9 +24,8 @@ in_tree() { (cd "$tree" && cargo "$@" --release --quiet --features $HARNESS_FEAT
 in_tree build -p smalt-harness --bin harness
 [ "${1:-}" != --build ] || exit 0
 
-# Tests of the parts, which are checks as well: those of the libraries, and the workers' own against
-# models of the service. In one build, or each would have its own features of what they are built
-# of.
+# The tests of the libraries and of the workers are checks as well. They are built at once, because
+# separate builds would compile dependencies with different features.
 tests=()
 while read -r test; do
     tests+=(--tests "$test")

@@ -1,10 +1,10 @@
-# How programs for checks are built: sourced, not run. The release profile without link-time
-# optimisation and line tables: making them would take longer than the checks run. Releases and
+# The build profile of programs for checks: sourced, not run. It is the release profile without link-time
+# optimisation and line tables, which take longer to build than the checks run. Releases and published
 # figures have both.
 # shellcheck shell=bash
 export CARGO_PROFILE_RELEASE_LTO=off
 export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=2
 export CARGO_PROFILE_RELEASE_DEBUG=false
-# One harness with everything that its checks can need; the products are built without (ci/build.sh).
+# One harness with all features of its checks; the products are built without them (ci/build.sh).
 export HARNESS_FEATURES=failpoints

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# docs/workers.md from start to end, with Microsoft's Python SDK in a venv under build/:
-# exactly the expired blobs are gone or moved, and the queue is empty.
+# Runs docs/workers.md from start to end, with Microsoft's Python SDK in a venv under build/. At the end
+# exactly the expired blobs must be deleted or moved, and the queue must be empty.
 # Needs: python3, ci/build.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,13 +22,13 @@ export AZURE_STORAGE_CONNECTION_STRING=$smalt_connection
 "$venv/bin/python" docs/quickstart.py create
 "$bin/smalt-sweeper" once --container events --dead-allow dead --log-level error \
     >"$work/report" || fail "smalt-sweeper: $(cat "$work/report")"
-# Messages are handled side by side: the order is nobody's promise.
+# Messages are handled in parallel, in any order.
 "$bin/smalt-listener" once --queue orders --exec 'echo "$(cat)"' --log-level error \
     >"$work/handled" || fail "smalt-listener"
 "$venv/bin/python" docs/quickstart.py show | sed 's/ *$//' >"$work/shown"
 
-sort "$work/handled" | grep . | diff - <(printf 'order %s\n' 0 1 2) || fail "handled messages"
-diff "$work/shown" - <<'END' || fail "what is left"
+sort "$work/handled" | grep . | diff - <(printf 'order %s\n' 0 1 2) || fail "the handled messages differ"
+diff "$work/shown" - <<'END' || fail "the remaining blobs or messages differ"
 events/keep.json
 events/tomorrow.json
 events/week.json
@@ -36,4 +36,4 @@ dead/2026/archived.json from archived.json
 orders: 0 messages
 END
 cat "$work/shown"
-echo "both workers do as docs/workers.md says"
+echo "both workers behave as docs/workers.md says"

@@ -1,4 +1,4 @@
-"""The account that smalt and Azurite have by themselves, and how its requests are signed."""
+"""The default account of smalt and Azurite, and how to sign its requests."""
 
 import base64
 import hashlib
@@ -6,7 +6,7 @@ import hmac
 import urllib.parse
 
 ACCOUNT = "devstoreaccount1"
-# It is public.
+# The key is public.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 VERSION = "2021-12-02"
 
@@ -17,7 +17,7 @@ def signed(text, key=KEY):
 
 
 def account_sas(expiry="2099-12-31T23:59:59Z"):
-    """A query that permits everything. "Create an account SAS"."""
+    """Returns the query of a SAS with all permissions. "Create an account SAS"."""
     fields = dict(
         sp="rwdlacupitfx", ss="bqt", srt="sco", st="", se=expiry, sip="", spr="", sv=VERSION, ses=""
     )

@@ -1,4 +1,4 @@
-# Helpers for scripts that start services: sourced, not run. Everything they start ends with the script.
+# Helpers for scripts that start services: sourced, not run. All started processes end with the script.
 # shellcheck shell=bash
 
 bin=${SMALT_BIN_DIR:-target/release}
@@ -17,7 +17,7 @@ stop_all() {
 }
 trap stop_all EXIT
 
-# need FILE...: fails early, with what to do about it.
+# need FILE...: fails early with the command to run if a program is missing.
 need() {
     local file
     for file in "$@"; do
@@ -28,7 +28,7 @@ need() {
     done
 }
 
-# await LOG PATTERN PID: waits until a started service says that it is ready.
+# await LOG PATTERN PID: waits until a started service prints that it is ready.
 await() {
     local turn
     for turn in $(seq 1 300); do
@@ -36,7 +36,7 @@ await() {
         kill -0 "$3" 2>/dev/null || break
         sleep 0.1
     done
-    echo "it did not start ($turn):" >&2
+    echo "the service did not start ($turn):" >&2
     cat "$1" >&2
     return 1
 }
@@ -57,13 +57,13 @@ start_smalt() {
     printf -v "${name}_connection" '%s' "$(sed -n 's|^ *\(DefaultEndpointsProtocol=\)|\1|p' "$log")"
 }
 
-# The account that smalt and Azurite have by themselves. Its key is public.
-# shellcheck disable=SC2034 # for those that source this
+# The default account of smalt and Azurite. Its key is public.
+# shellcheck disable=SC2034 # for scripts that source this
 account=devstoreaccount1
 # shellcheck disable=SC2034
 key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
 
-# Processes that are killed and begun again, each by its role. The script has `begin ROLE`, which
+# Processes that are killed and restarted, each with a role. The script defines `begin ROLE`, which
 # starts one in the background, with its log in $work/ROLE.log, and then calls note_role.
 declare -A role_pids
 note_role() {
@@ -71,7 +71,7 @@ note_role() {
     started+=("$!")
 }
 
-# kill_roles COUNT ROLE...: so often kill -9 meets one of them, drawn from RANDOM.
+# kill_roles COUNT ROLE...: kills a random one of them with kill -9, COUNT times.
 kill_roles() {
     local kills=$1 killed=0 role
     shift
@@ -87,25 +87,24 @@ kill_roles() {
     echo "$killed processes killed"
 }
 
-# await_end ROLE SECONDS: fails unless it ends by itself in this time, and well.
+# await_end ROLE SECONDS: fails unless it exits with 0 by itself in this time.
 await_end() {
     local role=$1 log=$work/$1.log
     for _ in $(seq 1 $(($2 * 10))); do
         kill -0 "${role_pids[$role]}" 2>/dev/null || break
         sleep 0.1
     done
-    ! kill -0 "${role_pids[$role]}" 2>/dev/null || fail "$role does not end: $(tail -n 5 "$log")"
+    ! kill -0 "${role_pids[$role]}" 2>/dev/null || fail "$role does not exit: $(tail -n 5 "$log")"
     wait "${role_pids[$role]}" || fail "$role: $(tail -n 5 "$log")"
 }
 
 azurite_version=3.37.0
 node_version=24.11.1
-# What npm packages depend on is taken as it was on this day: a release that has half arrived in a
-# registry stops nobody.
+# npm resolves dependencies as of this day, so that an incomplete release in a registry breaks nothing.
 npm_before=2026-11-16
 
-# install_azurite DIR: brings Azurite from npm into DIR, unless it is there; `node` is what runs it.
-# Azurite 3.37 wants node 22 or newer: the npm package `node` brings one where the system's is older.
+# install_azurite DIR: installs Azurite from npm into DIR, unless it is there, and sets `node`. Azurite
+# 3.37 needs node 22 or newer; the npm package `node` provides it where the system's is older.
 install_azurite() {
     local wanted=("azurite@$azurite_version")
     [ "$(node --version | sed 's/^v\([0-9]*\).*/\1/')" -ge 22 ] || wanted+=("node@$node_version")
@@ -129,7 +128,7 @@ have() {
     as_root apt-get update -qq && as_root apt-get install -y -qq "$2" >/dev/null
 }
 
-# not_run TEXT: reports what was not checked, and why.
+# not_run TEXT: reports a skipped check, and why.
 not_run() { printf 'NOT RUN: %s\n' "$*"; }
 
 fail() {

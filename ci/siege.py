@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""One server, honest writers and everything that can hurt it, at once.
+"""Attacks one server in all ways at once while honest clients write to it.
 
-Writers put, replace and delete blobs, messages and entities and keep an account of what was acknowledged.
-Meanwhile the server is killed and started again, its disk fills up and empties, its clock jumps, requests fail
-by fault rules, and hostile clients send queries, heads and bodies that are made to cost. At the end everything
-acknowledged must be there, and memory, descriptors and disk must not have grown.
+Writers put, replace and delete blobs, messages and entities and record every acknowledged write. Meanwhile the
+server is killed and restarted, its disk fills up and empties, its clock jumps, requests fail by fault rules, and
+hostile clients send expensive queries, heads and bodies. At the end everything acknowledged must be there, and
+memory, descriptors and disk must not have grown.
 
     siege.py SMALT DIR [--seconds N] [--seed N]
 
@@ -30,7 +30,7 @@ from sas import ACCOUNT, VERSION, account_sas
 
 SAS = account_sas()
 WRITERS = 4
-KEYS = 150  # Names that each writer uses again and again: what is stored does not grow by itself.
+KEYS = 150  # Names that each writer reuses, so that the stored data do not grow.
 MESSAGES = 2000  # Messages that may wait: a slow receiver must not fill the disk.
 
 
@@ -41,7 +41,7 @@ def free_port():
 
 
 class Server:
-    """The process, started again on the same ports whenever it was killed."""
+    """The server process, restarted on the same ports after each kill."""
 
     def __init__(self, binary, directory):
         self.ports = {name: free_port() for name in ("blob", "queue", "table", "control")}
@@ -58,7 +58,7 @@ class Server:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
-                raise SystemExit(f"FAILED: the server ended with {self.process.returncode}; see {self.log.name}")
+                raise SystemExit(f"FAILED: the server exited with {self.process.returncode}; see {self.log.name}")
             try:
                 if self.ask("control", "GET", "/health")[0] == 200:
                     return
@@ -73,7 +73,7 @@ class Server:
         self.start()
 
     def ask(self, service, method, path, body=b"", headers=None, timeout=30):
-        """Status and body. Raises OSError or HTTPException when no whole answer came."""
+        """Returns status and body. Raises OSError or HTTPException without a whole answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports[service], timeout=timeout)
         try:
             if service != "control":
@@ -86,7 +86,7 @@ class Server:
 
 
 class Register:
-    """One name: the values that it may have, None for absent."""
+    """One name and its possible values; None means absent."""
 
     def __init__(self):
         self.may_be = {None}
@@ -105,7 +105,7 @@ class Register:
 
 
 def outcome(call):
-    """Whether a write is done, refused or unclear."""
+    """Returns whether a write is done, refused or unclear."""
     try:
         status, _ = call()
     except (OSError, http.client.HTTPException):
@@ -195,7 +195,7 @@ class Siege:
         if value is Ellipsis:
             return False
         if not register.read(value):
-            self.lost.append(f"{kind} {name} is {value}, and may be {sorted(map(str, register.may_be))}")
+            self.lost.append(f"{kind} {name} is {value}, expected one of {sorted(map(str, register.may_be))}")
         return True
 
     def send(self, text):
@@ -208,7 +208,7 @@ class Siege:
                 self.maybe_put.add(text)
 
     def receive(self):
-        """Takes up to 32 messages and deletes them; how many came, or None without an answer."""
+        """Takes up to 32 messages and deletes them. Returns their number, or None without an answer."""
         try:
             status, body = self.server.ask("queue", "GET", "siege/messages?numofmessages=32&visibilitytimeout=5")
         except (OSError, http.client.HTTPException):
@@ -230,7 +230,7 @@ class Siege:
             if not self.receive():
                 time.sleep(0.05)
 
-    # What hurts.
+    # Attacks.
 
     def chaos(self):
         while not self.over.wait(self.random.uniform(2, 6)):
@@ -245,7 +245,7 @@ class Siege:
         self.server.kill()
 
     def fill(self):
-        """Takes all room that the disk has, for some seconds."""
+        """Fills the disk for some seconds."""
         if os.statvfs(self.directory).f_blocks * os.statvfs(self.directory).f_frsize > 1 << 30:
             return
         filler = self.directory / "filler"
@@ -308,7 +308,7 @@ class Siege:
             connection.close()
 
     def watch(self):
-        """Samples what the process holds, and asks whether it still answers."""
+        """Samples the process's resources, and checks that it still answers."""
         while not self.over.wait(5):
             try:
                 pid = self.server.process.pid
@@ -320,7 +320,7 @@ class Siege:
             except (OSError, TypeError):
                 continue
 
-    # The whole.
+    # The whole run.
 
     def prepare(self):
         for service, method, path, body, headers in (
@@ -352,7 +352,7 @@ class Siege:
         return accounts
 
     def settle(self, accounts):
-        """Everything that was acknowledged is there; returns how many names were looked at."""
+        """Checks everything that was acknowledged; returns the number of checked names."""
         self.server.ask("control", "DELETE", "/faults")
         self.server.kill()
         looked_at = 0
@@ -372,7 +372,7 @@ class Siege:
         return looked_at
 
     def growth(self):
-        """What grew from the second third of the run to the last."""
+        """Returns what grew from the second third of the run to the last."""
         third = self.seconds / 3
         found = []
         for index, name, slack in ((1, "memory, MiB", 64), (2, "descriptors", 150), (3, "disk, MiB", 32)):
@@ -386,14 +386,14 @@ class Siege:
 
 
 def content(value):
-    """A blob's bytes: its value, padded to the length at the value's end."""
+    """Returns a blob's bytes: its value, padded to the length at the value's end."""
     length = int(value.rsplit(".", 1)[1])
     line = value.encode() + b"\n"
     return (line * (length // len(line) + 1))[: max(length, len(line))]
 
 
 def value_of(body):
-    """The value that these bytes were made of; the bytes themselves when they are none."""
+    """Returns the value of these bytes, or a description of other bytes."""
     value = body.split(b"\n", 1)[0].decode(errors="replace")
     whole = re.fullmatch(r"[\d.]+", value) and content(value) == body
     return value if whole else f"other bytes: {body[:40]!r}"
@@ -412,8 +412,8 @@ def main():
     failures = siege.lost + siege.growth()
     server.process.terminate()
     if server.process.wait(30) != 0:
-        failures.append(f"the server ended with {server.process.returncode}")
-    print(f"{siege.counts} of writes, {len(siege.taken)} messages taken, {looked_at} names looked at at the end")
+        failures.append(f"the server exited with {server.process.returncode}")
+    print(f"{siege.counts} of writes, {len(siege.taken)} messages taken, {looked_at} names checked at the end")
     print(f"attacks: {siege.events}; started {server.starts} times")
     for failure in failures[:20]:
         print("FAILED:", failure)

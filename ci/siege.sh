@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Faults, kills, full disks, jumping clocks and hostile clients at once, on a small disk: nothing that
-# was acknowledged is lost, and memory, descriptors and disk stay flat. Needs: ci/build.sh, python3.
+# Runs faults, kills, full disks, jumping clocks and hostile clients at once, on a small disk. No
+# acknowledged write may be lost, and memory, descriptors and disk must not grow. Needs: ci/build.sh,
+# python3.
 #
-#   ci/siege.sh [SECONDS]      two minutes without a number; the night takes an hour
-#   SEED=N                     other moves
+#   ci/siege.sh [SECONDS]      two minutes by default; an hour at night
+#   SEED=N                     another sequence of attacks
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
@@ -14,7 +15,7 @@ mkdir "$disk"
 if mount -t tmpfs -o size=192m smalt-siege "$disk" 2>/dev/null; then
     trap 'umount -l "$disk"; stop_all' EXIT
 else
-    echo "full disks: NOT RUN, a small disk cannot be mounted here"
+    echo "full disks: NOT RUN, mounting a small disk needs root"
 fi
 python3 ci/siege.py "$bin/smalt" "$disk" --seconds "${1:-120}" --seed "${SEED:-1}" || {
     tail -n 20 "$disk.log" >&2

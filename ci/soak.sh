@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Seeds without end, by hand: both simulations, histories and bursts in turns, until it is stopped.
-# What fails is kept with its commit in build/soak/, one file for each find, and the rest goes on.
+# Runs both simulations, histories and bursts in turns with new seeds, until you stop it. It keeps each
+# failure with its commit in a file in build/soak/, and goes on.
 #
 #   ci/soak.sh                    until Ctrl-C
-#   HOURS=8 ci/soak.sh            that long, and the round that is begun
-#   SEED=N                        begins there; the seconds of the day's clock without it
+#   HOURS=8 ci/soak.sh            that long, and until the current round ends
+#   SEED=N                        begins with this seed; by default the seconds of the clock
 #   SMALT_HARNESS=FILE            a release build of the harness
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/profile.sh
 
-# Of a round: some five minutes on 2 cores.
+# A round takes about five minutes on 2 cores.
 seeds=1000
 histories=20000
 bursts=3000
@@ -24,7 +24,7 @@ commit=$(git rev-parse --short HEAD)
 mkdir -p build/soak
 rounds=0 finds=0
 
-# Runs one part; what it printed stays where it failed.
+# Runs one part; keeps its output if it fails.
 part() {
     local name=$1 report
     shift
@@ -41,10 +41,10 @@ part() {
 trap 'exit 130' INT
 trap 'echo "$rounds rounds on $commit, $finds finds"' EXIT
 while [ "$SECONDS" -lt "$end" ]; do
-    part sweep scenario sweep --seed "$seed" --seeds $seeds --threads 2
-    part listen scenario listen --seed "$seed" --seeds $seeds --threads 2
-    part histories histories --jobs 2 --seed "$seed" --histories $histories
-    part bursts bursts --jobs 2 --seed "$seed" --bursts $bursts
+    part sweep check sweep --seed "$seed" --cases $seeds --jobs 2
+    part listen check listen --seed "$seed" --cases $seeds --jobs 2
+    part histories check histories --jobs 2 --seed "$seed" --cases $histories
+    part bursts check bursts --jobs 2 --seed "$seed" --cases $bursts
     rounds=$((rounds + 1))
     echo "$(date +%H:%M:%S) round $rounds, from seed $seed: $finds finds so far"
     seed=$((seed + histories))

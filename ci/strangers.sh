@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Strangers at the ports of a running smalt: more connections than there are descriptors, and host
-# names that it does not have. Needs: ci/build.sh.
+# Attacks the ports of a running smalt: more connections than file descriptors, and foreign host names.
+# Needs: ci/build.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
 need smalt
 
-# status ADDRESS HOST: the status of an anonymous read under a host name, on a connection of its own.
+# status ADDRESS HOST: prints the status of an anonymous read with a host name, on its own connection.
 status() {
     local socket line
     exec {socket}<>"/dev/tcp/${1%:*}/${1##*:}"
@@ -19,7 +19,7 @@ status() {
 expect() {
     local found
     found=$(status "$2" "$3")
-    [ "$found" = "$1" ] || fail "Host: $3 is answered with $found in place of $1"
+    [ "$found" = "$1" ] || fail "Host: $3 gets $found, expected $1"
 }
 
 echo "host names"
@@ -46,11 +46,11 @@ for _ in $(seq 100); do
 done
 seconds=4
 sleep "$seconds"
-lines=$(grep -c "could not be accepted" "$work/few.log") || fail "no line says that descriptors ran out"
-# One at once and one a second, and some room for a slow machine.
+lines=$(grep -c "could not be accepted" "$work/few.log") || fail "the log does not say that descriptors ran out"
+# One immediately and one a second, and a margin for a slow machine.
 [ "$lines" -le $((2 * seconds)) ] || fail "$lines lines in $seconds seconds"
 for socket in "${sockets[@]}"; do
     exec {socket}>&-
 done
 expect 404 "$few_blob" localhost
-echo "$lines lines in $seconds seconds, and it serves again"
+echo "$lines lines in $seconds seconds, then smalt serves again"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Other people's programs against smalt, each on a fresh server: adlfs' own tests, the tests of the
-# `object_store` crate, rounds with Microsoft's SDKs for Python, JavaScript, Go and Java and with what
-# people build on them (ci/suites/clients.sh), and the commands of azure-cli for queues and tables.
+# Runs other people's programs against smalt, each on a fresh server: adlfs' own tests, the tests of the
+# `object_store` crate, rounds with Microsoft's SDKs for Python, JavaScript, Go and Java and with
+# libraries built on them (ci/suites/clients.sh), and azure-cli's commands for queues and tables.
 # They come from package registries into build/suites (a quarter of an hour and 4 GB the first
-# time); what they fail, and why, is listed in DIFFERENCES.md.
+# time). DIFFERENCES.md lists their failures with reasons.
 #
 #   ci/suites.sh                            all of them
 #   ci/suites.sh adlfs python_queue         some of them: adlfs object_store python python_queue
@@ -31,7 +31,7 @@ python_packages() {
     touch "$venv/installed"
 }
 
-# report NAME PASSED FAILED EXPECTED...: more than what DIFFERENCES.md explains is a failure.
+# report NAME PASSED FAILED EXPECTED...: fails for failures that DIFFERENCES.md does not explain.
 report() {
     local name=$1 passed=$2 failed=$3
     shift 3
@@ -41,7 +41,7 @@ report() {
     fi
 }
 
-# Its tests start an emulator by Docker: a stand-in lets them, and --host names ours.
+# Its tests start an emulator by Docker: a stand-in replaces Docker, and --host names smalt.
 suite_adlfs() {
     local expected=(test_ls test_find) source=$build/adlfs-$adlfs_version log=$build/adlfs.log
     python_packages
@@ -70,7 +70,7 @@ count() {
         grep . || echo 0
 }
 
-# Cargo brings the source; its tests run in a copy.
+# Cargo downloads the source; its tests run in a copy.
 suite_object_store() {
     local fetch=$build/fetch source=$build/object_store log=$build/object_store.log
     if [ ! -d "$source" ]; then
@@ -118,7 +118,7 @@ suite_python() {
     report "Python SDK" "$(count passed "$log")" "$(count failed "$log")"
 }
 
-# python_sdk NAME PACKAGE URL: the round of ci/suites/python_NAME_sdk.py, with a package of its own.
+# python_sdk NAME PACKAGE URL: runs ci/suites/python_NAME_sdk.py with this package.
 python_sdk() {
     local name=$1 package=$2 url=$3
     local log=$build/python_$name.log own=$build/venv-$name
@@ -142,7 +142,7 @@ suite_python_tables() {
     python_sdk tables 'azure-data-tables>=12.5,<13' "http://$python_tables_table/$account"
 }
 
-# cli_step NAME PATTERN ARGUMENT...: a command of `az storage` whose output must have the pattern, if any.
+# cli_step NAME PATTERN ARGUMENT...: runs `az storage`; its output must match the pattern, if any.
 cli_step() {
     local name=$1 pattern=$2
     shift 2
@@ -155,7 +155,7 @@ cli_step() {
     fi
 }
 
-# azure_cli NAME: brings azure-cli and lets it speak to a server of its own; sets what the suite needs.
+# azure_cli NAME: installs azure-cli, starts a server for it, and sets the suite's variables.
 azure_cli() {
     local connection=$1_connection
     cli=$build/venv-cli/bin/az log=$build/azure_$1.log passed=0 failed=0
@@ -196,7 +196,7 @@ suite_azure_cli() {
     report "azure-cli, queues" "$passed" "$failed"
 }
 
-# cli_fails NAME PATTERN ARGUMENT...: a command of `az storage` that must be refused with this text.
+# cli_fails NAME PATTERN ARGUMENT...: runs `az storage`, which must be refused with this text.
 cli_fails() {
     local name=$1 pattern=$2
     shift 2
@@ -258,7 +258,7 @@ suite_azure_cli_tables() {
     report "azure-cli, tables" "$passed" "$failed"
 }
 
-# cli_with_sas SIGNATURE: what a signature opens to who has no key, and what it does not.
+# cli_with_sas SIGNATURE: tests what a signature allows without a key, and what it does not.
 cli_with_sas() {
     local AZURE_STORAGE_CONNECTION_STRING=
     local by=(--account-name "$account" --sas-token "$1")
@@ -275,4 +275,4 @@ cli_with_sas() {
 for suite in "$@"; do
     "suite_$suite"
 done
-[ "$failures" -eq 0 ] || fail "more fails than DIFFERENCES.md explains; logs in $build"
+[ "$failures" -eq 0 ] || fail "DIFFERENCES.md does not explain all failures; the logs are in $build"

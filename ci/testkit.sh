@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The helpers for tests in other languages: their own tests, and the code of
+# Tests the helpers for other languages: runs their own tests, and the code of
 # docs/testing-in-other-languages.md, with the packages as users install them.
 #
 #   ci/testkit.sh              all of them
@@ -18,7 +18,7 @@ page=$root/docs/testing-in-other-languages.md
 build=$(mkdir -p "${BUILD_DIR:-build}/testkit" && cd "${BUILD_DIR:-build}/testkit" && pwd)
 bin=$(cd "$bin" && pwd)
 
-# code NAME: the block of the page that is marked `<!-- run: NAME -->`.
+# code NAME: prints the block of the page that is marked `<!-- run: NAME -->`.
 code() {
     awk -v mark="<!-- run: $1 -->" '
         $0 == mark { found = 1; next }
@@ -60,7 +60,7 @@ test_node() {
 
 test_go() {
     if ! command -v go >/dev/null; then
-        echo "go: NOT RUN, there is no go"
+        echo "go: NOT RUN, go is not installed"
         return
     fi
     local tests=$build/go
@@ -76,7 +76,7 @@ test_go() {
 
 test_java() {
     if ! command -v mvn >/dev/null; then
-        echo "java: NOT RUN, there is no maven"
+        echo "java: NOT RUN, maven is not installed"
         return
     fi
     local tests=$build/java

@@ -1,11 +1,11 @@
-"""Requests that make as much work as a client can ask for, all at once, and a watch on `/health`.
+"""Sends the most expensive requests all at once, and watches `/health`.
 
     watchdog.py BLOB QUEUE TABLE CONTROL PID [SECONDS]
 
-Fails when `/health` or a small read takes longer than a second, when a request is answered with
-500, or when SIGTERM does not end the server in time. A machine that is busy with other things keeps
-the watch itself waiting: the longest such wait is measured, and added to the second. Addresses are
-`host:port`; PID is smalt's. Uses the standard library alone. See watchdog.sh.
+Fails when `/health` or a small read takes longer than a second, when a request gets 500,
+or when SIGTERM does not stop the server in time. On a busy machine the watch itself waits: the script
+measures the longest such wait and adds it to the second. Addresses are `host:port`; PID is smalt's.
+Uses only the standard library. See watchdog.sh.
 """
 
 import base64
@@ -23,9 +23,9 @@ from urllib.parse import quote
 from sas import ACCOUNT, VERSION, account_sas
 
 SAS = account_sas()
-# Processors that are fully taken by requests still answer within this many seconds.
+# The longest time for an answer in seconds, while requests occupy all processors.
 SLOWEST = 1.0
-# How often the watch asks, in seconds.
+# The interval of the watch, in seconds.
 PAUSE = 0.02
 # Requests in flight have five seconds to end; one record of a query may take two more.
 SHUTDOWN = 15.0
@@ -132,7 +132,7 @@ def set_up(blob, table):
 
 
 def attacks(blob, table, control):
-    """Each is a name and a function that sends one request: status and body, or nothing."""
+    """Returns names and functions that send one request and return status and body, or nothing."""
     like = query("SELECT COUNT(*) FROM BlobStorage WHERE _1 LIKE '%" + "a" * 5_000 + "b%'")
     asks = lambda name, asked: lambda: blob.send("POST", f"/watched/{name}?comp=query", {}, asked)
     blob_list = "/watched?restype=container&comp=list"
@@ -142,7 +142,7 @@ def attacks(blob, table, control):
     junk = b"<StorageServiceProperties>" + b"<a/>" * 10_000 + b"</StorageServiceProperties>"
     return {
         "LIKE": asks("line", like),
-        "LIKE, whose client leaves": lambda: blob.leave(
+        "LIKE, with a client that disconnects": lambda: blob.leave(
             "POST", "/watched/line?comp=query", like, 0.2
         ),
         "LIKE with _": asks("line", query(
@@ -159,7 +159,7 @@ def attacks(blob, table, control):
         "many rows of a record": asks("list", query(
             "SELECT b FROM BlobStorage[*].a[*] WHERE " + " OR ".join(["b = 2"] * 1_000),
             JSON_INPUT)),
-        "an answer that nobody reads": lambda: blob.leave(
+        "an unread answer": lambda: blob.leave(
             "POST", "/watched/line?comp=query", query("SELECT * FROM BlobStorage"), 3
         ),
         "a block list": lambda: blob.send(
@@ -206,7 +206,7 @@ def attack(name, send, stop, failures):
 
 
 def watch(blob, control, found):
-    """Runs in a process of its own, so that what is measured is the server, until it is ended."""
+    """Runs in its own process until it is stopped, so that only the server is measured."""
     while True:
         for name, service, path in [
             ("health", control, "/health"),
@@ -267,23 +267,23 @@ def main():
     asked = {}
     while not found.empty():
         name, started, status, answered = found.get()
-        # One that is not answered yet took as long as was watched.
+        # A request without an answer has taken as long as the watch.
         asked[name, started] = (answered or watched_until) - started
         if status not in (None, 200):
-            failures.append(f"{name} was answered with {status}")
+            failures.append(f"{name} got {status}")
     slowest = {name: 0.0 for name, _ in asked}
     for (name, _), took in asked.items():
         slowest[name] = max(slowest[name], took)
     print(f"slowest: {', '.join(f'{name} {took:.2f} s' for name, took in slowest.items())}; "
-          f"{most} MiB at most; ended {ended:.1f} s after SIGTERM")
+          f"at most {most} MiB; exited {ended:.1f} s after SIGTERM")
     allowed = SLOWEST + slowest.pop("pause", 0.0)
     failures += [
-        f"{name} took {slowest.get(name, 99):.2f} s, {allowed:.2f} s are allowed"
+        f"{name} took {slowest.get(name, 99):.2f} s, allowed are {allowed:.2f} s"
         for name in ("health", "read")
         if slowest.get(name, 99) > allowed
     ]
     if ended >= SHUTDOWN:
-        failures.append(f"SIGTERM did not end it within {SHUTDOWN} s")
+        failures.append(f"smalt did not exit within {SHUTDOWN} s after SIGTERM")
     if failures:
         raise SystemExit("FAILED: " + "; ".join(sorted(set(failures))[:10]))
 

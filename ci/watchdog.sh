@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# No request stops the server: whatever a client can make long runs at once, and `/health` and a small
-# read are answered within a second all the time; SIGTERM is heard. In memory, where commits run on
-# the same threads, and with as many of these as a machine of two processors has. Needs: ci/build.sh.
+# Checks that no request blocks the server: sends all expensive requests at once, while `/health` and a
+# small read must be answered within a second, and SIGTERM must work. The server runs in memory, where
+# commits run on the same threads, with the threads of a machine of two processors. Needs: ci/build.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh

@@ -19,7 +19,7 @@ from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueClient
 
-# The well-known account of local emulators: no secret.
+# The public account of local emulators.
 LOCAL = (
     "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;"
     "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
@@ -42,15 +42,15 @@ def create():
     except ResourceExistsError:
         pass
     blobs = {
-        # Without TimeToLive a blob is never touched.
+        # The sweeper never touches a blob without TimeToLive.
         "keep.json": {},
-        # Its time is over: deleted at the next sweep.
+        # Expired: the next sweep deletes it.
         "expired.json": {"TimeToLive": in_hours(-1)},
-        # Its time is over, and it is to be kept elsewhere: moved to dead/2026/archived.json.
+        # Expired, with a destination: the next sweep moves it to dead/2026/archived.json.
         "archived.json": {"TimeToLive": in_hours(-1), "DeadBlobContainer": "dead/2026/"},
-        # Not yet.
+        # Expires later.
         "tomorrow.json": {"TimeToLive": in_hours(24)},
-        # A week after its last change.
+        # Expires a week after its last change.
         "week.json": {"TimeToLive": "P7D"},
     }
     for name, metadata in blobs.items():
@@ -71,7 +71,7 @@ def show():
     for container in ("events", "dead"):
         try:
             for blob in service.get_container_client(container).list_blobs(include=["metadata"]):
-                # Metadata names do not depend on case; SDKs and services differ in what they show.
+                # Metadata names ignore case; SDKs and services show different cases.
                 metadata = {name.lower(): value for name, value in (blob.metadata or {}).items()}
                 origin = metadata.get("sourceuri", "")
                 print(f"{container}/{blob.name}", f"from {origin.rsplit('/', 1)[-1]}" if origin else "")

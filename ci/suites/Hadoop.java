@@ -14,9 +14,9 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Hadoop's file systems for Azure, which Spark, Hive and Trino use: ABFS, left to find out whether
- * the namespace is flat and told so, and the older WASB. They ask production's host names; the
- * server is named as their HTTP proxy, and to ABFS that is told as an endpoint as well. The
+ * Hadoop's file systems for Azure, which Spark, Hive and Trino use: ABFS, once detecting that the
+ * namespace is flat and once configured so, and the older WASB. They use production's host names;
+ * the server is their HTTP proxy, and for ABFS the endpoint as well. The
  * arguments are an account, its key, and the server. Prints `FAILED name: why` for each round that
  * fails, and `N passed, N failed` at the end.
  */

@@ -43,7 +43,7 @@ def run(*command):
 
 
 def same(left, right):
-    """Whether two directories hold the same."""
+    """Returns whether two directories have equal contents."""
     found = filecmp.dircmp(f"{DIRECTORY}/{left}", f"{DIRECTORY}/{right}")
     if found.left_only or found.right_only or found.diff_files or found.funny_files:
         return False

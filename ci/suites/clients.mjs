@@ -3,7 +3,7 @@
 //
 //     node clients.mjs CONNECTION_STRING [NAME...]
 //
-// It stands beside its packages. Prints `FAILED name: why` for each round that fails, and
+// The file must be beside its packages. Prints `FAILED name: why` for each round that fails, and
 // `N passed, N failed` at the end.
 
 import assert from "node:assert/strict";

@@ -1,6 +1,6 @@
 # Rounds of other people's programs and libraries, for ci/suites.sh and ci/first_minutes.sh:
-# sourced, not run. Each brings its packages into build/suites once, in pinned versions, starts a
-# server of its own, and reports.
+# sourced, not run. Each installs its packages into build/suites once, in pinned versions, starts
+# its own server, and reports.
 # shellcheck shell=bash disable=SC2154 # build, account, key and work are the sourcing script's
 
 rounds=$PWD/ci/suites
@@ -14,8 +14,8 @@ round() {
     report "$name" "$(count passed "$log")" "$(count failed "$log")"
 }
 
-# once DIRECTORY MARK COMMAND...: runs a command in a directory, again only when the mark's text is
-# another: the versions that it stands for.
+# once DIRECTORY MARK COMMAND...: runs a command in a directory, and again only when the mark's text,
+# which names versions, changes.
 once() {
     local directory=$1 mark=$2
     shift 2
@@ -50,7 +50,7 @@ suite_clients() {
 javascript_packages='@azure/data-tables@13.3.2 @azure/identity@4.13.1 @azure/storage-blob@12.32.0
     @azure/storage-queue@12.30.0 unstorage@1.17.6'
 
-# The program stands where node finds its packages.
+# The program is where node finds its packages.
 javascript_clients() {
     # shellcheck disable=SC2086 # one package each
     npm install --no-audit --no-fund --loglevel error --prefix . $javascript_packages

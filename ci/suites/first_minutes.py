@@ -1,10 +1,10 @@
 """Runs the blocks of a page that are marked `sh run`, and compares their output with the lines of
-the block `text expect` behind them; parses the blocks of YAML and JSON.
+the block `text expect` after them; parses the blocks of YAML and JSON.
 
     first_minutes.py PAGE DIRECTORY [WORD...]
 
-The first block always runs; with words, of the others only those in sections with one of the words
-in their title, and in sections that make what these need: "Azure CLI".
+The first block always runs. With words, the other blocks run only in sections with one of the words
+in the title, and in the section that the others need: "Azure CLI".
 """
 
 import json
@@ -60,7 +60,7 @@ def main():
                 output = run(text)
             elif kind == "text expect":
                 if output is None:
-                    continue  # What should have said it has failed.
+                    continue  # The block that should have printed it has failed.
                 missing = [line for line in text.splitlines() if line not in output]
                 if missing:
                     raise RuntimeError(f"{missing} is not in {output[-1500:]!r}")

@@ -132,7 +132,7 @@ def sizes(queue):
 
 
 def creation(queue):
-    # The client takes the 204 of a queue that is there for a refusal as well.
+    # The client treats the 204 for an existing queue as a refusal.
     refused("QueueAlreadyExists", queue.create_queue)
     refused("QueueAlreadyExists", queue.create_queue, metadata={"a": "1"})
     queue.set_queue_metadata({"a": "1"})

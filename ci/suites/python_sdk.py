@@ -51,7 +51,7 @@ def in_an_hour():
 
 
 def refused(code, call, *args, **kwargs):
-    """The call must be refused with this code, or status where there is no body."""
+    """The call must be refused with this code, or status if there is no body."""
     try:
         call(*args, **kwargs)
     except HttpResponseError as error:
@@ -286,7 +286,7 @@ def main():
         container = SERVICE.create_container("suite" + uuid.uuid4().hex)
         try:
             test(container)
-        except Exception:  # Every test is to have its turn.
+        except Exception:  # Every test runs, even after a failure.
             failed += 1
             print("FAILED", test.__name__, traceback.format_exc(), sep="\n")
     print(f"{len(TESTS) - failed} passed, {failed} failed")

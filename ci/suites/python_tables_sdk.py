@@ -76,7 +76,7 @@ def tables(table):
         SERVICE.create_table("a-b")
         raise AssertionError("no name of a table")
     except ValueError as error:
-        # The SDK's own words for what the service said.
+        # The SDK's own text for the service's refusal.
         assert "alphanumeric" in str(error), error
 
 

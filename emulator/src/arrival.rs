@@ -99,6 +99,7 @@ pub fn arrive(
             Some(_) => core.lane.clone(),
             None => Lane::here(),
         },
+        operation: "",
         identity: Identity::Anonymous,
     })
 }

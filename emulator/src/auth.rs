@@ -9,6 +9,7 @@
 mod anonymous;
 mod bearer;
 pub mod delegation;
+mod identity;
 mod needs;
 mod sas;
 mod scope;
@@ -16,80 +17,28 @@ mod shared_key;
 mod token;
 
 use http::header::AUTHORIZATION;
-use smalt_protocol::signing::permissions::Permissions;
 use smalt_protocol::signing::sas::{Sas, refused};
 use smalt_protocol::signing::shared_key::{Authorization, parse_authorization};
 use smalt_protocol::{ErrorCode, StorageError};
-use uuid::Uuid;
 
 use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
-use crate::register::{Anonymous, Entry};
-use delegation::DelegationSecret;
+use crate::register::{Access, Anonymous};
+use identity::TOKEN_ONLY;
+pub use identity::{Identity, NO_ACCOUNT, Principal};
 pub use scope::bring_scope;
-
-/// `WWW-Authenticate` of a refusal that a token would mend.
-const CHALLENGE: &str = "Bearer \
-    authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
-    resource_id=https://storage.azure.com";
-
-/// The detail of what neither a key nor a signature can do.
-const TOKEN_ONLY: &str = "Only authentication scheme Bearer is supported";
-
-/// The element that names an account which does not exist.
-pub const NO_ACCOUNT: &str = "AccountName";
-
-/// Who asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Identity {
-    /// Nobody in particular.
-    Anonymous,
-    /// Holder of an account key.
-    Owner,
-    /// Holder of a token of Microsoft Entra ID.
-    Entra(Principal),
-    /// Holder of a shared access signature with these permissions, its own or its stored policy's.
-    Sas(Permissions),
-}
-
-/// A user of Microsoft Entra ID, as the token names them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Principal {
-    /// Object id; nil when the token has none.
-    pub object_id: Uuid,
-    /// Tenant; nil when the token has none.
-    pub tenant_id: Uuid,
-    /// What keys of user delegations for this account are made with.
-    pub delegation: DelegationSecret,
-}
-
-impl Identity {
-    /// Whether a permission letter is held. Owner and token hold every one.
-    pub fn may(self, letter: char) -> bool {
-        match self {
-            Identity::Owner | Identity::Entra(_) => true,
-            Identity::Sas(permissions) => permissions.contains(letter),
-            Identity::Anonymous => false,
-        }
-    }
-
-    /// Whether all data of the account is open: what a copy within it goes by.
-    pub fn is_account_wide(self) -> bool {
-        matches!(self, Identity::Owner | Identity::Entra(_))
-    }
-}
 
 /// Decides whether a call may run its operation, and in whose name.
 ///
 /// # Errors
 /// Azure's own refusal for the way in that was chosen.
-pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, StorageError> {
-    if entry.access.anonymous == Anonymous::Always {
+pub fn authorise(core: &Core, call: &Call, access: &Access) -> Result<Identity, StorageError> {
+    if access.anonymous == Anonymous::Always {
         return Ok(Identity::Anonymous);
     }
-    let identity = identify(core, call, entry)?;
-    if entry.access.token_only && !matches!(identity, Identity::Entra(_)) {
+    let identity = identify(core, call, access)?;
+    if access.token_only && !matches!(identity, Identity::Entra(_)) {
         return Err(refused(TOKEN_ONLY));
     }
     Ok(identity)
@@ -100,17 +49,17 @@ pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, St
 ///
 /// # Errors
 /// 403 `AuthorizationPermissionMismatch`, 403 `AuthorizationFailure`.
-pub fn permit(call: &Call, entry: &Entry) -> Result<(), StorageError> {
+pub fn permit(call: &Call, access: &Access) -> Result<(), StorageError> {
     match call.identity {
         Identity::Owner | Identity::Entra(_) => Ok(()),
         Identity::Sas(permissions) => {
-            sas::check_letters(call, &entry.access, entry.access.service_sas, permissions)
+            sas::check_letters(call, access, access.service_sas, permissions)
         }
         Identity::Anonymous => Err(ErrorCode::AuthorizationFailure.into()),
     }
 }
 
-fn identify(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, StorageError> {
+fn identify(core: &Core, call: &Call, access: &Access) -> Result<Identity, StorageError> {
     let authorization = match call.headers.get(AUTHORIZATION) {
         Some(header) => {
             let text = header.to_str();
@@ -127,29 +76,29 @@ fn identify(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, Storage
         }) => {
             let account = known(core, call)?;
             let by_key = shared_key::authenticate(core, call, account, scheme, &name, &signature);
-            by_key.or_else(|refused| by_signature(core, call, entry, account).ok_or(refused))
+            by_key.or_else(|refused| by_signature(core, call, access, account).ok_or(refused))
         }
         Some(Authorization::Bearer(token)) => match Sas::parse(&call.query)? {
             // A signature for one user only comes with that user's token.
             Some(sas) if !sas.get("sduoid").is_empty() => {
                 let account = known(core, call)?;
                 let principal = bearer::authenticate(core, call, account, &token)?;
-                sas::authorise(core, call, account, entry, sas, Some(&principal))
+                sas::authorise(core, call, account, access, sas, Some(&principal))
             }
-            _ => bearer::authorise(core, call, known(core, call)?, entry, &token),
+            _ => bearer::authorise(core, call, known(core, call)?, access, &token),
         },
         None => match Sas::parse(&call.query)? {
-            Some(sas) => sas::authorise(core, call, known(core, call)?, entry, sas, None),
-            None => anonymous::authorise(core, call, entry),
+            Some(sas) => sas::authorise(core, call, known(core, call)?, access, sas, None),
+            None => anonymous::authorise(core, call, access),
         },
     }
 }
 
 /// A request that brings both a key's signature and a shared access signature is served by the
 /// second where the first is wrong, as Azurite does; no document says which of the two counts.
-fn by_signature(core: &Core, call: &Call, entry: &Entry, account: &Account) -> Option<Identity> {
+fn by_signature(core: &Core, call: &Call, access: &Access, account: &Account) -> Option<Identity> {
     let sas = Sas::parse(&call.query).ok()??;
-    sas::authorise(core, call, account, entry, sas, None).ok()
+    sas::authorise(core, call, account, access, sas, None).ok()
 }
 
 /// The account of a request with credentials. On Azure the host of one that does not exist has no

@@ -56,6 +56,8 @@ pub struct Call {
     pub shuffle_messages: bool,
     /// Where its long work runs.
     pub lane: Lane,
+    /// Id of its operation in the register. Empty until it is authorised.
+    pub operation: &'static str,
     /// Who asks. [`Identity::Anonymous`] until authorisation.
     pub identity: Identity,
 }
@@ -99,7 +101,7 @@ impl Call {
     /// User metadata of the request.
     pub fn metadata(&self) -> Result<Metadata, StorageError> {
         Metadata::from_headers(self.headers.iter().map(|(name, value)| {
-            // A value that is no text is refused as one that is not printable.
+            // A value that is not UTF-8 is refused like one that is not printable.
             (
                 self.header_case.restore(name.as_str()),
                 std::str::from_utf8(value.as_bytes()).unwrap_or("\u{7f}"),

@@ -24,6 +24,7 @@ mod faults;
 mod guard;
 mod metrics;
 mod ready;
+mod refusal;
 mod saved;
 mod state;
 mod transfer;
@@ -45,6 +46,9 @@ use crate::core::Core;
 use crate::emulator::Emulator;
 use crate::http::{Ends, Patience, accept};
 
+use refusal::no_such_method;
+pub(crate) use refusal::{Refusal, failed};
+
 /// Largest request body: a fault rule is a few hundred bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
@@ -53,16 +57,6 @@ pub struct Control {
     listener: TcpListener,
     token: Option<String>,
     emulator: Emulator,
-}
-
-/// A refused control request: status, and what to do about it.
-#[derive(Debug)]
-pub(crate) struct Refusal(StatusCode, String);
-
-impl Refusal {
-    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Refusal(status, message.into())
-    }
 }
 
 impl Control {
@@ -201,17 +195,6 @@ async fn account(
         _ => return Err(no_such_method()),
     };
     Ok(json(settings.as_ref()))
-}
-
-fn no_such_method() -> Refusal {
-    Refusal::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "this path has no such method",
-    )
-}
-
-pub(crate) fn failed(error: &dyn std::fmt::Display) -> Refusal {
-    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }
 
 async fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {

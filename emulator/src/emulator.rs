@@ -13,11 +13,11 @@ use crate::body::Body;
 use crate::clock::Clock;
 use crate::config::{Account, AccountSettings, Config, OAuth};
 use crate::core::Core;
-use crate::faults::Faults;
+use crate::faults::{ConnectionLost, Faults};
 use crate::fetch::{Fetch, Fetcher};
 use crate::ids::Ids;
 use crate::observe::{Exchange, Observer};
-use crate::pipeline::{self, ConnectionLost};
+use crate::pipeline;
 #[cfg(feature = "schedule")]
 use crate::store::Point;
 use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult, Trouble};

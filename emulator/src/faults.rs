@@ -13,8 +13,12 @@ use smalt_protocol::{ErrorCode, StorageError};
 
 use crate::body::Body;
 use crate::call::Call;
-use crate::pipeline::ConnectionLost;
-use crate::register::Entry;
+pub use crate::rules::pending_copy::Hold;
+
+/// No answer: a fault rule cut the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the connection was cut by a fault rule")]
+pub struct ConnectionLost;
 
 /// What goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,21 +48,6 @@ pub enum Fault {
     },
     /// A Copy Blob that would be done at once is pending for a while, on the emulator's clock.
     PendingCopy(Hold),
-}
-
-/// How long a copy is held pending. Neither duration nor rate: until it is aborted, or has failed
-/// after two weeks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hold {
-    /// How long it takes, in seconds.
-    #[serde(default)]
-    pub duration_s: Option<u64>,
-    /// In place of it: how many bytes are copied in a second.
-    #[serde(default)]
-    pub bytes_per_s: Option<u64>,
-    /// It fails in the end, and `x-ms-copy-status-description` says this.
-    #[serde(default)]
-    pub failure: Option<String>,
 }
 
 /// When it goes wrong.
@@ -111,7 +100,7 @@ pub enum Faulted {
     No,
     /// It is refused.
     Refused(StorageError),
-    /// Its connection is cut.
+    /// Cuts the connection.
     Lost,
 }
 
@@ -140,23 +129,28 @@ impl Faults {
     }
 
     /// The fault of this call: the first rule that fires. Every rule that matches counts it.
-    pub fn plan(&self, entry: &Entry, call: &Call) -> Option<Plan> {
-        self.first(entry, call, |fault| !matches!(fault, Fault::PendingCopy(_)))
+    pub fn plan(&self, operation: &str, call: &Call) -> Option<Plan> {
+        self.first(operation, call, |fault| {
+            !matches!(fault, Fault::PendingCopy(_))
+        })
     }
 
     /// How a copy is held pending whose source may be read. Only such copies count.
-    pub fn hold(&self, entry: &Entry, call: &Call) -> Option<Hold> {
-        let plan = self.first(entry, call, |fault| matches!(fault, Fault::PendingCopy(_)));
+    pub fn hold(&self, operation: &str, call: &Call) -> Option<Hold> {
+        let plan = self.first(operation, call, |fault| {
+            matches!(fault, Fault::PendingCopy(_))
+        });
         match plan {
             Some(Plan(Fault::PendingCopy(hold))) => Some(hold),
             _ => None,
         }
     }
 
-    fn first(&self, entry: &Entry, call: &Call, is_wanted: fn(&Fault) -> bool) -> Option<Plan> {
+    fn first(&self, operation: &str, call: &Call, is_wanted: fn(&Fault) -> bool) -> Option<Plan> {
         let mut rules = self.0.lock();
         let mut plan = None;
-        let matching = |a: &&mut Account| is_wanted(&a.rule.fault) && a.rule.matches(entry, call);
+        let matching =
+            |a: &&mut Account| is_wanted(&a.rule.fault) && a.rule.matches(operation, call);
         for account in rules.iter_mut().filter(matching) {
             account.seen += 1;
             let first = account.rule.nth.max(1);
@@ -171,8 +165,8 @@ impl Faults {
 }
 
 impl Rule {
-    fn matches(&self, entry: &Entry, call: &Call) -> bool {
-        (self.operation == "*" || self.operation == entry.id)
+    fn matches(&self, operation: &str, call: &Call) -> bool {
+        (self.operation == "*" || self.operation == operation)
             && call.target.raw_path.starts_with(&self.resource)
     }
 }

@@ -144,7 +144,7 @@ pub(crate) async fn accept<H, F>(
     stop: impl Future<Output = ()>,
 ) where
     H: Fn(http::Request<crate::body::Body>, Ends) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<http::Response<crate::body::Body>, crate::ConnectionLost>>
+    F: Future<Output = Result<http::Response<crate::body::Body>, crate::faults::ConnectionLost>>
         + Send
         + 'static,
 {

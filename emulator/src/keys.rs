@@ -4,36 +4,8 @@
 //! the order that Azure lists in. Contents are keyed by the *generation* of their container, queue
 //! or table and never by its name: delete and clear are one write, re-creation starts clean.
 //!
-//! | prefix | key | value |
-//! | --- | --- | --- |
-//! | `0x10` | account 0 container | `ContainerRecord` |
-//! | `0x11` | generation, blob | base blob: `BlobRecord` |
-//! | `0x12` | generation, blob 0 tick | snapshot: `BlobRecord` |
-//! | `0x13` | generation, blob 0 block id | uncommitted block: `BlockRecord` |
-//! | `0x14` | generation, blob | blob that has uncommitted blocks: `UncommittedRecord` |
-//! | `0x15` | content id, chunk | part of a committed block list |
-//! | `0x16` | content id | number of blobs and snapshots that share the list |
-//! | `0x17` | generation, blob 0 tick | previous version: `BlobRecord` |
-//! | `0x18` | generation, blob | deleted base blob that left something: `BlobRecord` |
-//! | `0x19` | account 0 container 0 tick | container that can be restored: `ContainerRecord` |
-//! | `0x1a` | node id | node of the map of a page blob: `PageNode` |
-//! | `0x1b` | node id | number of nodes, blobs and snapshots that share the node |
-//! | `0x1c` | | the last node id |
-//! | `0x1d` | node id | node that nothing refers to any more, left to release |
-//! | `0x1e` | generation, tag 0 value 0 blob 0 tick | nothing: the blob has the tag |
-//! | `0x20` | account 0 queue | `QueueRecord` |
-//! | `0x21` | generation, message id | `MessageRecord` |
-//! | `0x22` | generation, visible at, sequence | message id, in the order of delivery |
-//! | `0x23` | generation, expires at, sequence | message id, in the order of expiry |
-//! | `0x24` | generation | number of messages |
-//! | `0x25` | account 0 table, in lower case | `TableRecord` |
-//! | `0x26` | generation, partition key 0 row key | `EntityRecord`, or its first part |
-//! | `0x27` | generation, partition key 0 row key 0 number | another part of an `EntityRecord` |
-//! | `0x30` | account 0 service | `ServiceProperties` |
-//! | `0x40` | generation | left to remove: `GarbageRecord`, or nothing where the name is free |
-//! | `0x41` | tick, key | what is kept until then, by its key: nothing |
-//!
-//! Prefixes below `0x10` belong to the store itself.
+//! ARCHITECTURE.md has the table of all prefixes, under *The store*; a test compares it with this
+//! file. Prefixes below `0x10` belong to the store itself.
 
 mod entity;
 mod kind;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use crate::register::Entry;
+use smalt_protocol::Service;
 
 /// Requests served, by operation and status.
 #[derive(Debug, Default)]
@@ -14,11 +14,11 @@ pub struct Metrics {
 
 impl Metrics {
     /// Counts one answer.
-    pub fn count(&self, entry: &'static Entry, status: u16) {
+    pub fn count(&self, service: Service, operation: &'static str, status: u16) {
         *self
             .served
             .lock()
-            .entry((entry.service.as_str(), entry.id, status))
+            .entry((service.as_str(), operation, status))
             .or_default() += 1;
     }
 

@@ -6,11 +6,9 @@
 //! ```
 
 pub mod part;
+mod run;
 
-use std::pin::Pin;
-
-use bytes::Bytes;
-use http::{Method, Request, Response};
+use http::{Request, Response};
 use smalt_protocol::{ErrorCode, StorageError};
 
 use crate::arrival::{self, Socket};
@@ -19,61 +17,12 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
 use crate::cors;
-use crate::faults::{Faulted, Plan};
-use crate::operation::{Read, Takes, Weight, Write};
-use crate::ops::blob::source;
-use crate::register::{self, Entry};
-use crate::reply::{self, Common, Reply};
-use crate::stage;
-use crate::store::{Purpose, Stamp};
+use crate::faults::{ConnectionLost, Faulted, Plan};
+use crate::ops::{batch, table::transaction};
+use crate::register::{self, Entry, Run};
+use crate::reply::{self, Common, Reply, refuse};
 
-/// A request in flight.
-pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply, StorageError>> + Send + 'a>>;
-
-/// Runs an operation.
-pub type Runner = for<'a> fn(&'a Core, &'a Call, &'a mut Body) -> Running<'a>;
-
-/// How an operation of the register runs.
-#[derive(Clone, Copy)]
-pub enum Run {
-    /// Named, and answered with 501.
-    NotBuilt,
-    /// Built.
-    Built(Effect, Runner),
-}
-
-/// What an operation does to the state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// It changes nothing.
-    Reads,
-    /// It changes something.
-    Writes,
-    /// What the requests inside of it do: they are asked one by one.
-    OfItsRequests,
-}
-
-/// Runs an operation that changes nothing.
-pub const fn read<O: Read>() -> Run {
-    Run::Built(Effect::Reads, |core, call, body| {
-        Box::pin(run_read::<O>(core, call, body))
-    })
-}
-
-/// Runs an operation that changes state.
-pub const fn write<O: Write>() -> Run {
-    Run::Built(Effect::Writes, |core, call, body| {
-        Box::pin(run_write::<O>(core, call, body))
-    })
-}
-
-/// A document up to this length is read at once: ours, a millisecond's work.
-const SHORT_DOCUMENT_BYTES_MAX: usize = 64 * 1024;
-
-/// No answer: a fault rule cut the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the connection was cut by a fault rule")]
-pub struct ConnectionLost;
+pub use run::{read, write};
 
 /// Serves one request.
 pub async fn serve(
@@ -101,7 +50,7 @@ pub async fn serve(
     let plan = entry
         .as_ref()
         .ok()
-        .and_then(|entry| core.faults.plan(entry, &call));
+        .and_then(|entry| core.faults.plan(entry.id, &call));
     let faulted = match &plan {
         Some(plan) => plan.before().await,
         None => Faulted::No,
@@ -109,7 +58,7 @@ pub async fn serve(
     let outcome = match (faulted, &entry) {
         (Faulted::Lost, _) => return Err(ConnectionLost),
         (Faulted::Refused(error), _) => Err(error),
-        (Faulted::No, Ok(entry)) => run(core, &mut call, entry, &mut body).await,
+        (Faulted::No, Ok(entry)) => authorise_and_run(core, &mut call, entry, &mut body).await,
         (Faulted::No, Err(error)) => Err(error.clone()),
     };
     let now = core.store.now();
@@ -119,7 +68,8 @@ pub async fn serve(
     };
     let reply = outcome.unwrap_or_else(|error| refuse(&error, &method, &common));
     if let Ok(entry) = entry {
-        core.metrics.count(entry, reply.status.as_u16());
+        core.metrics
+            .count(entry.service, entry.id, reply.status.as_u16());
     }
     let mut response = reply::finish(reply, &method, &common);
     if let Err(error) = cors::share(core, &call, &mut response) {
@@ -136,39 +86,30 @@ pub async fn serve(
     }
 }
 
-async fn run(
+/// Runs the operation of a call that has been routed, when its caller may.
+async fn authorise_and_run(
     core: &Core,
     call: &mut Call,
     entry: &'static Entry,
     body: &mut Body,
 ) -> Result<Reply, StorageError> {
-    call.identity = auth::authorise(core, call, entry)?;
-    check_endpoint(call, entry)?;
+    call.identity = auth::authorise(core, call, &entry.access)?;
+    call.operation = entry.id;
+    entry.check_endpoint(call)?;
     check_timeout(call)?;
     auth::bring_scope(call)?;
     match entry.run {
         Run::Built(_, run) => run(core, call, body).await,
+        Run::Batch => Box::pin(batch::run(core, call, body)).await,
+        Run::Transaction => Box::pin(transaction::run(core, call, body)).await,
         Run::NotBuilt => Err(StorageError::new(ErrorCode::NotImplemented)
             .with_message(format!("smalt does not implement {} yet.", entry.title))
             .with_element("Operation", entry.id)),
     }
 }
 
-/// The secondary is there to be read. *Common REST API error codes* has the code and the text;
-/// production answers a write so, as reported with microsoft/AzureStorageExplorer, issue 4806.
-///
-/// # Errors
-/// 403 `InsufficientAccountPermissions` for what writes.
-pub fn check_endpoint(call: &Call, entry: &Entry) -> Result<(), StorageError> {
-    if !call.target.secondary || !entry.writes() {
-        return Ok(());
-    }
-    let code = ErrorCode::InsufficientAccountPermissions;
-    Err(StorageError::new(code).with_message("Write operations are not allowed."))
-}
-
-/// `timeout` is how long the service may take, in seconds. Nothing here takes long; only what is no
-/// number is refused. "Setting timeouts for Blob service operations".
+/// Rejects a `timeout` that is not a number of seconds. Its value changes nothing: the emulator
+/// answers sooner than any of them. "Setting timeouts for Blob service operations".
 fn check_timeout(call: &Call) -> Result<(), StorageError> {
     const NAME: &str = "timeout";
     let Some(text) = call.query(NAME).filter(|text| !text.is_empty()) else {
@@ -184,119 +125,4 @@ fn check_timeout(call: &Call) -> Result<(), StorageError> {
         )),
         Err(_) => Err(StorageError::invalid_query(NAME, text, "")),
     }
-}
-
-/// Logs and renders a refusal. What a client got wrong is no trouble of the service's.
-pub fn refuse(error: &StorageError, method: &Method, common: &Common<'_>) -> Reply {
-    if let Some(cause) = error.cause() {
-        let (request_id, status) = (common.request_id, error.status());
-        if status < 500 {
-            tracing::debug!(%request_id, status, cause, "a request is refused");
-        } else {
-            tracing::error!(%request_id, status, cause, "a request failed");
-        }
-    }
-    let reply = reply::refusal(error, common);
-    if method == Method::HEAD {
-        reply::without_entity(reply)
-    } else {
-        reply
-    }
-}
-
-async fn run_read<O: Read>(
-    core: &Core,
-    call: &Call,
-    body: &mut Body,
-) -> Result<Reply, StorageError> {
-    let mut operation = O::parse(call)?;
-    if let Takes::Document { most } = operation.takes() {
-        let document = stage::document(call, body, most).await?;
-        // Not before: a client that sends slowly keeps nobody else out.
-        if O::WEIGHT == Weight::Large && call.lane.is_apart() {
-            operation.enter(core.rooms.enter().await?);
-        }
-        read_document(call, document, |document| operation.document(document)).await?;
-    }
-    if O::WEIGHT != Weight::Light {
-        let work = || {
-            let now = core.store.now();
-            let output = core.store.read(|view| operation.read(view, now))?;
-            operation.render(output, call, &core.store)
-        };
-        return call.lane.run(work).await;
-    }
-    let now = core.store.now();
-    let output = core.store.read(|view| operation.read(view, now))?;
-    if let Some(note) = operation.note(&output, now)
-        && let Err(error) = core.store.commit(note).await
-    {
-        tracing::warn!(request_id = %call.request_id, %error, "a read is not noted");
-    }
-    operation.render(output, call, &core.store)
-}
-
-/// Reads a document: a long one takes its turn.
-async fn read_document(
-    call: &Call,
-    document: Bytes,
-    read: impl FnOnce(Bytes) -> Result<(), StorageError>,
-) -> Result<(), StorageError> {
-    if document.len() > SHORT_DOCUMENT_BYTES_MAX {
-        call.lane.run(|| read(document)).await
-    } else {
-        read(document)
-    }
-}
-
-async fn run_write<O: Write>(
-    core: &Core,
-    call: &Call,
-    body: &mut Body,
-) -> Result<Reply, StorageError> {
-    let mut operation = O::parse(call)?;
-    if let Some(asked) = operation.source() {
-        check_early(core, &operation)?;
-        let source = source::open(core, call, asked).await?;
-        operation.sourced(source)?;
-    }
-    match operation.takes() {
-        Takes::Nothing => {}
-        Takes::Document { most } => {
-            let document = stage::document(call, body, most).await?;
-            read_document(call, document, |document| operation.document(document)).await?;
-            if let Some(spilled) = operation.spill() {
-                let length = spilled.len() as u64;
-                let mut spilled = crate::body::full(spilled);
-                operation.payload(stage::payload(&core.store, &mut spilled, length).await?)?;
-            }
-        }
-        Takes::Payload { most } => {
-            let length = stage::payload_length(call, most)?;
-            check_early(core, &operation)?;
-            operation.payload(stage::payload(&core.store, body, length).await?)?;
-        }
-    }
-    let commit = core
-        .store
-        .commit_for(purpose(&call.method), move |tx, stamp| {
-            let checked = operation.check(tx, stamp)?;
-            operation.apply(checked, tx, stamp)
-        });
-    O::render(commit.await?, call)
-}
-
-/// Deletes free room, and messages that are taken are deleted next.
-fn purpose(method: &Method) -> Purpose {
-    match *method {
-        Method::DELETE | Method::GET => Purpose::Frees,
-        _ => Purpose::Grows,
-    }
-}
-
-/// Refuses what is doomed already, before anything is streamed in.
-fn check_early<O: Write>(core: &Core, operation: &O) -> Result<(), StorageError> {
-    let now = core.store.now();
-    core.store
-        .read(|view| operation.check(view, &Stamp { now, tick: now }).map(drop))
 }

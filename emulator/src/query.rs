@@ -27,6 +27,7 @@ mod like;
 mod meter;
 mod moment;
 mod output;
+mod record;
 mod request;
 mod row;
 mod runner;

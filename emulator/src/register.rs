@@ -6,6 +6,7 @@
 mod access;
 mod blob;
 mod data_lake;
+mod entry;
 mod queue;
 mod table;
 mod tunnel;
@@ -14,84 +15,11 @@ pub mod when;
 use http::Method;
 use smalt_protocol::{ErrorCode, Service, StorageError};
 
-pub use access::{Access, Anonymous, Scope};
+pub use access::{Access, Anonymous, READ_BLOB, Scope};
+pub use entry::{Effect, Entry, Run, Running, Verb};
 
 use crate::call::Call;
-use crate::pipeline::{Effect, Run};
-use crate::target::{Kind, Resource};
-
-/// One operation.
-#[derive(Clone, Copy)]
-pub struct Entry {
-    /// Service.
-    pub service: Service,
-    /// Id of the interface definition, unique within the service: `BlockBlob_Upload`.
-    pub id: &'static str,
-    /// Title of its REST document: `Put Blob`.
-    pub title: &'static str,
-    /// Methods.
-    pub verb: Verb,
-    /// Kind of resource addressed.
-    pub on: Kind,
-    /// `restype` of the query, empty for none.
-    pub restype: &'static str,
-    /// `comp` of the query, empty for none.
-    pub comp: &'static str,
-    /// What else tells it from its neighbours.
-    pub when: fn(&Call) -> bool,
-    /// What the caller must hold.
-    pub access: Access,
-    /// How it runs.
-    pub run: Run,
-}
-
-/// Methods of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// Every method.
-    Any,
-    /// GET.
-    Get,
-    /// HEAD.
-    Head,
-    /// GET, or HEAD for the same without a body.
-    GetOrHead,
-    /// PUT.
-    Put,
-    /// POST.
-    Post,
-    /// POST, or PUT where the version's own form has it.
-    PostOrPut,
-    /// DELETE.
-    Delete,
-    /// PATCH, or its older name MERGE.
-    Patch,
-    /// OPTIONS.
-    Options,
-}
-
-impl Verb {
-    fn is(self, method: &Method) -> bool {
-        match self {
-            Verb::Any => true,
-            Verb::Get => method == Method::GET,
-            Verb::Head => method == Method::HEAD,
-            Verb::GetOrHead => method == Method::GET || method == Method::HEAD,
-            Verb::Put => method == Method::PUT,
-            Verb::Post => method == Method::POST,
-            Verb::PostOrPut => method == Method::POST || method == Method::PUT,
-            Verb::Delete => method == Method::DELETE,
-            Verb::Patch => method == Method::PATCH || method.as_str() == "MERGE",
-            Verb::Options => method == Method::OPTIONS,
-        }
-    }
-}
-
-const PREFLIGHT: &str = "Preflight";
-/// Recorded: without a container in its path it misses a header first.
-const RESTORE: &str = "Container_Restore";
-/// Microsoft's SDK for JavaScript takes the account in the path of an emulator for a container.
-const BATCH: &str = "Service_SubmitBatch";
+use crate::target::Resource;
 
 /// Number of operations that Azure Storage documents for the three services.
 pub const OPERATIONS: usize = 106;
@@ -113,16 +41,18 @@ pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
     let comp = call.query("comp").unwrap_or_default();
     let kind = call.target.resource.kind();
     let of_resource = |e: &&Entry| {
-        (e.on == kind || (e.id == RESTORE && kind == Kind::Service))
+        (e.on == kind || e.also_on == Some(kind))
             && e.comp.eq_ignore_ascii_case(comp)
-            && (e.restype.eq_ignore_ascii_case(restype)
-                || (e.id == BATCH && restype.eq_ignore_ascii_case("container")))
+            && [Some(e.restype), e.also_restype]
+                .iter()
+                .flatten()
+                .any(|given| given.eq_ignore_ascii_case(restype))
     };
     let entries = entries_of(call.service());
     if call.method == Method::OPTIONS {
         // A preflight asks about whatever resource its path names.
-        return by_id(call.service(), PREFLIGHT)
-            .ok_or_else(|| ErrorCode::UnsupportedHttpVerb.into());
+        let preflight = entries.iter().find(|e| e.verb == Verb::Options);
+        return preflight.ok_or_else(|| ErrorCode::UnsupportedHttpVerb.into());
     }
     if call.target.data_lake {
         return Ok(data_lake::FLAT_NAMESPACE);
@@ -175,29 +105,10 @@ fn unmatched(call: &Call, other_verb: bool, comp: &str) -> StorageError {
     StorageError::no_such_operation("comp", comp)
 }
 
-impl Entry {
-    /// Whether it is built; those that are not answer 501.
-    pub const fn is_built(&self) -> bool {
-        matches!(self.run, Run::Built(..))
-    }
-
-    /// Whether it changes something, whatever the request.
-    pub const fn writes(&self) -> bool {
-        matches!(self.run, Run::Built(Effect::Writes, _))
-    }
-}
-
-impl std::fmt::Debug for Entry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.service.as_str(), self.id)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ops::blob::testing;
-    use crate::pipeline::check_endpoint;
 
     /// By method, and what is otherwise than its method says: a dequeue hides messages; a query
     /// with a body, a key that is derived and the requests of a transaction change nothing by
@@ -219,7 +130,7 @@ mod tests {
         for secondary in [true, false] {
             call.target.secondary = secondary;
             for entry in all() {
-                let refusal = check_endpoint(&call, entry).err();
+                let refusal = entry.check_endpoint(&call).err();
                 let code = refusal.map(|error| error.code());
                 let expected = (secondary && is_to_write(entry))
                     .then_some(ErrorCode::InsufficientAccountPermissions);

@@ -14,7 +14,6 @@ use uuid::Uuid;
 use crate::body::{self, Body};
 use crate::call::Call;
 use crate::header_case::HeaderCase;
-use crate::ops::lookup::moment;
 use crate::store::PayloadReader;
 
 pub use table::Form;
@@ -38,7 +37,7 @@ pub struct Reply {
 /// The body of a reply.
 #[derive(Debug)]
 pub enum Content {
-    /// None.
+    /// No body.
     Empty,
     /// At hand. A document is sent with its length or, as Azure does, in chunks.
     Bytes(Bytes),
@@ -48,7 +47,7 @@ pub enum Content {
     Stream {
         /// Bytes.
         body: Body,
-        /// Their number.
+        /// Length in bytes.
         length: u64,
     },
     /// Made while it is sent: of no known length, so that it goes out in chunks.
@@ -148,7 +147,7 @@ pub struct Common<'a> {
 }
 
 impl<'a> Common<'a> {
-    /// Of a request that was understood.
+    /// The headers of the answer to a request that was understood.
     pub fn of(call: &'a Call, now: Timestamp) -> Self {
         Common {
             service: call.service(),
@@ -180,7 +179,9 @@ impl<'a> Common<'a> {
             ErrorCode::InvalidQueryParameterValue => {
                 let elements = error.elements();
                 let is_none = elements.starts_with(&no_operation);
-                let is_time = call.query("snapshot").is_some_and(|s| moment(s).is_some());
+                let is_time = call
+                    .query("snapshot")
+                    .is_some_and(|s| Timestamp::parse_whole(s).is_some());
                 let knows = is_time || !elements.contains(&names_snapshot);
                 (knows && !is_none, knows)
             }
@@ -197,7 +198,7 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// Of a request that was not.
+    /// The headers of the answer to a request that could not be read.
     pub fn bare(service: Service, request_id: Uuid, now: Timestamp) -> Self {
         Common {
             service,
@@ -290,8 +291,26 @@ pub fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {
     reply
 }
 
+/// Logs and renders a refusal. Client errors are logged at debug level.
+pub fn refuse(error: &StorageError, method: &Method, common: &Common<'_>) -> Reply {
+    if let Some(cause) = error.cause() {
+        let (request_id, status) = (common.request_id, error.status());
+        if status < 500 {
+            tracing::debug!(%request_id, status, cause, "a request is refused");
+        } else {
+            tracing::error!(%request_id, status, cause, "a request failed");
+        }
+    }
+    let reply = refusal(error, common);
+    if method == Method::HEAD {
+        without_entity(reply)
+    } else {
+        reply
+    }
+}
+
 /// Drops the entity headers of a refusal to HEAD: Azure sends none.
-pub fn without_entity(mut reply: Reply) -> Reply {
+fn without_entity(mut reply: Reply) -> Reply {
     reply.headers.remove(CONTENT_TYPE);
     reply.content = Content::Empty;
     reply

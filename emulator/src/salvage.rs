@@ -15,18 +15,20 @@ mod blobs;
 mod entities;
 mod messages;
 mod out;
+mod report;
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::out::{File, Out};
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::store::{Carved, Inspected, OpenError, Store};
+
+pub use report::{Lost, Salvaged};
 
 /// Why nothing was saved, or not all that could be read.
 #[derive(Debug, thiserror::Error)]
@@ -42,49 +44,6 @@ pub enum SalvageError {
         /// Why.
         error: io::Error,
     },
-}
-
-/// What was saved, and what was lost.
-#[derive(Debug, Default, Serialize)]
-pub struct Salvaged {
-    /// Form of the directory.
-    pub format: u32,
-    /// The store.
-    pub from: String,
-    /// What is wrong with its files.
-    pub findings: Vec<String>,
-    /// Containers with their metadata.
-    pub containers: Vec<Value>,
-    /// Queues with their metadata.
-    pub queues: Vec<Value>,
-    /// Tables.
-    pub tables: Vec<Value>,
-    /// Blobs, snapshots and versions saved.
-    pub blobs: u64,
-    /// Messages saved.
-    pub messages: u64,
-    /// Entities saved.
-    pub entities: u64,
-    /// Payloads without a name.
-    pub unnamed: Vec<Value>,
-    /// What could not be read.
-    pub lost: Vec<Lost>,
-}
-
-/// Something that could not be read.
-#[derive(Debug, Serialize)]
-pub struct Lost {
-    /// What it was.
-    pub what: String,
-    /// Why it is lost.
-    pub why: String,
-}
-
-impl Salvaged {
-    fn lose(&mut self, what: String, why: &dyn std::fmt::Display) {
-        let why = why.to_string();
-        self.lost.push(Lost { what, why });
-    }
 }
 
 /// Saves what can be read of the store in `dir` to the directory `to`, which is new or empty.

@@ -17,7 +17,8 @@ use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
 use self::azurite::Voice;
-use self::endpoints::Endpoints;
+use self::endpoints::{Endpoints, scheme};
+
 use self::ready_file::ReadyFile;
 use crate::certificate::{self, Development};
 use crate::cli::Flags;
@@ -38,9 +39,6 @@ const MAINTENANCE_BUDGET: usize = 1_000;
 
 /// Time in which a line about the end must be read.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// Port of the control endpoint when none is given.
-pub(crate) const DEFAULT_CONTROL_PORT: u16 = 10_003;
 
 /// A bound emulator.
 pub struct Server {
@@ -207,11 +205,6 @@ impl Server {
         say(Voice::closed).await;
         Ok(())
     }
-}
-
-/// The services' scheme.
-fn scheme(flags: &Flags) -> &'static str {
-    if flags.is_https() { "https" } else { "http" }
 }
 
 /// Prints at once. A reader that has gone, as `head` goes, is no reason to end.

@@ -49,6 +49,7 @@ mod shared;
 mod sled_engine;
 mod sled_waker;
 mod staging;
+mod stamp;
 mod stats;
 #[cfg(any(test, feature = "schedule"))]
 mod stepped;

@@ -1,4 +1,4 @@
-//! `docs/operations.md` is written from the register: this test compares, and rewrites on request.
+//! Compares `docs/operations.md` with the register that generates it, and rewrites it on request.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -8,17 +8,17 @@ use std::path::Path;
 use smalt::Service;
 use smalt::register::{self, Entry, OPERATIONS};
 
-/// Set to anything, the document is written anew instead of compared.
+/// When this variable is set, the test rewrites the document instead of comparing it.
 const REWRITE: &str = "SMALT_WRITE_DOCS";
 
 const HEAD: &str = "\
 # Operations
 
-Every operation that Azure Storage documents for the three services, and whether smalt has it.
-An operation that is not built answers 501 `NotImplemented` and says its name.
-The id is what a fault rule of the [control endpoint](control.md) and `/metrics` call it.
+Look up whether smalt has an operation, and its id for [fault rules](control.md) and `/metrics`.
+The tables list every operation that Azure Storage documents for the three services.
+An operation that is not built answers 501 `NotImplemented` with its name.
 
-This page is written from the register (`emulator/src/register/`).
+This page is generated from the register (`emulator/src/register/`).
 After a change there, run:
 
     SMALT_WRITE_DOCS=1 cargo test -p smalt --test operations_doc

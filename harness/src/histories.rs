@@ -15,7 +15,7 @@
 //! - [`campaign`]: many of them; [`coverage`]: what they have reached.
 //! - [`shrink`], [`failure`]: one that fails, as small as it can be, told and kept.
 //! - [`regressions`]: those that failed once.
-//! - [`options`]: the command `harness histories`.
+//! - [`options`]: the command `harness check histories`.
 
 pub mod campaign;
 pub mod check;

@@ -2,12 +2,13 @@
 //!
 //! # Layout
 //! - [`replay`]: recorded traffic of the real service, sent to the emulator and compared.
-//! - [`conform`]: the same scenarios against any endpoint, and a page of what came of them.
+//! - [`cases`]: one notation for tests of the wire, run in process, over sockets, against Azurite
+//!   and against an account.
 //! - [`crash`]: `kill -9` in the middle of work, and everything acknowledged still there.
-//! - [`malformed`]: requests that no client should send, and the one right answer to each.
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
 //! - [`wire`]: requests, answers, and the ways to send them; [`target`]: what is asked, be it in
 //!   process or over sockets; [`servers`]: servers as child processes.
+//! - [`check`]: the command of all drivers that run cases out of seeds.
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
@@ -25,15 +26,15 @@
 mod arguments;
 pub mod bench;
 pub mod bursts;
+pub mod cases;
 pub mod certificate;
-pub mod conform;
+pub mod check;
 pub mod crash;
 pub mod diff;
 pub mod fleet;
 pub mod fuzz;
 pub mod histories;
 pub mod interrupt;
-pub mod malformed;
 pub mod planted;
 pub mod replay;
 pub mod scenario;

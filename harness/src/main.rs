@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, bursts, certificate, conform, crash, diff, fleet, histories, interrupt, malformed,
-    planted, replay, scenario, soak, traces,
+    bench, cases, certificate, check, crash, diff, interrupt, planted, replay, scenario, traces,
 };
 
 /// That of the server: what is measured beside it, and in this process, has the same.
@@ -29,31 +28,23 @@ enum Command {
     /// Ask two services the same, and explain every difference by a ledger.
     Diff(diff::Options),
     /// Run the same scenarios against any endpoint, and show on one page what came of them.
-    Conform(conform::Options),
-    /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
-    Crash(crash::Options),
-    /// The process that `crash` lets die.
+    Conform(cases::Options),
+    /// Run cases out of seeds and judge what they show.
+    Check(check::Options),
+    /// The process that `check crash` lets die.
     #[command(hide = true)]
     CrashChild(crash::ChildOptions),
     /// Make a store of this release for the tests of later ones, or show what is in one.
     StoreFixture(crash::FixtureOptions),
     /// Send requests that no client should send, and check each answer.
-    Malformed(malformed::Options),
+    Malformed(cases::malformed::Options),
     /// Measure smalt beside a bare hyper server, and beside Azurite.
     Bench(bench::Options),
     /// The bare server of `bench`.
     #[command(hide = true)]
     Echo(bench::echo::Options),
-    /// Run both workers among rivals, faults and crashes, and judge them by their history.
-    Scenario(scenario::Options),
-    /// Run random histories and compare every answer with the model's.
-    Histories(histories::Options),
-    /// Run a few clients at once and look for an order of their calls that explains every answer.
-    Bursts(bursts::Options),
-    /// Work a queue off by listeners that are killed at random, and account for every message.
-    Fleet(fleet::Options),
-    /// Run clients for long and account for everything that they did.
-    Soak(soak::Options),
+    /// Put one blob of each kind into the container `seeded`, for the sweeper's binary.
+    Seed(scenario::SeedOptions),
     /// Switch on one planted bug after the other and see that a check catches it.
     Planted(planted::Options),
     /// Make a throw-away certificate authority and a server certificate for Azure's host names.
@@ -69,11 +60,10 @@ const INTERRUPTED: u8 = 130;
 
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
-        // Every case has a runtime of its own, with a clock of its own.
-        Command::Scenario(options) => scenario::run_command(&options),
-        Command::Bursts(options) => bursts::run_command(&options),
-        Command::Soak(options) => soak::run_command(&options),
-        Command::Histories(options) => histories::run_command(&options),
+        Command::Check(options) => {
+            check::run_command(&options, |run| block_on(unless_interrupted(run)))
+        }
+        Command::Seed(options) => scenario::put_seed(&options),
         Command::Planted(options) => planted::run_command(&options),
         Command::Certificate(options) => {
             certificate::certificate(&options)?;
@@ -86,13 +76,11 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Replay(options) => block_on(replay::run_command(&options)),
         Command::Record(options) => block_on(traces::run_command(&options)),
         Command::Diff(options) => block_on(unless_interrupted(diff::run_command(&options))),
-        Command::Conform(options) => block_on(conform::run_command(&options)),
-        Command::Crash(options) => block_on(unless_interrupted(crash::run_command(&options))),
+        Command::Conform(options) => block_on(cases::run_command(&options)),
         Command::StoreFixture(options) => block_on(crash::run_fixture(&options)),
         Command::CrashChild(options) => block_on(crash::run_child(&options)),
-        Command::Fleet(options) => block_on(unless_interrupted(fleet::run_command(&options))),
         Command::Malformed(options) => {
-            block_on(unless_interrupted(malformed::run_command(&options)))
+            block_on(unless_interrupted(cases::malformed::run_command(&options)))
         }
         Command::Bench(options) => block_on(unless_interrupted(bench::run_command(&options))),
         Command::Echo(options) => block_on(bench::echo::run_command(&options)),
@@ -107,7 +95,7 @@ async fn unless_interrupted(
         done = run => done,
         asked = interrupt::interrupted() => {
             asked?;
-            eprintln!("interrupted: what was started is ended");
+            eprintln!("interrupted; stopped the processes that were started");
             Ok(ExitCode::from(INTERRUPTED))
         }
     }

@@ -7,7 +7,7 @@
 //! - [`events`]: what happened, as lines of JSON; [`account`]: what must not have.
 //! - [`worker`]: one client at work; [`memory`]: all of them on one thread, by seed, on a clock
 //!   that is told; [`loopback`]: each on a connection of its own.
-//! - [`options`]: the command `harness soak`.
+//! - [`options`]: the command `harness check soak`.
 
 pub mod account;
 pub mod events;

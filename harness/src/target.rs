@@ -27,6 +27,7 @@ use smalt::faults::Rule;
 use smalt::{AccountSettings, Clock};
 use smalt_protocol::{Service, Timestamp};
 
+use crate::cases::raw::Then;
 use crate::servers::ServerError;
 use crate::wire::access::Account;
 use crate::wire::url::Url;
@@ -53,6 +54,8 @@ pub enum Ability {
     Faults,
     /// Nobody else uses the account.
     WholeAccount,
+    /// It takes any bytes on a connection of their own.
+    Bytes,
 }
 
 impl Ability {
@@ -68,6 +71,7 @@ impl Ability {
             Ability::Tokens => "needs a token that this target takes",
             Ability::Faults => "needs faults on request",
             Ability::WholeAccount => "needs an account that nobody else uses",
+            Ability::Bytes => "is sent on a bare connection, which this target does not have",
         }
     }
 }
@@ -289,6 +293,17 @@ pub trait Target: Send + Sync {
 
     /// Sends one request and reads the whole answer.
     async fn call(&self, request: Request) -> Result<Answer, TargetError>;
+
+    /// Sends bytes on a connection of their own and reads the first answer; status 0 when the
+    /// connection ends without one ([`Ability::Bytes`]).
+    async fn exchange(
+        &self,
+        _service: Service,
+        _bytes: Vec<u8>,
+        _then: Then,
+    ) -> Result<Answer, TargetError> {
+        Err(cannot(Ability::Bytes))
+    }
 
     /// Forgets everything and starts with this state. A target without [`Ability::Clock`] keeps
     /// its time, one without [`Ability::Settings`] its settings.

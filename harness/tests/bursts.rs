@@ -10,6 +10,7 @@ use smalt_harness::bursts::plan::{Kind, Plan};
 use smalt_harness::bursts::report::report;
 use smalt_harness::bursts::schedule::Order;
 use smalt_harness::bursts::shrink::shrink;
+use smalt_harness::check::Cases;
 use smalt_harness::histories::names::Names;
 use smalt_harness::histories::run::Answered;
 use smalt_harness::histories::server::Server;
@@ -20,7 +21,7 @@ use smalt_model::vocabulary::{BlobOperation, Condition, Guard, Operation};
 fn hold(options: &Options) -> Verdict {
     let judged = campaign(options, &|| ());
     let sum = judged.unwrap_or_else(|failed| unreachable!("{}", report(&failed.0, &failed.1)));
-    let met = sum.overlaps as u64 / options.bursts;
+    let met = sum.overlaps as u64 / options.seeds().count;
     assert!(met >= 4, "only {met} overlaps in a burst");
     assert!(sum.lost > 0, "no answer was lost");
     assert_eq!(sum.undecided, 0, "the search gave up");
@@ -33,9 +34,17 @@ fn hold(options: &Options) -> Verdict {
     sum
 }
 
+fn cases(seed: u64, cases: u64) -> Cases {
+    Cases {
+        seed,
+        cases: Some(cases),
+        ..Cases::default()
+    }
+}
+
 fn of(kind: Kind, bursts: u64) -> Options {
     Options {
-        bursts,
+        cases: cases(0, bursts),
         kind: Some(kind),
         ..Options::default()
     }
@@ -61,8 +70,7 @@ fn calls_on_a_queue_at_once_have_an_order() {
 #[test]
 fn an_order_of_a_crowded_queue_is_found() {
     let plan = Options {
-        seed: 327_010_496,
-        bursts: 1,
+        cases: cases(327_010_496, 1),
         ..Options::default()
     };
     let sum = campaign(&plan, &|| ()).unwrap_or_else(|failed| unreachable!("{failed:?}"));
@@ -89,8 +97,7 @@ fn calls_on_everything_at_once_have_an_order() {
 #[test]
 fn calls_at_once_have_an_order_when_answers_wait_for_the_disk() {
     hold(&Options {
-        seed: 1_000,
-        bursts: 40,
+        cases: cases(1_000, 40),
         durable: true,
         ..Options::default()
     });

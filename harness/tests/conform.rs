@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use smalt_harness::conform::checks::{Outcome, Played};
-use smalt_harness::conform::expect::Aspect;
-use smalt_harness::conform::report::{FORMAT, Of, Report, html, markdown};
-use smalt_harness::conform::scenario::Scenario;
-use smalt_harness::conform::suite::{self, Plan};
-use smalt_harness::conform::{auth, faults};
+use smalt_harness::cases::case::Case;
+use smalt_harness::cases::checks::{Outcome, Played};
+use smalt_harness::cases::expect::Aspect;
+use smalt_harness::cases::report::{FORMAT, Of, Report, html, markdown};
+use smalt_harness::cases::suite::{self, Plan};
+use smalt_harness::cases::{auth, faults};
 use smalt_harness::target::bent::Bent;
 use smalt_harness::target::in_process::InProcess;
 use smalt_harness::target::{About, Target, TargetError};
@@ -28,7 +28,7 @@ const PLAN: Plan<'static> = Plan {
     stopped: &STOPPED,
 };
 
-async fn run(target: &dyn Target, scenarios: &[Scenario]) -> Vec<Played> {
+async fn run(target: &dyn Target, scenarios: &[Case]) -> Vec<Played> {
     suite::run(target, scenarios, &PLAN).await
 }
 
@@ -70,8 +70,8 @@ fn the_suite_is_wide() {
     }
     assert!(stated.values().sum::<usize>() >= 1_200, "{stated:?}");
     assert!(stated.len() == Aspect::ALL.len() && stated.values().all(|count| *count >= 60));
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conform/scenarios");
-    let read = smalt_harness::conform::scenario::read(&dir).unwrap();
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/cases/conform");
+    let read = smalt_harness::cases::file::read(&dir).unwrap();
     assert_eq!(
         read.len(),
         scenarios.len(),
@@ -91,7 +91,7 @@ async fn a_wrong_answer_is_seen() {
     assert!(bends.len() >= 20);
     for (what, area, aspect, bend) in bends {
         let of_area = scenarios.iter().filter(|scenario| scenario.area == area);
-        let of_area: Vec<Scenario> = of_area.cloned().collect();
+        let of_area: Vec<Case> = of_area.cloned().collect();
         assert!(!of_area.is_empty(), "{area}");
         let target = Bent::new(InProcess::open().unwrap(), bend);
         let played = run(&target, &of_area).await;
@@ -159,7 +159,7 @@ async fn a_fault_that_did_not_fire_is_seen() {
     let of_area = scenarios
         .into_iter()
         .filter(|scenario| scenario.area == "messages");
-    let of_area: Vec<Scenario> = of_area.filter(|one| one.needs.is_empty()).collect();
+    let of_area: Vec<Case> = of_area.filter(|one| one.needs.is_empty()).collect();
     let target = Careless(InProcess::open().unwrap());
     let hits = faults::map(&target, &of_area, &PLAN).await.unwrap();
     assert!(
@@ -170,7 +170,7 @@ async fn a_fault_that_did_not_fire_is_seen() {
 
 async fn report() -> Report {
     let scenarios = suite::scenarios().unwrap();
-    let of_area: Vec<Scenario> = scenarios
+    let of_area: Vec<Case> = scenarios
         .into_iter()
         .filter(|scenario| ["blobs", "copies", "messages"].contains(&scenario.area.as_str()))
         .collect();

@@ -10,13 +10,17 @@
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
+use smalt_harness::check::Seeds;
 use smalt_harness::scenario::bent::Bend;
 use smalt_harness::scenario::campaign::{self, Scenario};
 use smalt_harness::scenario::listen::Listen;
 use smalt_harness::scenario::sweep::Sweep;
+use smalt_harness::scenario::world::Engine;
 
 /// Cases per worker of an ordinary test run.
 const CASES: u64 = 200;
+/// Cases per worker on sled.
+const CASES_ON_SLED: u64 = 20;
 /// Cases within which a mistake must be caught.
 const CASES_TO_CATCH: u64 = 60;
 
@@ -39,9 +43,14 @@ fn cases() -> u64 {
 }
 
 /// Runs all cases on two threads: all pass, and everything was seen that must be seen.
-fn campaign<S: Scenario>() {
-    let summary = campaign::run_on_threads::<S>(2, first_seed(), cases(), |_, _| {});
-    let summary = summary.unwrap_or_else(|failure| panic!("{}", failure.story));
+fn campaign<S: Scenario>(engine: Engine, cases: u64) {
+    let seeds = Seeds {
+        first: first_seed(),
+        count: cases,
+        jobs: 2,
+    };
+    let summary = campaign::run_cases::<S>(&seeds, engine, |_| {});
+    let summary = summary.unwrap_or_else(|(_, failure)| panic!("{}", failure.story));
     println!("{}", summary.table::<S>());
     assert_eq!(summary.missing::<S>(), Vec::<String>::new());
 }
@@ -58,7 +67,14 @@ fn assert_caught<S: Scenario>(bends: &[Bend]) {
 /// LS1 to LS7 and LL2 under any trouble; equal histories from equal seeds.
 #[test]
 fn the_listener_keeps_its_promises() {
-    campaign::<Listen>();
+    campaign::<Listen>(Engine::Memory, cases());
+}
+
+/// The same on the engine that keeps its state on disk; `harness check listen --engine sled` has
+/// more of them.
+#[test]
+fn the_listener_keeps_its_promises_on_sled() {
+    campaign::<Listen>(Engine::Sled, CASES_ON_SLED);
 }
 
 #[test]
@@ -69,7 +85,14 @@ fn a_listener_with_a_mistake_is_caught() {
 /// SS1 to SS9 and SL1 under any trouble; equal histories from equal seeds.
 #[test]
 fn the_sweeper_keeps_its_promises() {
-    campaign::<Sweep>();
+    campaign::<Sweep>(Engine::Memory, cases());
+}
+
+/// The same on the engine that keeps its state on disk; `harness check sweep --engine sled` has
+/// more of them.
+#[test]
+fn the_sweeper_keeps_its_promises_on_sled() {
+    campaign::<Sweep>(Engine::Sled, CASES_ON_SLED);
 }
 
 #[test]
@@ -99,8 +122,8 @@ fn kept_seeds_pass() {
     let kept: Kept = toml::from_str(include_str!("../../fixtures/seeds.toml")).unwrap();
     for kept in kept.seed {
         let run = match kept.scenario.as_str() {
-            Listen::NAME => campaign::run_seed::<Listen>(kept.seed, true),
-            Sweep::NAME => campaign::run_seed::<Sweep>(kept.seed, true),
+            Listen::NAME => campaign::run_seed::<Listen>(kept.seed, Engine::Memory, true),
+            Sweep::NAME => campaign::run_seed::<Sweep>(kept.seed, Engine::Memory, true),
             other => panic!("no scenario is called {other}"),
         };
         let on = kept

@@ -7,6 +7,8 @@
 //!
 //! `cargo test -p smalt-harness --test tidy -- --nocapture` prints the sizes as well.
 
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/code.rs"]
 mod code;
 #[path = "tidy/documents.rs"]
@@ -15,8 +17,12 @@ mod documents;
 mod failpoints;
 #[path = "tidy/finding.rs"]
 mod finding;
+#[path = "tidy/growth.rs"]
+mod growth;
 #[path = "tidy/manifests.rs"]
 mod manifests;
+#[path = "tidy/map.rs"]
+mod map;
 #[path = "tidy/marks.rs"]
 mod marks;
 #[path = "tidy/places.rs"]
@@ -45,7 +51,7 @@ fn the_tree_is_read() {
 #[test]
 fn crates_depend_downwards() {
     hold(
-        "sweeper, listener -> worker -> sleeve -> protocol; emulator -> protocol; harness -> everything",
+        "sweeper, listener -> worker -> sleeve -> protocol; emulator -> protocol; harness -> all",
         manifests::directions(&Tree::get().manifests()),
     );
 }
@@ -81,6 +87,30 @@ fn files_functions_and_lines_are_short() {
     hold(
         "files of 500 lines, functions of 70, lines of 100 columns at most",
         sizes::judge(sources, sizes::EXEMPT),
+    );
+}
+
+#[test]
+fn imports_run_downwards() {
+    hold(
+        "at most three files of a crate import each other in a loop",
+        circles::judge(&Tree::get().sources, circles::LARGEST),
+    );
+}
+
+#[test]
+fn growth_is_on_purpose() {
+    hold(
+        "a package has no more lines than its row of LINES says",
+        growth::judge(&Tree::get().sources, growth::LINES, growth::TOTAL),
+    );
+}
+
+#[test]
+fn the_map_is_that_of_the_tree() {
+    hold(
+        "ARCHITECTURE.md names the modules and the prefixes of keys that there are",
+        map::judge(Tree::get()),
     );
 }
 

@@ -208,6 +208,13 @@ impl Timestamp {
         })
     }
 
+    /// A whole time, with date, time of day and zone: that of a snapshot or version,
+    /// `2019-10-02T16:42:30.9555693Z`.
+    pub fn parse_whole(text: &str) -> Option<Self> {
+        let is_whole = text.contains(['T', 't']) && text.ends_with(['Z', 'z']);
+        Self::parse_iso(text).filter(|_| is_whole)
+    }
+
     /// Reads the ISO 8601 forms of the SAS and ACL documents: a date, `..hh:mmZ`, `..hh:mm:ssZ`, or
     /// with one to seven digits of fraction. A numeric offset (`+01:00`) is read as well. `None`
     /// when it is anything else.

@@ -5,16 +5,17 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
-use super::{CHALLENGE, Identity, needs};
+use super::identity::{CHALLENGE, Identity};
+use super::needs;
 use crate::call::Call;
 use crate::core::Core;
 use crate::keys;
 use crate::records::{ContainerRecord, PublicAccess, Record};
-use crate::register::{Anonymous, Entry};
+use crate::register::{Access, Anonymous};
 
 /// Lets anybody do what the container's public access covers.
-pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, StorageError> {
-    let needed = entry.access.anonymous;
+pub fn authorise(core: &Core, call: &Call, access: &Access) -> Result<Identity, StorageError> {
+    let needed = access.anonymous;
     let wants_more = needs::besides(call).next().is_some() || wants_uncommitted(call);
     if needed == Anonymous::No || wants_more || call.container().is_empty() {
         return Err(refused(call));
@@ -25,10 +26,10 @@ pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, St
     }
     let key = keys::container(call.account(), call.container());
     let container = core.store.read(|view| ContainerRecord::load(view, &key))?;
-    let access = container
+    let opened = container
         .filter(|container| container.deleted_at.is_none())
         .map_or(PublicAccess::Private, |container| container.public_access);
-    match (needed, access) {
+    match (needed, opened) {
         (Anonymous::Blob, PublicAccess::Blob | PublicAccess::Container)
         | (Anonymous::Container, PublicAccess::Container) => Ok(Identity::Anonymous),
         _ => Err(refused(call)),

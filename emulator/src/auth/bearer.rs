@@ -9,12 +9,12 @@ use smalt_protocol::signing::sas::refused;
 use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError};
 
 use super::delegation::DelegationSecret;
+use super::identity::{CHALLENGE, Identity, Principal};
 use super::token::Claims;
-use super::{CHALLENGE, Identity, Principal};
 use crate::call::Call;
 use crate::config::{Account, OAuth};
 use crate::core::Core;
-use crate::register::Entry;
+use crate::register::Access;
 
 /// The first version that takes tokens.
 const TOKENS: ApiVersion = ApiVersion::V2017_11_09;
@@ -28,11 +28,11 @@ pub fn authorise(
     core: &Core,
     call: &Call,
     account: &Account,
-    entry: &Entry,
+    access: &Access,
     token: &str,
 ) -> Result<Identity, StorageError> {
     let principal = authenticate(core, call, account, token)?;
-    if entry.access.is_owners() && call.version < POLICIES {
+    if access.is_owners() && call.version < POLICIES {
         // Observed: as if there were no such resource. Of tables Azurite says that they refuse it.
         return Err(match call.service() {
             Service::Table => ErrorCode::AuthorizationFailure.into(),

@@ -11,13 +11,14 @@ use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError, Timestamp, li
 use uuid::Uuid;
 
 use super::delegation::{self, DelegationSecret};
-use super::{Identity, Principal, TOKEN_ONLY, needs};
+use super::identity::{Identity, Principal, TOKEN_ONLY};
+use super::needs;
 use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
 use crate::keys;
 use crate::records::{ContainerRecord, QueueRecord, Record, TableRecord};
-use crate::register::{Access, Entry};
+use crate::register::Access;
 
 /// Checks a SAS: signature, window, address, protocol, and whether it reaches the operation.
 /// `principal` is who brought a token besides.
@@ -25,7 +26,7 @@ pub fn authorise(
     core: &Core,
     call: &Call,
     account: &Account,
-    entry: &Entry,
+    access: &Access,
     mut sas: Sas,
     principal: Option<&Principal>,
 ) -> Result<Identity, StorageError> {
@@ -42,7 +43,7 @@ pub fn authorise(
         sas.check_ip(peer)?;
     }
     sas.check_protocol(call.secure)?;
-    check_reach(call, &entry.access, &sas, terms.permissions)?;
+    check_reach(call, access, &sas, terms.permissions)?;
     Ok(Identity::Sas(terms.permissions))
 }
 

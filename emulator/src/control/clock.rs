@@ -33,7 +33,7 @@ enum Mode {
 
 /// What the clock shows.
 #[derive(Debug, Serialize)]
-pub(super) struct Shown {
+pub(super) struct ClockReading {
     now: String,
     mode: Mode,
     is_wall: bool,
@@ -43,9 +43,9 @@ pub(super) struct Shown {
     behind_s: u64,
 }
 
-pub(super) fn read(core: &Core) -> Shown {
+pub(super) fn read(core: &Core) -> ClockReading {
     let reading = core.clock.reading();
-    Shown {
+    ClockReading {
         now: core.store.now().iso_ticks(),
         mode: if reading.running {
             Mode::Running

@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Refusal, failed, no_such_method};
+use super::refusal::{Refusal, failed, no_such_method};
 use crate::emulator::Emulator;
 use crate::state::snapshots::START;
 use crate::store::SnapshotError;

@@ -28,8 +28,8 @@ use super::idle::{Exchange, IdleStream};
 use super::limits::{HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEADERS_MAX, Patience};
 use super::rest::ReadOut;
 use crate::body::Body;
+use crate::faults::ConnectionLost;
 use crate::header_case::HeaderCase;
-use crate::pipeline::ConnectionLost;
 
 /// Starts connections with one set of bounds.
 pub(super) struct Connections {

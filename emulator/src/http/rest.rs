@@ -144,7 +144,7 @@ mod tests {
         Ok(response)
     }
 
-    type Answer = Result<Response<Body>, crate::ConnectionLost>;
+    type Answer = Result<Response<Body>, crate::faults::ConnectionLost>;
 
     /// hyper's client goes on with a connection, however often it is refused on it.
     #[tokio::test]

@@ -34,8 +34,7 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
 use crate::pipeline::part::{Answer, Part};
-use crate::pipeline::{Effect, Run, refuse};
-use crate::reply::{self, Common, Content, Reply};
+use crate::reply::{self, Common, Content, Reply, refuse};
 use crate::stage;
 
 use answer::{Multipart, Subresponse};
@@ -44,13 +43,10 @@ use answer::{Multipart, Subresponse};
 const OPERATIONS: [&str; 2] = ["Blob_Delete", "Blob_SetTier"];
 
 /// Runs a batch.
-pub const fn batch() -> Run {
-    Run::Built(Effect::Writes, |core, call, body| {
-        Box::pin(run(core, call, body))
-    })
-}
-
-async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, StorageError> {
+///
+/// # Errors
+/// 400 without a boundary, 413 for the body; a batch that is wrong as a whole is an answer, too.
+pub async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, StorageError> {
     let content_type = call.required_header("content-type")?;
     let boundary = multipart::boundary(content_type)
         .ok_or_else(|| StorageError::invalid_header("Content-Type", content_type))?;

@@ -24,7 +24,7 @@ pub const KEEPS_VERSION: ApiVersion = ApiVersion::V2013_08_15;
 /// The lease id of a request, where it has one.
 ///
 /// # Errors
-/// 400 `InvalidHeaderValue` for what is no GUID.
+/// 400 `InvalidHeaderValue` for a value that is not a GUID.
 pub fn lease_id(call: &Call) -> Result<Option<Uuid>, StorageError> {
     id(call, LEASE_ID)
 }
@@ -32,7 +32,7 @@ pub fn lease_id(call: &Call) -> Result<Option<Uuid>, StorageError> {
 /// The lease id that proves who may take the source of an operation, where there is one.
 ///
 /// # Errors
-/// 400 `InvalidHeaderValue` for what is no GUID.
+/// 400 `InvalidHeaderValue` for a value that is not a GUID.
 pub fn source_lease_id(call: &Call) -> Result<Option<Uuid>, StorageError> {
     id(call, "x-ms-source-lease-id")
 }
@@ -89,7 +89,7 @@ fn duration_s(call: &Call) -> Result<Option<u32>, StorageError> {
 }
 
 /// What a lease operation did, and what the resource's version is.
-pub struct Outcome {
+pub struct LeaseOutcome {
     /// Operation.
     pub action: Action,
     /// What it did.
@@ -101,7 +101,7 @@ pub struct Outcome {
 }
 
 /// The response of a lease operation.
-pub fn render(outcome: &Outcome, version: ApiVersion) -> Reply {
+pub fn render(outcome: &LeaseOutcome, version: ApiVersion) -> Reply {
     let reply = Reply::new(match outcome.action {
         Action::Acquire { .. } => 201,
         Action::Break { .. } => 202,

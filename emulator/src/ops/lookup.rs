@@ -106,7 +106,7 @@ impl BlobName {
         keys::blob(generation, &self.blob)
     }
 
-    /// The base blob as it stands at this time; a blob of uncommitted blocks only is none.
+    /// The base blob as it stands at this time; `None` for a blob that has uncommitted blocks only.
     pub fn load(
         &self,
         view: &dyn View,
@@ -174,7 +174,7 @@ impl BlobAddress {
     /// What a call addresses by path, `snapshot` and `versionid`.
     ///
     /// # Errors
-    /// 400 `InvalidQueryParameterValue` for a time that is none, 400
+    /// 400 `InvalidQueryParameterValue` for a malformed time, 400
     /// `MutuallyExclusiveQueryParameters` for both.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         let name = BlobName::of(call)?;
@@ -182,11 +182,11 @@ impl BlobAddress {
             (Some(_), Some(_)) => return Err(ErrorCode::MutuallyExclusiveQueryParameters.into()),
             (Some(snapshot), None) if !snapshot.is_empty() => {
                 let refused = || StorageError::invalid_query(SNAPSHOT, snapshot, "");
-                BlobPart::Snapshot(moment(snapshot).ok_or_else(refused)?)
+                BlobPart::Snapshot(Timestamp::parse_whole(snapshot).ok_or_else(refused)?)
             }
             (None, Some(version)) if !version.is_empty() => {
                 let refused = || refused_version(version, "Not a valid version ID.");
-                BlobPart::Version(moment(version).ok_or_else(refused)?)
+                BlobPart::Version(Timestamp::parse_whole(version).ok_or_else(refused)?)
             }
             _ => BlobPart::Base,
         };
@@ -249,13 +249,6 @@ impl BlobAddress {
 /// A version that a request may not name. Recorded: it comes with a reason, a snapshot without.
 pub fn refused_version(version: &str, reason: &str) -> StorageError {
     StorageError::invalid_query(VERSION, version, reason)
-}
-
-/// A whole time, with date, time of day and zone: that of a snapshot or version,
-/// `2019-10-02T16:42:30.9555693Z`.
-pub fn moment(text: &str) -> Option<Timestamp> {
-    let is_whole = text.contains(['T', 't']) && text.ends_with(['Z', 'z']);
-    Timestamp::parse_iso(text).filter(|_| is_whole)
 }
 
 /// A blob as it stands at this time; none when it has expired.

@@ -7,13 +7,13 @@ use http::{Method, Request, Response, Uri};
 use smalt_protocol::{ErrorCode, StorageError};
 use uuid::Uuid;
 
-use super::{refuse, run};
+use super::authorise_and_run;
 use crate::arrival::{self, Socket};
 use crate::body::{self, Body};
 use crate::call::Call;
 use crate::core::Core;
 use crate::register::{self, Entry};
-use crate::reply::{self, Common};
+use crate::reply::{self, Common, refuse};
 
 /// A request of a batch that has arrived and been routed; nothing is done yet.
 pub struct Part {
@@ -62,7 +62,9 @@ impl Part {
     /// Runs it.
     pub async fn serve(mut self, core: &Core) -> Answer {
         let outcome = match (&mut self.arrived, self.entry) {
-            (Ok(call), Some(entry)) => run(core, call, entry, &mut body::empty()).await,
+            (Ok(call), Some(entry)) => {
+                authorise_and_run(core, call, entry, &mut body::empty()).await
+            }
             (Ok(_), None) => Err(ErrorCode::InvalidInput.into()),
             (Err(error), _) => Err(error.clone()),
         };
@@ -75,7 +77,8 @@ impl Part {
         let message = outcome.as_ref().err().map(|e| e.message().to_owned());
         let reply = outcome.unwrap_or_else(|error| refuse(&error, &self.method, &common));
         if let Some(entry) = self.entry {
-            core.metrics.count(entry, reply.status.as_u16());
+            core.metrics
+                .count(entry.service, entry.id, reply.status.as_u16());
         }
         Answer {
             response: reply::finish(reply, &self.method, &common),

@@ -6,7 +6,7 @@
 //! here each is a text.
 
 use super::row::Fields;
-use crate::query::runner::RecordTooLong;
+use crate::query::record::RecordTooLong;
 
 /// How records and fields are set apart.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,6 @@ pub mod scan;
 
 use std::borrow::Cow;
 
-use super::row::text;
 use super::sql::Name;
 use super::value::Value;
 
@@ -30,7 +29,7 @@ impl<'a> Json<'a> {
 
     /// As it is written, as text.
     pub fn text(self) -> Cow<'a, str> {
-        text(self.0)
+        String::from_utf8_lossy(self.0)
     }
 
     /// As a value of the language.
@@ -190,11 +189,11 @@ fn string(quoted: &[u8]) -> Cow<'_, str> {
     let inside = quoted.strip_prefix(b"\"").unwrap_or(quoted);
     let inside = inside.strip_suffix(b"\"").unwrap_or(inside);
     if memchr::memchr(b'\\', inside).is_none() {
-        return text(inside);
+        return String::from_utf8_lossy(inside);
     }
     match serde_json::from_slice::<String>(quoted) {
         Ok(said) => Cow::Owned(said),
-        Err(_) => text(inside),
+        Err(_) => String::from_utf8_lossy(inside),
     }
 }
 

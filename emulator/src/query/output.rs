@@ -130,7 +130,7 @@ impl Output {
                 writer.row(
                     fields
                         .iter()
-                        .map(|field| Value::Text(super::row::text(field))),
+                        .map(|field| Value::Text(String::from_utf8_lossy(field))),
                 )?;
             }
             (Output::Arrow(writer), Row::Json(json)) => {
@@ -154,7 +154,7 @@ impl Output {
                         Some(name) => Cow::Borrowed(name.as_str()),
                         None => Cow::Owned(ordinal_name(index)),
                     };
-                    (name, Value::Text(super::row::text(field)))
+                    (name, Value::Text(String::from_utf8_lossy(field)))
                 });
                 object(out, named);
                 out.extend_from_slice(separator.as_bytes());

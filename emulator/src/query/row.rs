@@ -1,7 +1,5 @@
 //! One row: the fields of a record of delimited text, or a JSON value.
 
-use std::borrow::Cow;
-
 use super::json::Json;
 use super::meter::Meter;
 use super::sql::{Name, Step};
@@ -59,7 +57,7 @@ impl<'a> Row<'a> {
         match self {
             Row::Fields(fields) => {
                 let field = fields.get(ordinal).ok_or(Fault::InvalidColumnOrdinal)?;
-                Ok(Value::Text(text(field)))
+                Ok(Value::Text(String::from_utf8_lossy(field)))
             }
             Row::Json(_) => Ok(Value::Missing),
         }
@@ -96,9 +94,4 @@ impl<'a> Row<'a> {
             Row::Json(json) => json.raw().len(),
         }
     }
-}
-
-/// Text of any bytes: what is no UTF-8 is replaced.
-pub fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
 }

@@ -16,6 +16,7 @@ use super::avro::Frames;
 use super::csv;
 use super::json::Json;
 use super::json::scan::{Broken, Scanner};
+use super::record::RECORD_BYTES_MAX;
 use super::request::{Format, QueryRequest};
 use super::row::Row;
 use work::Work;
@@ -24,27 +25,9 @@ use work::Work;
 const PROGRESS_BYTES: u64 = 4 * MIB;
 /// Rows that are held before they are sent, in bytes. A frame is this long and one row at most.
 const RESULT_BYTES_MAX: usize = 4 * MIB as usize;
-/// What is held of one record, in bytes: ours.
-const RECORD_BYTES_MAX: usize = 16 * MIB as usize;
-
 /// Steps of [`Meter`](super::meter::Meter) after which others get their turn: about 30 ms. The
 /// record that is begun is ended first.
 const TURN_STEPS: u64 = 1 << 24;
-
-/// A record is longer than [`RECORD_BYTES_MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RecordTooLong;
-
-impl RecordTooLong {
-    /// Refuses what would grow too long.
-    pub(super) fn check(bytes: usize) -> Result<(), Self> {
-        if bytes > RECORD_BYTES_MAX {
-            Err(RecordTooLong)
-        } else {
-            Ok(())
-        }
-    }
-}
 
 /// A query under way.
 #[derive(Debug)]

@@ -46,7 +46,7 @@ pub struct ContainerRecord {
 impl ContainerRecord {
     /// Gives the container the tag and time of a change of its own.
     pub fn touch(&mut self, stamp: &Stamp) {
-        self.etag = ETag::from_tick(stamp.tick);
+        self.etag = stamp.etag();
         self.last_modified = stamp.now;
     }
 }

@@ -34,7 +34,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Its letter.
+    /// The letter that stands for it in `srt`.
     pub const fn letter(self) -> char {
         match self {
             Scope::Service => 's',
@@ -154,3 +154,6 @@ impl Access {
         self
     }
 }
+
+/// Reading a blob, which a copy does with its source as well.
+pub const READ_BLOB: Access = Access::object("r").public(Anonymous::Blob);

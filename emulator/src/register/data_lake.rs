@@ -3,23 +3,17 @@
 use smalt_protocol::Service;
 
 use super::access::Access;
+use super::entry::{Entry, Verb, op};
 use super::when::always;
-use super::{Entry, Verb};
 use crate::ops::service;
 use crate::pipeline::read;
 use crate::target::Kind;
 
 /// What every request of the interface meets, whatever its operation: all accounts have flat
 /// namespaces. It is no operation that Azure documents, and not one of [`super::all`].
-pub(super) const FLAT_NAMESPACE: &Entry = &Entry {
-    service: Service::Blob,
-    id: "DataLake_FlatNamespace",
-    title: "Data Lake Storage on a flat namespace",
-    verb: Verb::Any,
-    on: Kind::Service,
-    restype: "",
-    comp: "",
-    when: always,
-    access: Access::object("racwdlxymeop").with_any_scope(),
-    run: read::<service::data_lake::RefuseFlatNamespace>(),
-};
+#[rustfmt::skip]
+pub(super) const FLAT_NAMESPACE: &Entry = &op(
+    Service::Blob, "DataLake_FlatNamespace", "Data Lake Storage on a flat namespace", Verb::Any,
+    Kind::Service, ("", ""), always, Access::object("racwdlxymeop").with_any_scope(),
+    read::<service::data_lake::RefuseFlatNamespace>(),
+);

@@ -1,22 +1,77 @@
-//! How the Table service words its refusals.
+//! What requests ask of the Table service's answers, and how it words its refusals.
 //!
 //! Recorded: what is refused by an operation is worded in the format of its answers, without its
 //! code in a header. What is refused before anybody knows the operation, and what concerns the
 //! settings of the service or a table, comes from elsewhere and tells the code in a header.
 
 use smalt_protocol::table::Format;
-use smalt_protocol::table::format::Kind;
+use smalt_protocol::table::format::{Asked, Kind};
 use smalt_protocol::xml::{ErrorDocument, XmlWriter};
 use smalt_protocol::{ErrorCode, Service, StorageError};
 
 use super::{Common, Content, Reply};
 use crate::auth::NO_ACCOUNT;
 use crate::call::Call;
-use crate::ops::table::answer::{self, Preference};
 
 /// The name space of errors in XML.
 const METADATA: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether the answer to a write shows what was written. *Setting the Prefer header to manage
+/// response echo on insert operations*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preference {
+    /// Nothing is asked for.
+    Unstated,
+    /// `return-content`.
+    Content,
+    /// `return-no-content`.
+    NoContent,
+}
+
+impl Preference {
+    /// The preference of a request; an unknown text counts as unstated.
+    pub fn of(call: &Call) -> Self {
+        let text = call.headers.get("prefer").and_then(|v| v.to_str().ok());
+        Self::parse(text.unwrap_or_default())
+    }
+
+    /// Reads the header.
+    pub fn parse(text: &str) -> Self {
+        let is = |name: &str| text.trim().eq_ignore_ascii_case(name);
+        if is("return-no-content") {
+            Preference::NoContent
+        } else if is("return-content") {
+            Preference::Content
+        } else {
+            Preference::Unstated
+        }
+    }
+
+    /// `Preference-Applied`.
+    pub const fn applied(self) -> Option<&'static str> {
+        match self {
+            Preference::Unstated => None,
+            Preference::Content => Some("return-content"),
+            Preference::NoContent => Some("return-no-content"),
+        }
+    }
+}
+
+/// The format that the answer to a call is written in.
+///
+/// # Errors
+/// 415 for one that there is not.
+pub fn format(call: &Call) -> Result<Format, StorageError> {
+    let text = |name: &str| call.headers.get(name).and_then(|v| v.to_str().ok());
+    Format::negotiate(&Asked {
+        accept: text("accept"),
+        format: call.query("$format"),
+        max_data_service_version: text("maxdataserviceversion"),
+        data_service_version: text("dataserviceversion"),
+        version: call.version,
+    })
+}
 
 /// How refusals of a request are worded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +100,7 @@ impl Form {
         if call.query("comp").is_some() || call.query("restype").is_some() {
             return Form::Settings;
         }
-        let format = answer::format(call).unwrap_or(Format::of_version(call.version));
+        let format = format(call).unwrap_or(Format::of_version(call.version));
         let inserts = call.method == http::Method::POST;
         let preference = Preference::of(call);
         Form::Data(

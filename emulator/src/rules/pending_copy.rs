@@ -4,12 +4,11 @@
 //! will have then in its record; nothing runs meanwhile. Whoever looks at the blob settles it: once
 //! the time has come, the blob is what it was going to be, since that moment.
 
+use serde::{Deserialize, Serialize};
 use smalt_protocol::time::{DAY_S, TICKS_PER_SECOND};
 use smalt_protocol::{ETag, Timestamp};
 
-use crate::faults::Hold;
 use crate::records::{BlobContent, BlobKind, BlobRecord, CopyRecord, CopyStatus, PendingCopy};
-use crate::store::Stamp;
 
 /// What is not copied within two weeks fails. "Copy Blob".
 const LONGEST_S: u64 = 14 * DAY_S;
@@ -18,6 +17,21 @@ const CANCELLED: &str = "500 OperationCancelled \"Copy failed.\"";
 /// What is said of a copy whose source was changed or deleted meanwhile. The form is that of "Get
 /// Blob Properties", on `x-ms-copy-status-description`.
 pub const SOURCE_CHANGED: &str = "412 ConditionNotMet \"Copy failed when reading the source.\"";
+
+/// How long a copy is held pending. Neither duration nor rate: until it is aborted, or has failed
+/// after two weeks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// How long it takes, in seconds.
+    #[serde(default)]
+    pub duration_s: Option<u64>,
+    /// In place of it: how many bytes are copied in a second.
+    #[serde(default)]
+    pub bytes_per_s: Option<u64>,
+    /// It fails in the end, and `x-ms-copy-status-description` says this.
+    #[serde(default)]
+    pub failure: Option<String>,
+}
 
 /// What becomes of a copy of this many bytes that a rule holds pending from now on; absent where it
 /// is done at once.
@@ -109,21 +123,21 @@ pub fn settle(blob: &mut BlobRecord, now: Timestamp) {
 }
 
 /// Ends a pending copy before its time; the content that nobody waits for any more. The blob is
-/// left empty, with its metadata.
+/// left empty, with its metadata, and is `modified` with a new tag.
 pub fn stop(
     blob: &mut BlobRecord,
     status: CopyStatus,
     description: Option<&str>,
-    stamp: &Stamp,
+    (etag, modified): (ETag, Timestamp),
 ) -> BlobContent {
-    blob.etag = ETag::from_tick(stamp.tick);
-    blob.last_modified = stamp.now;
+    blob.etag = etag;
+    blob.last_modified = modified;
     blob.length = 0;
     let Some(copy) = &mut blob.copy else {
         return BlobContent::Empty;
     };
     copy.status = status;
-    copy.completed = Some(stamp.now);
+    copy.completed = Some(modified);
     copy.description = description.map(str::to_owned);
     copy.pending
         .take()

@@ -2,7 +2,8 @@
 
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 
-use super::{DEFAULT_CONTROL_PORT, Server};
+use super::Server;
+use super::endpoints::DEFAULT_CONTROL_PORT;
 use crate::certificate::Development;
 use crate::cli::Flags;
 

@@ -20,7 +20,7 @@ impl Voice {
     pub(super) fn of(flags: &Flags) -> Option<Self> {
         let voice = Voice {
             program: flags.program,
-            scheme: super::scheme(flags),
+            scheme: super::endpoints::scheme(flags),
         };
         flags.speaks_as_azurite().then_some(voice)
     }

@@ -5,6 +5,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use serde::Serialize;
 use smalt_protocol::Service;
 
+use crate::cli::Flags;
+
+/// Port of the control endpoint when none is given.
+pub(crate) const DEFAULT_CONTROL_PORT: u16 = 10_003;
+
+/// The services' scheme.
+pub(super) fn scheme(flags: &Flags) -> &'static str {
+    if flags.is_https() { "https" } else { "http" }
+}
+
 /// Where everything listens.
 #[derive(Clone, Debug)]
 pub(super) struct Endpoints {

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use smalt_protocol::Service;
 use tokio_rustls::TlsAcceptor;
 
-use super::DEFAULT_CONTROL_PORT;
 use super::azurite::Voice;
+use super::endpoints::DEFAULT_CONTROL_PORT;
 use super::print;
 use crate::cli::{self, Flags};
 use crate::control::Control;

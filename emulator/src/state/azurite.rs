@@ -9,137 +9,29 @@
 //! of Azurite are not: a message that was taken comes back at its time or is taken again.
 
 mod blobs;
+mod build;
 mod document;
+mod error;
 mod extents;
 mod loki;
 mod queues;
 mod tables;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::Serialize;
-use smalt_protocol::{Service as ServiceName, Timestamp};
-
+use self::build::Build;
+use self::error::{BLOBS, QUEUES, TABLES};
 use self::extents::Extents;
 use self::loki::Database;
 use crate::check;
 use crate::core::Core;
 use crate::disk::Disk;
-use crate::keys;
-use crate::records::Record as _;
-use crate::store::{Stamp, StoreError, Successor};
 
-const BLOBS: &str = "__azurite_db_blob__.json";
-const QUEUES: &str = "__azurite_db_queue__.json";
-const TABLES: &str = "__azurite_db_table__.json";
-/// The databases; a directory of Azurite has one of them at least.
-pub const DATABASES: [&str; 3] = [BLOBS, QUEUES, TABLES];
+pub use build::Report;
+pub use error::{AzuriteError, DATABASES};
+
 const BLOB_EXTENTS: &str = "__blobstorage__";
 const QUEUE_EXTENTS: &str = "__queuestorage__";
-/// Names of missing files that an error shows.
-const MISSING_SHOWN: usize = 10;
-
-/// What an import brought.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
-    /// Containers.
-    pub containers: u64,
-    /// Blobs, without their snapshots.
-    pub blobs: u64,
-    /// Snapshots.
-    pub snapshots: u64,
-    /// Uncommitted blocks.
-    pub uncommitted_blocks: u64,
-    /// Queues.
-    pub queues: u64,
-    /// Messages that have not expired.
-    pub messages: u64,
-    /// Tables.
-    pub tables: u64,
-    /// Entities.
-    pub entities: u64,
-}
-
-impl std::fmt::Display for Report {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} containers, {} blobs, {} snapshots, {} uncommitted blocks, {} queues, \
-             {} messages, {} tables, {} entities",
-            self.containers,
-            self.blobs,
-            self.snapshots,
-            self.uncommitted_blocks,
-            self.queues,
-            self.messages,
-            self.tables,
-            self.entities
-        )
-    }
-}
-
-/// Why a directory of Azurite cannot be imported. Nothing is then.
-#[derive(Debug, thiserror::Error)]
-pub enum AzuriteError {
-    /// There is no database of Azurite.
-    #[error("{} holds no data of Azurite: there is no {BLOBS}, {QUEUES} or {TABLES}", .0.display())]
-    None(PathBuf),
-    /// A database is of another version than this release knows.
-    #[error(
-        "{} is of database version {found}; this release imports version {}, \
-         which Azurite 3 writes",
-        file.display(),
-        loki::VERSION
-    )]
-    Version {
-        /// The database.
-        file: PathBuf,
-        /// Its version.
-        found: String,
-    },
-    /// A database holds what Azurite 3 does not write.
-    #[error("{}: {what}", file.display())]
-    Shape {
-        /// The database.
-        file: PathBuf,
-        /// Where, and what is wrong.
-        what: String,
-    },
-    /// Files that the databases refer to are missing or too short.
-    #[error("files of Azurite are missing or too short: {}", shown(.0))]
-    Missing(Vec<PathBuf>),
-    /// The databases hold accounts that this emulator does not have.
-    #[error("the data is of account {0}, too: start smalt with it (AZURITE_ACCOUNTS)")]
-    Account(String),
-    /// The emulator holds data of its own.
-    #[error("the store holds data already: import into an empty one (another --location)")]
-    NotEmpty,
-    /// A file cannot be read.
-    #[error("cannot read {}: {error}", file.display())]
-    Io {
-        /// The file.
-        file: PathBuf,
-        /// The system's error.
-        error: std::io::Error,
-    },
-    /// The store cannot write.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-fn shown(missing: &[PathBuf]) -> String {
-    let mut names: Vec<_> = missing.iter().take(MISSING_SHOWN).collect();
-    names.sort();
-    let names: Vec<_> = names
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    match missing.len().saturating_sub(MISSING_SHOWN) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names.join(", ")),
-    }
-}
-
 /// Whether a directory holds data of Azurite.
 ///
 /// # Errors
@@ -228,51 +120,5 @@ impl Data {
         self.blobs.build(build, &mut self.blob_extents)?;
         self.queues.build(build, &mut self.queue_extents)?;
         self.tables.build(build)
-    }
-}
-
-/// The state that the data becomes.
-struct Build<'a, 'b> {
-    successor: &'a mut Successor<'b>,
-    now: Timestamp,
-    tick: Timestamp,
-    report: Report,
-}
-
-impl<'a, 'b> Build<'a, 'b> {
-    fn new(successor: &'a mut Successor<'b>, now: Timestamp) -> Self {
-        Build {
-            successor,
-            now,
-            tick: now,
-            report: Report::default(),
-        }
-    }
-
-    /// The properties of a service in each account.
-    fn services(
-        &mut self,
-        name: ServiceName,
-        services: &[document::Service],
-    ) -> Result<(), AzuriteError> {
-        for service in services {
-            let key = keys::service(service.account(), name.as_str());
-            let properties = service.properties();
-            self.successor.transact(|tx| properties.save(tx, key))?;
-        }
-        Ok(())
-    }
-
-    /// A tick that nothing else has.
-    fn tick(&mut self) -> u64 {
-        self.tick = self.tick.plus_ticks(1);
-        self.tick.ticks()
-    }
-
-    fn stamp(&self) -> Stamp {
-        Stamp {
-            now: self.now,
-            tick: self.tick,
-        }
     }
 }

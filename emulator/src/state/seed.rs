@@ -8,21 +8,19 @@
 
 mod call;
 mod entity;
+mod error;
 mod file;
 mod folder;
 mod plan;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use http::StatusCode;
-
+use self::folder::FILE_NAME;
 use self::plan::{Plan, Step};
 use crate::disk::Disk;
 use crate::emulator::Emulator;
-use crate::store::StoreError;
 
-/// What a seed is called in a folder.
-pub const FILE_NAME: &str = "seed.toml";
+pub use error::{Place, SeedError};
 
 /// What a seed did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,61 +30,6 @@ pub struct Seeded {
     pub made: usize,
     /// What was there already, and was left as it is.
     pub left: usize,
-}
-
-/// Why a seed was refused. The state is as it was.
-#[derive(Debug, thiserror::Error)]
-pub enum SeedError {
-    /// A file cannot be read.
-    #[error("cannot read {}: {error}", file.display())]
-    Io {
-        /// The file or folder.
-        file: PathBuf,
-        /// The system's error.
-        error: std::io::Error,
-    },
-    /// The seed is not what it should be.
-    #[error("{place}: {what}")]
-    Invalid {
-        /// File and line.
-        place: Place,
-        /// The field, and what is wrong with it.
-        what: String,
-    },
-    /// The service refuses what the seed asks for.
-    #[error("{place}: {what} is refused with {status} {code}")]
-    Refused {
-        /// File and line.
-        place: Place,
-        /// What it asks for.
-        what: String,
-        /// The answer's status.
-        status: StatusCode,
-        /// The answer's code and message.
-        code: String,
-    },
-    /// The store cannot read or write.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Where something stands in a seed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The file or folder.
-    pub file: PathBuf,
-    /// The line, counted from 1; absent in a folder.
-    pub line: Option<usize>,
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        match self.line {
-            Some(line) => write!(f, ":{line}"),
-            None => Ok(()),
-        }
-    }
 }
 
 /// Makes what a seed names and the emulator does not have.

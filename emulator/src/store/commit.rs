@@ -14,6 +14,7 @@ use super::extents::{Reservation, Segment};
 use super::home::Purpose;
 use super::keys;
 use super::shared::Shared;
+use super::stamp;
 use super::view::{Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan};
 use crate::clock::Clock;
 
@@ -194,14 +195,14 @@ impl Stamps {
         let Some(aside) = &mut self.aside else {
             return false;
         };
-        let Some(stamp) = writes.get_mut(keys::STAMP.as_slice()) else {
+        let Some(kept) = writes.get_mut(keys::STAMP.as_slice()) else {
             return false;
         };
         let is_short = self.last.tick > *aside;
         if is_short {
             *aside = self.last.tick.plus_ticks(TICKS_ASIDE);
         }
-        *stamp = Some(encode_stamp(Stamp {
+        *kept = Some(stamp::encode(Stamp {
             tick: *aside,
             ..self.last
         }));
@@ -229,23 +230,6 @@ impl Stamps {
     }
 }
 
-/// The stamp as it is kept.
-pub(super) fn encode_stamp(stamp: Stamp) -> Bytes {
-    keys::value(&[stamp.now.ticks(), stamp.tick.ticks()]).into()
-}
-
-/// The last stamp that was persisted.
-pub(super) fn read_stamp(view: &dyn View) -> StoreResult<Stamp> {
-    let [now, tick] = match view.get(&keys::STAMP)? {
-        Some(value) => keys::numbers(&value)?,
-        None => [0, 0],
-    };
-    Ok(Stamp {
-        now: Timestamp::from_ticks(now),
-        tick: Timestamp::from_ticks(tick),
-    })
-}
-
 /// What a group of commits has done so far.
 pub(super) struct Group<'a> {
     below: &'a dyn View,
@@ -269,7 +253,7 @@ impl<'a> Group<'a> {
             if !writes.is_empty() {
                 self.writes.extend(writes);
                 self.writes
-                    .insert(keys::STAMP.to_vec(), Some(encode_stamp(*stamp)));
+                    .insert(keys::STAMP.to_vec(), Some(stamp::encode(*stamp)));
             }
         }
     }

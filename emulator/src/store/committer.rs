@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use smalt_protocol::Timestamp;
 
-use super::commit::{Group, Stamps, Work, answer_all, encode_stamp, read_stamp};
+use super::commit::{Group, Stamps, Work, answer_all};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::extents::{Reservation, Segments};
@@ -25,6 +25,7 @@ use super::keys;
 use super::known::{Known, Remembering, old_values};
 use super::points::Point;
 use super::shared::{Published, Shared, Unmasked};
+use super::stamp;
 use super::sync::mpsc::{Receiver, SyncSender};
 use super::view::{Stamp, Writes};
 
@@ -100,7 +101,7 @@ pub(super) struct Committer {
 impl Committer {
     /// Goes on from the last stamp that was persisted.
     pub(super) fn new(shared: Arc<Shared>) -> StoreResult<Self> {
-        let last = shared.unmasked(|view| read_stamp(view))?;
+        let last = shared.unmasked(|view| stamp::read(view))?;
         shared.last_now.store(last.now.ticks(), Ordering::Release);
         let stamps = Stamps::new(&shared, last);
         Ok(Committer { shared, stamps })
@@ -336,7 +337,7 @@ impl Committer {
     pub(super) fn rebase(&mut self) -> StoreResult<()> {
         self.shared.writable()?;
         let stamp = self.stamps.rebased();
-        let mut writes = Writes::from([(keys::STAMP.to_vec(), Some(encode_stamp(stamp)))]);
+        let mut writes = Writes::from([(keys::STAMP.to_vec(), Some(stamp::encode(stamp)))]);
         let collected = Collected {
             sets_ticks_aside: self.stamps.set_aside(&mut writes),
             writes,
@@ -374,7 +375,7 @@ impl Committer {
         failpoint::reach("reset.published");
         let last = self
             .shared
-            .unmasked(|view: &Unmasked<'_>| read_stamp(view))?;
+            .unmasked(|view: &Unmasked<'_>| stamp::read(view))?;
         let now = last.now.ticks();
         self.shared.last_now.store(now, Ordering::Release);
         self.stamps = Stamps::new(&self.shared, last);

@@ -1,5 +1,6 @@
 //! The store as operations hold it.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,8 +17,7 @@ use super::engine::Engine;
 use super::error::{OpenError, StoreError, StoreResult};
 use super::extents::{Extents, framed_bytes};
 use super::home::{Bare, Home, Purpose};
-use super::maintain::{MaintainReport, Maintenance};
-use super::payload::{self, Payload};
+use super::payload::{self, Payload, PayloadId};
 #[cfg(any(test, feature = "schedule"))]
 use super::points::Point;
 use super::reader::PayloadReader;
@@ -38,7 +38,9 @@ pub struct Store(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     shared: Arc<Shared>,
     dispatch: Dispatch,
-    maintenance: Maintenance,
+    /// Payloads whose bytes maintenance found damaged. Held while it runs: two at once would move
+    /// the same payloads.
+    damaged: parking_lot::Mutex<BTreeSet<PayloadId>>,
     saved: Saved,
     /// Held by whoever prepares another state.
     replacing: Mutex<()>,
@@ -110,7 +112,7 @@ impl Store {
         Ok(Store(Arc::new(Inner {
             shared,
             dispatch,
-            maintenance: Maintenance::default(),
+            damaged: parking_lot::Mutex::default(),
             saved,
             replacing: Mutex::new(()),
             opened_after,
@@ -132,7 +134,7 @@ impl Store {
             opened_after: committer.last_tick(),
             shared,
             dispatch: Dispatch::Inline(Mutex::new(committer)),
-            maintenance: Maintenance::default(),
+            damaged: parking_lot::Mutex::default(),
             saved: Saved::default(),
             replacing: Mutex::new(()),
         })))
@@ -232,15 +234,6 @@ impl Store {
     /// Why no more writes are taken, when one has failed.
     pub fn failure(&self) -> Option<&str> {
         self.0.shared.failure()
-    }
-
-    /// Does background work in at most `budget` steps: a payload moved or a segment removed is one.
-    /// It blocks while it commits.
-    ///
-    /// # Errors
-    /// When the disk fails.
-    pub fn maintain(&self, budget: usize) -> StoreResult<MaintainReport> {
-        self.0.maintenance.run(&self.0, budget)
     }
 
     /// As [`Store::commit`], for background work: blocks the thread until it is durable.
@@ -348,6 +341,10 @@ impl Inner {
 
     pub(super) fn saved(&self) -> &Saved {
         &self.saved
+    }
+
+    pub(super) fn damaged(&self) -> &parking_lot::Mutex<BTreeSet<PayloadId>> {
+        &self.damaged
     }
 
     /// The lock of whoever prepares another state.

@@ -13,7 +13,7 @@ use super::home::{Bare, ENGINE_PREFIX, FORMAT, Format, Found, Home};
 use super::keys;
 use super::sled_engine::SledEngine;
 use super::view::View as _;
-use super::{Mode, StoreConfig, commit, payload};
+use super::{Mode, StoreConfig, payload, stamp};
 use crate::clock::Clock;
 use crate::disk::{Disk, ReadingDisk, copy_dir, read_small};
 
@@ -171,7 +171,7 @@ impl Inspected {
     ) -> StoreResult<Option<Store>> {
         let view = Bare(&engine);
         if let Some(format) = format {
-            let reached = commit::read_stamp(&view)?.tick.ticks();
+            let reached = stamp::read(&view)?.tick.ticks();
             if reached < format.tick {
                 let lost = format!(
                     "the last commits are gone: the engine has come to tick {reached}, \

@@ -8,12 +8,10 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use parking_lot::Mutex;
-
 use super::error::{StoreError, StoreResult};
 use super::extents::{Reservation, Sweep, framed_bytes};
 use super::failpoint;
-use super::handle::Inner;
+use super::handle::{Inner, Store};
 use super::home::Purpose;
 use super::keys;
 use super::payload::{
@@ -53,13 +51,6 @@ impl MaintainReport {
     }
 }
 
-/// What maintenance remembers between calls.
-#[derive(Debug, Default)]
-pub(super) struct Maintenance {
-    /// Held while it runs: two at once would move the same payloads.
-    damaged: Mutex<BTreeSet<PayloadId>>,
-}
-
 /// What is to be done with a segment.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
@@ -76,9 +67,15 @@ struct Move {
     reservation: Reservation,
 }
 
-impl Maintenance {
-    pub(super) fn run(&self, store: &Inner, budget: usize) -> StoreResult<MaintainReport> {
-        let mut damaged = self.damaged.lock();
+impl Store {
+    /// Does background work in at most `budget` steps: a payload moved or a segment removed is one.
+    /// It blocks while it commits.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn maintain(&self, budget: usize) -> StoreResult<MaintainReport> {
+        let store = &*self.0;
+        let mut damaged = store.damaged().lock();
         let mut report = MaintainReport::default();
         let shared = store.shared();
         shared.writable()?;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::commit::read_stamp;
 use super::error::{StoreError, StoreResult};
 use super::extents::framed_bytes;
 use super::keys;
@@ -31,7 +30,7 @@ pub fn disagreements(view: &dyn View) -> StoreResult<Vec<String>> {
             "the last payload is {most}, and the last one that got an id is {last}"
         ));
     }
-    let tick = read_stamp(view)?.tick;
+    let tick = super::stamp::read(view)?.tick;
     if tick > Clock::LATEST.plus_s(TIME_LEFT_S) {
         wrong.push(format!("the last write was at {}", tick.iso_ticks()));
     }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::commit::read_stamp;
 use super::committer::{Built, Next};
 use super::config::StoreConfig;
 use super::engine::MemoryEngine;
@@ -15,6 +14,7 @@ use super::handle::{Inner, Store};
 use super::home::{Bare, Home};
 use super::image::{self, Image};
 use super::shared::Shared;
+use super::stamp;
 use super::successor::Successor;
 use super::sync::Mutex;
 use crate::clock::Clock;
@@ -182,7 +182,7 @@ impl Snapshots<'_> {
             Some((records, segments)) => {
                 let engine = MemoryEngine::of(records);
                 Built {
-                    reached: read_stamp(&Bare(&engine))?,
+                    reached: stamp::read(&Bare(&engine))?,
                     engine: Box::new(engine),
                     segments,
                     held: Vec::new(),

@@ -245,7 +245,7 @@ impl Shared {
     pub(super) fn sync_all(&self) -> StoreResult<()> {
         self.write_out()?;
         failpoint::reach("close.durable");
-        let last = self.unmasked(|view| super::commit::read_stamp(view))?;
+        let last = self.unmasked(|view| super::stamp::read(view))?;
         self.home.note(last)?;
         failpoint::reach("close.noted");
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::commit::{check_sizes, encode_stamp, read_stamp};
+use super::commit::check_sizes;
 use super::committer::Built;
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
@@ -15,6 +15,7 @@ use super::image::{Entry, Image};
 use super::keys;
 use super::payload::{Extent, Location, Payload, PayloadId, Source, enter_segment};
 use super::staging::{PayloadWriter, Place, Staged};
+use super::stamp;
 use super::view::{Stamp, Transaction, View, Visit, Writes, merged_scan};
 
 /// Writes are handed to the engine when they take so many bytes: bounds the memory of a build.
@@ -153,7 +154,7 @@ impl<'a> Successor<'a> {
     /// # Errors
     /// When the engine cannot write.
     pub fn stamp(&mut self, stamp: Stamp) -> StoreResult<()> {
-        self.write(keys::STAMP.to_vec(), Some(encode_stamp(stamp)))
+        self.write(keys::STAMP.to_vec(), Some(stamp::encode(stamp)))
     }
 
     fn is_own(&self, segment: &Arc<Segment>) -> bool {
@@ -204,7 +205,7 @@ impl<'a> Successor<'a> {
         self.flush()?;
         self.store.shared().extents.sync(&self.held)?;
         self.engine.sync()?;
-        let reached = read_stamp(&Bare(self.engine.as_ref()))?;
+        let reached = stamp::read(&Bare(self.engine.as_ref()))?;
         let mut segments = super::shared::segments(&self)?;
         segments.retain(|number, _| {
             self.held

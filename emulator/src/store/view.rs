@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use smalt_protocol::Timestamp;
+use smalt_protocol::{ETag, Timestamp};
 
 use super::error::StoreResult;
 use super::extents::{Reservation, Segment};
@@ -28,6 +28,11 @@ impl Stamp {
     /// snapshot and, with it, a version.
     pub const fn second_tick(&self) -> Timestamp {
         self.tick.plus_ticks(1)
+    }
+
+    /// The tag of what the commit writes.
+    pub const fn etag(&self) -> ETag {
+        ETag::from_tick(self.tick)
     }
 }
 

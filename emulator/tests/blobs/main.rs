@@ -1,15 +1,12 @@
 //! Blobs, rule by rule, through a signing client. One program, for each is linked by itself.
 
-mod append_blobs;
 mod batch;
 mod blobs;
 mod blocks;
 mod copies;
 mod copy_sources;
-mod encryption;
 mod expiry;
 mod immutability;
-mod last_access;
 mod pending_copies;
 mod query;
 mod query_rooms;
@@ -17,6 +14,4 @@ mod soft_delete;
 mod sources;
 #[path = "../support/mod.rs"]
 mod support;
-mod tags;
-mod tiers;
 mod versions;

@@ -1,4 +1,4 @@
-//! Soft delete of blobs: what stays, for how long, and how it comes back.
+//! Soft delete of blobs: what maintenance removes, and when.
 
 use smalt::AccountSettings;
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
@@ -74,67 +74,6 @@ async fn listed(client: &Client, include: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_deleted_blob_is_gone_until_it_is_undeleted() {
-    let client = with_container().await;
-    put(&client, "one").await;
-    snapshot(&client).await;
-    let headers = [("x-ms-delete-snapshots", "include")];
-    let deleted = client.send("DELETE", "/box/b", &headers, "").await;
-    assert_eq!((deleted.status, deleted.header(PERMANENT)), (202, "false"));
-    assert_eq!(try_(&client, "GET", "/box/b").await, "404 BlobNotFound");
-    assert!(listed(&client, "snapshots").await.is_empty());
-    assert_eq!(listed(&client, "deleted").await, ["blob deleted 1"]);
-    let both = ["snapshot deleted 1", "blob deleted 1"];
-    assert_eq!(listed(&client, "deleted,snapshots").await, both);
-    assert_eq!(try_(&client, "PUT", "/box/b?comp=undelete").await, "200");
-    assert_eq!(client.send("GET", "/box/b", &[], "").await.body, "one");
-    assert_eq!(
-        listed(&client, "deleted,snapshots").await,
-        ["snapshot", "blob"]
-    );
-    // The snapshot counts again.
-    assert_eq!(
-        try_(&client, "DELETE", "/box/b").await,
-        "409 SnapshotsPresent"
-    );
-    assert_eq!(try_(&client, "PUT", "/box/b?comp=undelete").await, "200");
-}
-
-#[tokio::test]
-async fn what_is_written_over_becomes_a_deleted_snapshot() {
-    let client = with_container().await;
-    put(&client, "one").await;
-    put(&client, "two").await;
-    assert_eq!(listed(&client, "snapshots").await, ["blob"]);
-    assert_eq!(
-        listed(&client, "deleted,snapshots").await,
-        ["snapshot deleted 1", "blob"]
-    );
-    assert_eq!(try_(&client, "DELETE", "/box/b").await, "202");
-    put(&client, "three").await;
-    // What was deleted goes the same way when something of its kind takes its place.
-    let all = ["snapshot deleted 1", "snapshot deleted 1", "blob"];
-    assert_eq!(listed(&client, "deleted,snapshots").await, all);
-    assert_eq!(try_(&client, "PUT", "/box/b?comp=undelete").await, "200");
-    assert_eq!(client.send("GET", "/box/b", &[], "").await.body, "three");
-    assert_eq!(
-        listed(&client, "snapshots").await,
-        ["snapshot", "snapshot", "blob"]
-    );
-}
-
-#[tokio::test]
-async fn another_kind_ends_what_could_be_undeleted() {
-    let client = with_container().await;
-    put(&client, "one").await;
-    put(&client, "two").await;
-    assert_eq!(try_(&client, "DELETE", "/box/b").await, "202");
-    let append = [("x-ms-blob-type", "AppendBlob")];
-    assert_eq!(client.send("PUT", "/box/b", &append, "").await.status, 201);
-    assert_eq!(listed(&client, "deleted,snapshots").await, ["blob"]);
-}
-
-#[tokio::test]
 async fn it_is_over_with_the_retention() {
     let client = with_container().await;
     put(&client, "one").await;
@@ -153,38 +92,6 @@ async fn it_is_over_with_the_retention() {
     assert_eq!(undelete, "404 BlobNotFound");
     assert_eq!(client.emulator().maintain(100).unwrap().records_reaped, 2);
     assert_eq!(client.emulator().maintain(100).unwrap().records_reaped, 0);
-}
-
-#[tokio::test]
-async fn a_retention_that_is_switched_off_ends_only_for_what_is_deleted_later() {
-    let client = with_container().await;
-    put(&client, "one").await;
-    assert_eq!(try_(&client, "DELETE", "/box/b").await, "202");
-    set_policy(&client, "<Enabled>false</Enabled>").await;
-    assert_eq!(try_(&client, "PUT", "/box/b?comp=undelete").await, "200");
-    let deleted = client.send("DELETE", "/box/b", &[], "").await;
-    assert_eq!(deleted.header(PERMANENT), "true");
-    assert!(listed(&client, "deleted").await.is_empty());
-    assert_eq!(
-        try_(&client, "PUT", "/box/b?comp=undelete").await,
-        "404 BlobNotFound"
-    );
-}
-
-/// A snapshot that comes back is counted again: its blob is not deleted without it.
-#[tokio::test]
-async fn an_undeleted_snapshot_is_in_the_way_again() {
-    let client = with_container().await;
-    set_policy(&client, "<Enabled>true</Enabled><Days>2</Days>").await;
-    put(&client, "one").await;
-    let path = format!("/box/b?snapshot={}", snapshot(&client).await);
-    assert_eq!(try_(&client, "DELETE", &path).await, "202");
-    assert_eq!(try_(&client, "PUT", "/box/b?comp=undelete").await, "200");
-    assert_eq!(try_(&client, "HEAD", &path).await, "200");
-    assert_eq!(
-        try_(&client, "DELETE", "/box/b").await,
-        "409 SnapshotsPresent"
-    );
 }
 
 #[tokio::test]

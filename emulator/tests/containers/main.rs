@@ -2,10 +2,7 @@
 
 mod client;
 mod data_lake;
-mod leases;
 mod lifecycle;
-mod listing;
 mod restoring;
-mod service;
 #[path = "../support/mod.rs"]
 mod support;

@@ -51,11 +51,6 @@ impl Answer {
         assert!(all.len() <= 1, "{name} in {}", self.text);
         all.first().copied().unwrap_or_default().to_owned()
     }
-
-    /// The time in an element.
-    pub(crate) fn time(&self, name: &str) -> Timestamp {
-        Timestamp::parse_rfc1123(&self.one(name)).unwrap()
-    }
 }
 
 /// A message that a client has in its hands.
@@ -107,15 +102,6 @@ impl Client {
         };
         assert_eq!(client.send("PUT", "/que", "").await.outcome(), "201");
         client
-    }
-
-    /// The same emulator, asked under another version.
-    pub(crate) fn under(&self, version: ApiVersion) -> Self {
-        Client {
-            emulator: self.emulator.clone(),
-            clock: self.clock.clone(),
-            version,
-        }
     }
 
     pub(crate) fn advance_s(&self, seconds: u64) {
@@ -185,13 +171,6 @@ impl Client {
         self.send("GET", &format!("/que/messages{query}"), "").await
     }
 
-    /// Gets the one message that is visible.
-    pub(crate) async fn take(&self, query: &str) -> Held {
-        let answer = self.get(query).await;
-        assert_eq!(answer.all("MessageId").len(), 1, "{}", answer.text);
-        Held::of(&answer)
-    }
-
     /// The texts of all visible messages.
     pub(crate) async fn visible(&self) -> Vec<String> {
         let answer = self.get("?peekonly=true&numofmessages=32").await;
@@ -215,22 +194,6 @@ impl Client {
 
     pub(crate) async fn delete(&self, held: &Held) -> String {
         self.send("DELETE", &held.path(""), "").await.outcome()
-    }
-
-    /// Updates a message; the answer as it is.
-    pub(crate) async fn try_update(&self, held: &Held, timeout_s: i64, body: String) -> Answer {
-        let path = held.path(&format!("&visibilitytimeout={timeout_s}"));
-        self.send("PUT", &path, body).await
-    }
-
-    /// Updates a message that can be: the new receipt.
-    pub(crate) async fn update(&self, held: &Held, timeout_s: i64) -> Held {
-        let answer = self.try_update(held, timeout_s, String::new()).await;
-        assert_eq!(answer.outcome(), "204", "{}", answer.text);
-        Held {
-            id: held.id.clone(),
-            receipt: answer.header("x-ms-popreceipt").to_owned(),
-        }
     }
 }
 

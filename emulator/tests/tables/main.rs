@@ -4,8 +4,6 @@ mod client;
 mod durability;
 mod entities;
 mod queries;
-mod refusals;
-mod service;
 mod signatures;
 #[path = "../support/mod.rs"]
 mod support;

@@ -206,11 +206,6 @@ impl Model {
         self.queues.get(name).map(|queue| &queue.metadata)
     }
 
-    /// Whether what is deleted can be brought back.
-    pub fn retains(&self) -> bool {
-        self.retention_days.is_some()
-    }
-
     /// Whether there is a queue of this name.
     pub fn has_queue(&self, name: &str) -> bool {
         self.queues.contains_key(name)

@@ -54,7 +54,7 @@ use queues::Queue;
 use tables::Tables;
 
 /// A storage account with its blob, queue and table service.
-#[derive(Clone, Debug, Default, Hash)]
+#[derive(Clone, Debug, Default)]
 pub struct Model {
     now_s: u64,
     numbers: Numbers,
@@ -89,9 +89,11 @@ impl Model {
         &self.tables
     }
 
-    /// Leaves numbers out, so that none that is made up from now on was named before.
-    pub fn skip_numbers(&mut self, by: u32) {
-        self.numbers.skip(by);
+    /// What is made up from now on has numbers from this one on. Times of snapshots only grow, since
+    /// their numbers are their order.
+    pub fn number_from(&mut self, first: u32) {
+        self.numbers.start_at(first);
+        self.tables.number_from(first);
     }
 
     /// Does an operation and says what has to be answered.
@@ -109,6 +111,19 @@ impl Model {
             }
             // Everything acknowledged is still there.
             Operation::Restart => Expected::nothing(),
+        }
+    }
+}
+
+/// Equal for states that no operation tells apart while time stands still. Numbers that were not
+/// given out yet are left out: who compares states numbers what each call makes by the call.
+impl std::hash::Hash for Model {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.now_s, self.numbers.moments, self.retention_days).hash(state);
+        (&self.containers, &self.tables).hash(state);
+        self.queues.len().hash(state);
+        for (name, queue) in &self.queues {
+            (name, &queue.metadata, queue.told_apart(self.now_s)).hash(state);
         }
     }
 }

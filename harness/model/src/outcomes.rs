@@ -2,7 +2,7 @@
 //!
 //! Whoever counts what histories reach counts these cells: an answer of the model that is not
 //! among them is a mistake of this list, a cell that nothing reaches one of the generator or of
-//! this list. Both are looked for by `harness histories`.
+//! this list. Both are looked for by `harness check histories`.
 
 mod describe;
 mod groups;

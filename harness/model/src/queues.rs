@@ -12,13 +12,13 @@ use crate::vocabulary::{MessageId, Metadata, Receipt};
 const TTL_S: u64 = 7 * 24 * 60 * 60;
 
 /// A queue.
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub(crate) metadata: Metadata,
     pub(crate) messages: BTreeMap<MessageId, Message>,
 }
 
-#[derive(Clone, Debug, Hash)]
+#[derive(Clone, Debug)]
 pub(crate) struct Message {
     text: String,
     receipt: Receipt,
@@ -32,6 +32,9 @@ pub(crate) struct Message {
     /// keeps that of the puts, and an update counts as one.
     place: u64,
 }
+
+/// Id, receipt, text, dequeue count, times of insertion, expiration and next visibility.
+pub(crate) type Apart<'a> = (MessageId, Receipt, &'a str, u32, (u64, Option<u64>, u64));
 
 impl Message {
     fn is_alive(&self, now_s: u64) -> bool {
@@ -72,6 +75,27 @@ impl Queue {
         ordered.sort_unstable();
         let head = ordered.into_iter().take(most as usize);
         head.map(|(_, _, id)| id).collect()
+    }
+
+    /// What tells queues apart while time stands still: visible messages in the order in which
+    /// they are given out, the others in none. Get Messages hides for a second at least, so a
+    /// hidden message becomes visible by an update alone, which gives it another place.
+    pub(crate) fn told_apart(&self, now_s: u64) -> [Vec<Apart<'_>>; 2] {
+        let apart = |id: MessageId| {
+            let message = &self.messages[&id];
+            let times = (message.inserted_s, message.expires_s, message.visible_s);
+            (
+                id,
+                message.receipt,
+                message.text.as_str(),
+                message.dequeue_count,
+                times,
+            )
+        };
+        let visible = self.head(u32::MAX, now_s);
+        let hidden = self.messages.keys().filter(|id| !visible.contains(id));
+        let hidden = hidden.map(|id| apart(*id)).collect();
+        [visible.iter().map(|id| apart(*id)).collect(), hidden]
     }
 
     /// The message of this id and receipt.

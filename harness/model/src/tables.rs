@@ -18,7 +18,7 @@ type Units = Vec<u16>;
 type Answer = Result<TableExpected, (Option<usize>, ErrorCode)>;
 
 /// The tables of an account.
-#[derive(Clone, Debug, Default, Hash)]
+#[derive(Clone, Debug, Default)]
 pub struct Tables {
     tables: BTreeMap<String, Table>,
     tags: u32,
@@ -54,6 +54,11 @@ impl Tables {
             place: place.filter(|_| are_several),
             ..TableExpected::default()
         })
+    }
+
+    /// The next tag has this number.
+    pub(crate) fn number_from(&mut self, first: u32) {
+        self.tags = first;
     }
 
     /// The tags that were given out: generators choose from them.
@@ -157,6 +162,13 @@ impl Tables {
         self.tables
             .get(name)
             .ok_or((None, ErrorCode::TableNotFound))
+    }
+}
+
+/// The next tag's number is left out, as in [`Model`](crate::Model).
+impl std::hash::Hash for Tables {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.tables.hash(state);
     }
 }
 

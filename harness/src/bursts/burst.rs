@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
@@ -10,18 +11,17 @@ use smalt_model::Model;
 use smalt_model::vocabulary::{ContainerOperation, Operation};
 
 use super::judge::{self, Verdict};
+use super::known::Known;
 use super::linear::Call;
 use super::plan::{Kind, Plan, SOLO};
-use super::program::{self, Draw, Known};
+use super::program::{self, Draw};
 use super::schedule::{self, Order, Starts, Stuck, Task, pause};
-use super::spec::output::Output;
-use super::spec::pool::Pool;
-use super::spec::whole::Whole;
+use super::state::State;
 use crate::histories::check::check;
 use crate::histories::generate::{DICE, Space, choose};
 use crate::histories::names::Names;
 use crate::histories::run::Answered;
-use crate::histories::server::{START_S, Server};
+use crate::histories::server::Server;
 use crate::wire::access::Access;
 
 /// Of a hundred operations, so many lose their answer.
@@ -30,8 +30,6 @@ const LOST_PERCENT: u32 = 8;
 const GIVEN_UP_PERCENT: u32 = 50;
 /// Polls after which a client gives up at the latest.
 const POLLS_MAX: u32 = 6;
-/// More numbers than an operation can name by chance.
-const SKIPPED: u32 = 1_000;
 /// A page that holds every blob there is: several pages are several moments.
 const ONE_PAGE: u32 = 5_000;
 
@@ -40,10 +38,8 @@ const ONE_PAGE: u32 = 5_000;
 pub struct History {
     /// Calls with their answers.
     pub calls: Vec<Call>,
-    /// The same as the specifications see them; not of a burst on everything.
-    pub outputs: Vec<Call<Output>>,
-    /// Before the first of these calls, of a burst on everything.
-    pub start: Option<Whole>,
+    /// The state before the first of these calls.
+    pub start: State,
     /// What was sent before, as commands for a shell.
     pub before: String,
     /// Steps of the schedule.
@@ -64,9 +60,10 @@ struct World<'a> {
     server: Server,
     ask: Ask,
     ticks: Cell<u64>,
-    /// Of a burst on everything: what the prelude made.
-    whole: RefCell<Whole>,
-    pool: RefCell<Pool>,
+    /// The state before the first call that the history has.
+    start: RefCell<State>,
+    /// What clients have seen since; of a burst on everything they know the start alone.
+    known: RefCell<Known>,
     history: RefCell<History>,
     broken: RefCell<Option<String>>,
 }
@@ -113,16 +110,17 @@ pub fn play_against(plan: &Plan, access: &Access, ask: Ask) -> Result<History, B
         server,
         ask,
         ticks: Cell::new(0),
-        whole: RefCell::new(Whole {
-            model: Model::new(START_S),
-            names: Names::default(),
-        }),
-        pool: RefCell::default(),
+        start: RefCell::new(start_of(plan.kind)),
+        known: RefCell::default(),
         history: RefCell::default(),
         broken: RefCell::default(),
     });
     let ran = world.run();
     let mut history = world.history.take();
+    history.start = world.start.take();
+    if plan.kind != Kind::All {
+        history.start.asked = Some(Arc::new(world.known.take().names));
+    }
     if let Some(reason) = world.broken.take() {
         return Err(failed(reason, history));
     }
@@ -177,17 +175,13 @@ impl<'a> World<'a> {
     async fn prelude_of_all(&self) -> Result<(), String> {
         for index in (0..self.plan.prelude()).filter(|index| self.plan.keeps(SOLO, *index)) {
             let mut random = self.random(SOLO, index);
-            let operation = any(&self.whole.borrow().model, &mut random);
+            let operation = any(&self.start.borrow().model, &mut random);
             let answered = self.ask(&operation).await?;
-            let whole = &mut *self.whole.borrow_mut();
-            let expected = whole.model.step(&operation);
-            check(&expected, &answered, &mut whole.names)?;
+            let start = &mut *self.start.borrow_mut();
+            let expected = start.model.step(&operation);
+            check(&expected, &answered, &mut start.names)?;
             self.history.borrow_mut().before += answered.transcript();
         }
-        let mut start = self.whole.borrow().clone();
-        // What the burst names is what the prelude made, or never was.
-        start.model.skip_numbers(SKIPPED);
-        self.history.borrow_mut().start = Some(start);
         Ok(())
     }
 
@@ -241,9 +235,9 @@ impl<'a> World<'a> {
     fn next(&self, index: usize, client: usize, random: &mut ChaCha8Rng) -> Operation {
         if self.plan.kind == Kind::All {
             // Each client plans for the state that the prelude made.
-            return any(&self.whole.borrow().model, random);
+            return any(&self.start.borrow().model, random);
         }
-        let known = Known::from(&*self.pool.borrow());
+        let known = self.known.borrow();
         let is_first = client == SOLO && index == 0;
         let mut draw = Draw {
             random,
@@ -269,8 +263,8 @@ impl<'a> World<'a> {
 
     async fn ask(&self, operation: &Operation) -> Result<Answered, String> {
         let names = match self.plan.kind {
-            Kind::All => self.whole.borrow().names.clone(),
-            _ => self.pool.borrow().names().clone(),
+            Kind::All => self.start.borrow().names.clone(),
+            _ => self.known.borrow().names.clone(),
         };
         (self.ask)(&self.server, operation, &names).await
     }
@@ -279,12 +273,6 @@ impl<'a> World<'a> {
     fn call(&self, client: usize, operation: Operation) -> usize {
         let called = self.tick();
         let history = &mut *self.history.borrow_mut();
-        history.outputs.push(Call {
-            client,
-            operation: operation.clone(),
-            called,
-            returned: None,
-        });
         history.calls.push(Call {
             client,
             operation,
@@ -299,9 +287,8 @@ impl<'a> World<'a> {
         let returned = self.tick();
         let history = &mut *self.history.borrow_mut();
         if self.plan.kind != Kind::All {
-            let pool = &mut *self.pool.borrow_mut();
-            let output = Output::of(&history.calls[place].operation, &answered, pool)?;
-            history.outputs[place].returned = Some((returned, output));
+            let known = &mut *self.known.borrow_mut();
+            known.learn(&history.calls[place].operation, &answered)?;
         }
         history.calls[place].returned = Some((returned, answered));
         Ok(())
@@ -312,6 +299,17 @@ impl<'a> World<'a> {
             self.broken.borrow_mut().get_or_insert(reason);
         }
     }
+}
+
+/// The state that a burst of this kind begins with: its history makes the rest.
+pub fn start_of(kind: Kind) -> State {
+    let mut start = State::default();
+    match kind {
+        Kind::Blob | Kind::Listing => drop(start.model.step(&program::create_container())),
+        Kind::Entity => drop(start.model.step(&program::create_table())),
+        Kind::Container | Kind::Queue | Kind::All => {}
+    }
+    start
 }
 
 /// Any operation that could succeed in this state.

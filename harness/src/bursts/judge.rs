@@ -1,22 +1,16 @@
 //! What a history is worth: each partition has an order, and listings were true.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use smalt_model::vocabulary::Operation;
 
 use super::burst::History;
-use super::linear::{Call, Refuted, Spec, linearize};
+use super::linear::{Call, Refuted, linearize};
 use super::listing;
 use super::plan::Kind;
-use super::program::{BLOBS, LISTED, PARTITIONS};
-use super::spec::blob::Blob;
-use super::spec::container::Container;
-use super::spec::entity::Partition;
-use super::spec::output::{Made, Output};
-use super::spec::queue::Queue;
-use super::spec::value::Taken;
+use super::state::State;
+use crate::histories::names::Names;
 use crate::histories::run::Answered;
-use crate::histories::server::START_S;
 
 /// What was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,32 +67,21 @@ impl Verdict {
 /// # Errors
 /// Why no order explains it.
 pub fn judge(kind: Kind, history: &History) -> Result<Verdict, String> {
-    let explained = match (kind, &history.start) {
-        (Kind::All, Some(start)) => partition(start, &history.calls, &history.calls).map(|()| 0),
-        _ => compact(kind, &history.outputs),
-    };
-    let (entries, undecided) = match explained {
+    let (entries, undecided) = match explain(kind, &history.start, &history.calls) {
         Ok(entries) => (entries, 0),
         Err(unexplained) if unexplained.is_open => (0, 1),
         Err(unexplained) => return Err(unexplained.reason),
     };
-    let is_done = |call: &&Call| {
-        let seen = call.returned.as_ref();
-        // A transaction that is refused is answered by a part of a success.
-        let status = |seen: &Answered| match &seen.table {
-            Some(table) => table.status,
-            None => seen.answer.status,
-        };
-        seen.is_some_and(|(_, seen)| status(seen) < 300)
+    let answers = || {
+        history
+            .calls
+            .iter()
+            .filter_map(|call| call.returned.as_ref())
     };
     Ok(Verdict {
         calls: history.calls.len(),
-        done: history.calls.iter().filter(is_done).count(),
-        lost: history
-            .calls
-            .iter()
-            .filter(|call| call.returned.is_none())
-            .count(),
+        done: answers().filter(|(_, seen)| is_done(seen)).count(),
+        lost: history.calls.len() - answers().count(),
         overlaps: overlaps(&history.calls),
         entries,
         steps: history.steps,
@@ -106,78 +89,54 @@ pub fn judge(kind: Kind, history: &History) -> Result<Verdict, String> {
     })
 }
 
-/// Judges each partition by its own specification; the number of entries of listings.
+/// Whether a call was done. A transaction that is refused is answered by a part of a success.
+fn is_done(seen: &Answered) -> bool {
+    let table = seen.table.as_ref().map(|table| table.status);
+    table.unwrap_or(seen.answer.status) < 300
+}
+
+/// Judges each partition by the model, and listings; the number of entries and entities shown.
 ///
 /// # Errors
 /// Why no order explains it.
-pub fn compact(kind: Kind, calls: &[Call<Output>]) -> Result<usize, Unexplained> {
-    let mut made = Made::default();
+pub fn explain(kind: Kind, start: &State, calls: &[Call]) -> Result<usize, Unexplained> {
+    let mut parts: BTreeMap<&str, Vec<&Call>> = BTreeMap::new();
     for (place, call) in calls.iter().enumerate() {
-        if let Some((_, seen)) = &call.returned {
-            let added = made.add(&call.operation, seen);
-            added.map_err(|reason| format!("call {place}: {reason}"))?;
-        }
+        let part = match (kind, &call.operation) {
+            (Kind::All | Kind::Container | Kind::Queue, _) => "",
+            (Kind::Blob | Kind::Listing, Operation::Blob(id, _)) => id.blob.as_str(),
+            (Kind::Listing, Operation::Container(..)) => continue,
+            (Kind::Entity, Operation::Table(_, operation)) => operation
+                .partition()
+                .ok_or_else(|| format!("call {place} is about no partition"))?,
+            _ => return Err(format!("call {place} is about another kind").into()),
+        };
+        parts.entry(part).or_default().push(call);
     }
-    let tags = Taken::by_answers(made.tags);
+    // What the service makes up is another text in each partition.
+    let mut state = start.clone();
+    for own in parts.values() {
+        state.names = partition(&state, own, calls)?;
+    }
     match kind {
-        Kind::Container => partition(&Container::absent(tags), calls, calls).map(|()| 0),
-        Kind::Queue => {
-            let (messages, receipts) = (made.messages, made.receipts);
-            let messages = Taken::by_answers(messages);
-            let start = Queue::absent(START_S, messages, Taken::by_answers(receipts));
-            partition(&start, calls, calls).map(|()| 0)
-        }
-        Kind::Blob => blobs(&tags, calls, &BLOBS).map(|()| 0),
         Kind::Listing => {
-            blobs(&tags, calls, &LISTED)?;
-            let judged = listing::check(calls, &LISTED);
+            let judged = listing::check(calls);
             judged.map_err(|(place, reason)| format!("call {place}: {reason}").into())
         }
-        Kind::Entity => entities(&tags, calls),
-        Kind::All => Err("everything is judged by the model".to_owned().into()),
+        _ => {
+            let seen = calls.iter().filter_map(|call| call.returned.as_ref());
+            let tables = seen.filter_map(|(_, seen)| seen.table.as_ref());
+            Ok(tables.map(|table| table.rows.len()).sum())
+        }
     }
 }
 
-fn blobs(tags: &Taken, calls: &[Call<Output>], names: &[&str]) -> Result<(), Unexplained> {
-    for name in names {
-        let is_on = |call: &&Call<Output>| match &call.operation {
-            Operation::Blob(id, _) => id.blob == *name,
-            _ => false,
-        };
-        let own: Vec<Call<Output>> = calls.iter().filter(is_on).cloned().collect();
-        partition(&Blob::absent(tags.clone()), &own, calls)?;
-    }
-    Ok(())
-}
-
-/// Judges each partition; the number of entities that queries show.
-fn entities(tags: &Taken, calls: &[Call<Output>]) -> Result<usize, Unexplained> {
-    let partition_of = |call: &Call<Output>| match &call.operation {
-        Operation::Table(_, operation) => operation.partition().map(str::to_owned),
-        _ => None,
-    };
-    for (place, call) in calls.iter().enumerate() {
-        let known = partition_of(call).filter(|of| PARTITIONS.contains(&of.as_str()));
-        known.ok_or_else(|| format!("call {place} is about no partition that is judged"))?;
-    }
-    for key in PARTITIONS {
-        let is_on = |call: &&Call<Output>| partition_of(call).as_deref() == Some(key);
-        let own: Vec<Call<Output>> = calls.iter().filter(is_on).cloned().collect();
-        partition(&Partition::empty(tags.clone()), &own, calls)?;
-    }
-    let seen = calls.iter().filter_map(|call| call.returned.as_ref());
-    let tables = seen.filter_map(|(_, seen)| seen.table.as_ref());
-    Ok(tables.map(|table| table.rows.len()).sum())
-}
-
-/// Judges one partition; places in a refusal are those among all calls.
-fn partition<S: Spec>(
-    start: &S,
-    own: &[Call<S::Output>],
-    all: &[Call<S::Output>],
-) -> Result<(), Unexplained> {
-    let Err(refuted) = linearize(start, own) else {
-        return Ok(());
+/// Judges one partition; places in a refusal are those among all calls. Returns the texts of what
+/// the service made up so far.
+fn partition(start: &State, own: &[&Call], all: &[Call]) -> Result<Names, Unexplained> {
+    let refuted = match linearize(start, own) {
+        Ok(found) => return Ok(found.end.names),
+        Err(refuted) => refuted,
     };
     let place = |at: usize| {
         let called = own[at].called;
@@ -218,5 +177,7 @@ fn overlaps(calls: &[Call]) -> usize {
     pairs.count()
 }
 
+#[cfg(test)]
+pub(super) mod said;
 #[cfg(test)]
 mod tests;

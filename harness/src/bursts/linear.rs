@@ -21,17 +21,17 @@ const FIRST_LOOK: usize = 10_000;
 /// Looks that guess, with each number of lost calls.
 const GUESSES: u32 = 16;
 
-/// What operations do, one at a time.
-pub trait Spec: Clone {
+/// What calls do, one at a time.
+pub trait Spec: Sized {
     /// What a client sees.
     type Output;
 
-    /// The state after an operation takes effect now and is answered like this, or without anybody
+    /// The state after a call takes effect now and is answered as it was, or without anybody
     /// seeing the answer.
     ///
     /// # Errors
     /// Why it cannot have been answered like this.
-    fn step(&self, operation: &Operation, seen: Option<&Self::Output>) -> Result<Self, String>;
+    fn step(&self, call: &Call<Self::Output>) -> Result<Self, String>;
 
     /// Equal for equal states.
     fn fingerprint(&self) -> u64;
@@ -70,8 +70,17 @@ pub struct Refuted {
     pub is_open: bool,
 }
 
+/// An order that explains every answer.
+#[derive(Clone, Debug)]
+pub struct Found<S> {
+    /// Places in the list of calls.
+    pub order: Vec<usize>,
+    /// The state after the last of them.
+    pub end: S,
+}
+
 struct Search<'a, S: Spec> {
-    calls: &'a [Call<S::Output>],
+    calls: &'a [&'a Call<S::Output>],
     /// When each call is guessed to have taken effect: in this order they are tried.
     guess: &'a [u64],
     /// From here there is no way on: the calls done, and fingerprints of the state after them.
@@ -93,7 +102,10 @@ struct Search<'a, S: Spec> {
 ///
 /// # Errors
 /// There is none, or none was found among [`STATES_MAX`] states of a look.
-pub fn linearize<S: Spec>(start: &S, calls: &[Call<S::Output>]) -> Result<Vec<usize>, Refuted> {
+pub fn linearize<S: Spec + Clone>(
+    start: &S,
+    calls: &[&Call<S::Output>],
+) -> Result<Found<S>, Refuted> {
     assert!(calls.len() <= CALLS_MAX, "a burst of {} calls", calls.len());
     let lost = calls.iter().filter(|call| call.returned.is_none()).count() as u32;
     let mut states = 0;
@@ -106,7 +118,7 @@ pub fn linearize<S: Spec>(start: &S, calls: &[Call<S::Output>]) -> Result<Vec<us
         })
     };
     // In the order of answers the search hardly ever turns back.
-    let by_answer: Vec<u64> = calls.iter().map(Call::end).collect();
+    let by_answer: Vec<u64> = calls.iter().map(|call| call.end()).collect();
     let mut found = look(&by_answer, lost, FIRST_LOOK);
     if !is_open(&found) {
         return found;
@@ -132,13 +144,13 @@ pub fn linearize<S: Spec>(start: &S, calls: &[Call<S::Output>]) -> Result<Vec<us
     found
 }
 
-fn is_open(found: &Result<Vec<usize>, Refuted>) -> bool {
+fn is_open<S>(found: &Result<Found<S>, Refuted>) -> bool {
     matches!(found, Err(refuted) if refuted.is_open)
 }
 
 /// When each call may have taken effect: a moment at which it was under way. Half of the lost ones
 /// come last.
-fn guess<O>(calls: &[Call<O>], random: &mut ChaCha8Rng) -> Vec<u64> {
+fn guess<O>(calls: &[&Call<O>], random: &mut ChaCha8Rng) -> Vec<u64> {
     let answered = calls.iter().filter_map(|call| call.returned.as_ref());
     let last = answered.map(|(at, _)| *at).max().unwrap_or_default();
     let mut guess = |call: &Call<O>| match &call.returned {
@@ -148,12 +160,12 @@ fn guess<O>(calls: &[Call<O>], random: &mut ChaCha8Rng) -> Vec<u64> {
             call.called + random.next_u64() % (end - call.called + 1)
         }
     };
-    calls.iter().map(&mut guess).collect()
+    calls.iter().map(|call| guess(call)).collect()
 }
 
-impl<'a, S: Spec> Search<'a, S> {
+impl<'a, S: Spec + Clone> Search<'a, S> {
     fn new(
-        calls: &'a [Call<S::Output>],
+        calls: &'a [&'a Call<S::Output>],
         guess: &'a [u64],
         lost_max: u32,
         states_max: usize,
@@ -177,17 +189,21 @@ impl<'a, S: Spec> Search<'a, S> {
         }
     }
 
-    fn run(mut self, start: &S) -> Result<Vec<usize>, Refuted> {
-        if self.go_on(start, 0) {
-            return Ok(self.order);
+    fn run(mut self, start: &S) -> Result<Found<S>, Refuted> {
+        if let Some(end) = self.go_on(start, 0) {
+            return Ok(Found {
+                order: self.order,
+                end,
+            });
         }
         self.refuted.is_open = self.refuted.states >= self.states_max;
         Err(self.refuted)
     }
 
-    fn go_on(&mut self, state: &S, done: u64) -> bool {
+    /// The state at the end of an order that begins with the calls done.
+    fn go_on(&mut self, state: &S, done: u64) -> Option<S> {
         let Some(next) = self.next(done) else {
-            return true;
+            return Some(state.clone());
         };
         // A fingerprint costs more than a step: none is taken where there is none to compare with.
         let failed = self.failed.get(&done);
@@ -196,20 +212,17 @@ impl<'a, S: Spec> Search<'a, S> {
             .zip(print)
             .is_some_and(|(states, print)| states.contains(&print));
         if known || self.refuted.states >= self.states_max {
-            return false;
+            return None;
         }
         self.refuted.states += 1;
         let mut reasons = Vec::new();
         for place in next {
-            let call = &self.calls[place];
-            match state.step(
-                &call.operation,
-                call.returned.as_ref().map(|(_, seen)| seen),
-            ) {
+            match state.step(self.calls[place]) {
                 Ok(after) => {
                     self.order.push(place);
-                    if self.go_on(&after, done | (1 << place)) {
-                        return true;
+                    let end = self.go_on(&after, done | (1 << place));
+                    if end.is_some() {
+                        return end;
                     }
                     self.order.pop();
                 }
@@ -222,7 +235,7 @@ impl<'a, S: Spec> Search<'a, S> {
         }
         let failed = self.failed.entry(done).or_default();
         failed.insert(print.unwrap_or_else(|| state.fingerprint()));
-        false
+        None
     }
 
     /// Calls that can take effect next; `None` when every answer is explained.

@@ -8,27 +8,29 @@
 use smalt_model::vocabulary::{BlobId, BlobOperation, ContainerOperation, Operation};
 
 use super::linear::Call;
-use super::spec::output::Output;
+use super::program::LISTED;
+use crate::histories::documents::Entry;
+use crate::histories::run::Answered;
 
 /// What a write did to the blob, if it took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wrote {
+enum Wrote<'a> {
     /// This version is there; its ETag, if the answer was seen.
-    Version(Option<u32>),
+    Version(Option<&'a str>),
     /// Nothing is there.
     Nothing,
 }
 
 /// A write to one blob.
-struct Written {
-    wrote: Wrote,
+struct Written<'a> {
+    wrote: Wrote<'a>,
     called: u64,
     end: u64,
 }
 
-impl Written {
+impl Written<'_> {
     /// Whether it was over before another one was sent.
-    fn is_before(&self, other: &Written) -> bool {
+    fn is_before(&self, other: &Written<'_>) -> bool {
         self.end < other.called
     }
 }
@@ -37,7 +39,7 @@ impl Written {
 ///
 /// # Errors
 /// The first entry that cannot have been true, with the place of its call.
-pub fn check(calls: &[Call<Output>], names: &[&str]) -> Result<usize, (usize, String)> {
+pub fn check(calls: &[Call]) -> Result<usize, (usize, String)> {
     let mut entries = 0;
     for (place, call) in calls.iter().enumerate() {
         let Operation::Container(_, ContainerOperation::List { .. }) = &call.operation else {
@@ -46,30 +48,29 @@ pub fn check(calls: &[Call<Output>], names: &[&str]) -> Result<usize, (usize, St
         let Some((returned, seen)) = &call.returned else {
             continue;
         };
-        let judged = one(calls, names, (call.called, *returned), seen);
+        let judged = one(calls, (call.called, *returned), seen);
         entries += judged.map_err(|reason| (place, reason))?;
     }
     Ok(entries)
 }
 
-fn one(
-    calls: &[Call<Output>],
-    names: &[&str],
-    during: (u64, u64),
-    seen: &Output,
-) -> Result<usize, String> {
-    let entries = seen.entries.as_deref().ok_or("no entries")?;
-    let mut sorted: Vec<&str> = entries.iter().map(|(name, ..)| name.as_str()).collect();
+fn one(calls: &[Call], during: (u64, u64), seen: &Answered) -> Result<usize, String> {
+    let entries = seen
+        .entries
+        .iter()
+        .map(entry)
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut sorted: Vec<&str> = entries.iter().map(|(name, _)| *name).collect();
     sorted.dedup();
     if sorted.len() != entries.len() || !sorted.is_sorted() {
         return Err(format!("not in order, or a name twice: {sorted:?}"));
     }
-    if let Some(other) = sorted.iter().find(|name| !names.contains(name)) {
+    if let Some(other) = sorted.iter().find(|name| !LISTED.contains(name)) {
         return Err(format!("{other} was never put"));
     }
-    for name in names {
-        let tag = entries.iter().find(|(listed, ..)| listed == name);
-        let tag = tag.map(|(_, tag, _)| *tag);
+    for name in LISTED {
+        let tag = entries.iter().find(|(listed, _)| *listed == name);
+        let tag = tag.map(|(_, tag)| *tag);
         let writes = writes_to(calls, name);
         if !could_be(&writes, tag, during) {
             let what = tag.map_or("not there".to_owned(), |tag| format!("there as {tag}"));
@@ -79,20 +80,30 @@ fn one(
     Ok(entries.len())
 }
 
+/// Name and ETag.
+fn entry(entry: &Entry) -> Result<(&str, &str), String> {
+    if let Entry::Blob(blob) = entry
+        && let (None, Some(tag)) = (&blob.snapshot, &blob.tag)
+    {
+        return Ok((&blob.name, tag));
+    }
+    Err(format!("{entry:?} was not asked for"))
+}
+
 /// Writes to a blob that may have taken effect.
-fn writes_to(calls: &[Call<Output>], name: &str) -> Vec<Written> {
+fn writes_to<'a>(calls: &'a [Call], name: &str) -> Vec<Written<'a>> {
     let mut writes = Vec::new();
     for call in calls {
         let Operation::Blob(BlobId { blob, .. }, operation) = &call.operation else {
             continue;
         };
-        let seen = call.returned.as_ref().map(|(_, seen)| seen);
-        if blob != name || seen.is_some_and(|seen| seen.code.is_some()) {
+        let seen = call.returned.as_ref().map(|(_, seen)| &seen.answer);
+        if blob != name || seen.is_some_and(|seen| seen.header("x-ms-error-code").is_some()) {
             continue;
         }
         let wrote = match operation {
             BlobOperation::Put(..) | BlobOperation::SetMetadata(..) => {
-                Wrote::Version(seen.and_then(|seen| seen.tag))
+                Wrote::Version(seen.and_then(|seen| seen.header("etag")))
             }
             BlobOperation::Delete { .. } => Wrote::Nothing,
             _ => continue,
@@ -108,18 +119,18 @@ fn writes_to(calls: &[Call<Output>], name: &str) -> Vec<Written> {
 
 /// Whether the blob may have stood like this at a moment between these two. At the beginning there
 /// is none.
-fn could_be(writes: &[Written], tag: Option<u32>, (called, returned): (u64, u64)) -> bool {
+fn could_be(writes: &[Written<'_>], tag: Option<&str>, (called, returned): (u64, u64)) -> bool {
     let began = Written {
         wrote: Wrote::Nothing,
         called: 0,
         end: 0,
     };
-    let made_by = |write: &&Written| match (write.wrote, tag) {
+    let made_by = |write: &&Written<'_>| match (write.wrote, tag) {
         (Wrote::Version(made), Some(tag)) => made.is_none_or(|made| made == tag),
         (Wrote::Nothing, None) => true,
         _ => false,
     };
-    let known = |write: &&Written| tag.is_some() && write.wrote == Wrote::Version(tag);
+    let known = |write: &&Written<'_>| tag.is_some() && write.wrote == Wrote::Version(tag);
     // A tag that an answer shows was made by that call and no other.
     let is_known = writes.iter().any(|write| known(&write));
     let mut causes = writes.iter().chain([&began]).filter(made_by);
@@ -137,9 +148,11 @@ mod tests {
     use smalt_model::vocabulary::{Content, Guard, Metadata};
 
     use super::*;
+    use crate::bursts::judge::said::{ok, tag, tagged};
     use crate::bursts::program::CONTAINER;
+    use crate::histories::documents;
 
-    fn call(operation: Operation, called: u64, returned: u64, seen: Output) -> Call<Output> {
+    fn call(operation: Operation, called: u64, returned: u64, seen: Answered) -> Call {
         Call {
             client: 0,
             operation,
@@ -156,31 +169,22 @@ mod tests {
         Operation::Blob(id, operation)
     }
 
-    fn put(called: u64, returned: u64, tag: u32) -> Call<Output> {
+    fn put(called: u64, returned: u64, tag: u32) -> Call {
         let content = Content { seed: 0, length: 0 };
         let put = BlobOperation::Put(content, Metadata::new(), Guard::default());
-        let seen = Output {
-            status: 201,
-            tag: Some(tag),
-            ..Output::default()
-        };
-        call(on_blob(put), called, returned, seen)
+        call(on_blob(put), called, returned, tagged(201, tag))
     }
 
-    fn delete(called: u64, returned: u64) -> Call<Output> {
+    fn delete(called: u64, returned: u64) -> Call {
         let delete = BlobOperation::Delete {
             snapshot: None,
             snapshots: None,
             guard: Guard::default(),
         };
-        let seen = Output {
-            status: 202,
-            ..Output::default()
-        };
-        call(on_blob(delete), called, returned, seen)
+        call(on_blob(delete), called, returned, ok(202))
     }
 
-    fn list(called: u64, returned: u64, entries: &[(&str, u32)]) -> Call<Output> {
+    fn list(called: u64, returned: u64, entries: &[(&str, u32)]) -> Call {
         let list = ContainerOperation::List {
             prefix: String::new(),
             delimited: false,
@@ -189,14 +193,15 @@ mod tests {
             uncommitted: false,
             deleted: false,
         };
-        let entries = entries
-            .iter()
-            .map(|(name, tag)| ((*name).to_owned(), *tag, 0));
-        let seen = Output {
-            status: 200,
-            entries: Some(entries.collect()),
-            ..Output::default()
+        let mut seen = ok(200);
+        let blob = |(name, number): &(&str, u32)| {
+            Entry::Blob(documents::Blob {
+                name: (*name).to_owned(),
+                tag: Some(tag(*number)),
+                ..documents::Blob::default()
+            })
         };
+        seen.entries = entries.iter().map(blob).collect();
         call(
             Operation::Container(CONTAINER.to_owned(), list),
             called,
@@ -271,7 +276,7 @@ mod tests {
             ),
             ("nobody's name", vec![list(3, 4, &[("b9", 7)])], false),
         ] {
-            let judged = check(&calls, &["b0"]);
+            let judged = check(&calls);
             assert_eq!(judged.is_ok(), expected, "{what}: {judged:?}");
         }
     }

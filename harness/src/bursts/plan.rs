@@ -133,7 +133,7 @@ impl Plan {
     /// The command that runs it again, as long as nothing is left out.
     pub fn command(&self) -> String {
         format!(
-            "harness bursts --seed {} --bursts 1 --kind {} --clients {} --operations {}",
+            "harness check bursts --seed {} --cases 1 --kind {} --clients {} --operations {}",
             self.seed,
             self.kind.name(),
             self.clients,

@@ -8,7 +8,6 @@ mod entity;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore as _;
-use smalt_model::vocabulary::tables::RowId;
 use smalt_model::vocabulary::{
     BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, LeaseAction, LeaseId,
     MessageId, Metadata, Operation, PROPOSED_LEASES, QueueOperation, Receipt, Tag,
@@ -16,7 +15,8 @@ use smalt_model::vocabulary::{
 
 pub use entity::{PARTITIONS, TABLE, create_table, entity};
 
-use super::spec::pool::{NOBODYS, Pool};
+use super::known::Known;
+use crate::histories::names::NOBODYS;
 
 /// The container of every burst on one partition.
 pub const CONTAINER: &str = "con0";
@@ -26,30 +26,6 @@ pub const QUEUE: &str = "que0";
 pub const BLOBS: [&str; 2] = ["b0", "b1"];
 /// Blobs of a burst on listings.
 pub const LISTED: [&str; 4] = ["b0", "b1", "dir/b0", "dir/b1"];
-
-/// What operations may name.
-#[derive(Clone, Debug, Default)]
-pub struct Known {
-    /// ETags below this number were seen.
-    pub tags: u32,
-    /// Lease ids below this number are somebody's.
-    pub leases: u32,
-    /// Messages with receipts that were shown, oldest first.
-    pub shown: Vec<(MessageId, Receipt)>,
-    /// Entities with tags that were shown, oldest first.
-    pub entities: Vec<(RowId, Tag)>,
-}
-
-impl From<&Pool> for Known {
-    fn from(pool: &Pool) -> Self {
-        Known {
-            tags: pool.tags(),
-            leases: pool.leases(),
-            shown: pool.shown().to_vec(),
-            entities: pool.entities().to_vec(),
-        }
-    }
-}
 
 /// Chance, with what it may name.
 pub struct Draw<'a> {
@@ -93,7 +69,7 @@ impl Draw<'_> {
     fn lease_id(&mut self) -> LeaseId {
         match self.chance(70) {
             true => LeaseId(self.below(PROPOSED_LEASES)),
-            false => LeaseId(self.recent(self.known.leases)),
+            false => LeaseId(self.recent(self.known.leases())),
         }
     }
 
@@ -117,7 +93,7 @@ impl Draw<'_> {
     }
 
     fn condition(&mut self) -> Option<Condition> {
-        let tag = Tag(self.recent(self.known.tags));
+        let tag = Tag(self.recent(self.known.tags()));
         match self.below(20) {
             0..3 => Some(Condition::IfMatch(Some(tag))),
             3 => Some(Condition::IfMatch(None)),

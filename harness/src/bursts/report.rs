@@ -1,13 +1,13 @@
 //! What is said of a burst that failed, and what is kept of it.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 
 use super::burst::{Failure, History};
 use super::linear::Call;
 use super::plan::Plan;
 use super::schedule::Order;
+use crate::check;
 
 /// A failed burst for people: what is wrong, the calls, how to run it again.
 pub fn report(plan: &Plan, failure: &Failure) -> String {
@@ -67,19 +67,9 @@ pub fn save(path: &Path, plan: &Plan, failure: &Failure) -> std::io::Result<()> 
 ///
 /// # Errors
 /// When the file cannot be written.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the history of a failed run is written where the command line says"
-)]
 pub fn save_lines(path: &Path, lines: &[serde_json::Value]) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
-    for line in lines {
-        writeln!(file, "{line}")?;
-    }
-    file.flush()
+    let lines = lines.iter().map(|line| format!("{line}\n"));
+    check::save(path, &lines.collect::<String>())
 }
 
 fn header(plan: &Plan, failure: &Failure) -> serde_json::Value {

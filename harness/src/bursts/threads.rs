@@ -14,10 +14,10 @@ use super::burst::{Failure, History, any};
 use super::judge::{self, Verdict};
 use super::linear::Call;
 use super::plan::{Kind, Plan};
-use super::spec::whole::Whole;
+use super::state::State;
 use crate::histories::names::Names;
 use crate::histories::run::{Answered, Player};
-use crate::histories::server::{START_S, Server};
+use crate::histories::server::Server;
 
 /// Worker threads: as many clients as can truly run at once.
 const WORKER_THREADS: usize = 4;
@@ -25,8 +25,6 @@ const WORKER_THREADS: usize = 4;
 const PRELUDE: usize = 12;
 /// Of a hundred operations, so many lose their answer.
 const LOST_PERCENT: u32 = 8;
-/// More numbers than an operation can name by chance.
-const SKIPPED: u32 = 1_000;
 
 /// A runtime for such bursts.
 ///
@@ -55,10 +53,7 @@ pub async fn burst(plan: &Plan, durable: bool) -> Result<(Verdict, History), Box
 async fn play(plan: &Plan, durable: bool, history: &mut History) -> Result<(), String> {
     let mut random = ChaCha8Rng::seed_from_u64(plan.seed);
     let server = Server::on_disk(durable)?;
-    let mut start = Whole {
-        model: Model::new(START_S),
-        names: Names::default(),
-    };
+    let mut start = State::default();
     let mut player = Player::new(Arc::new(server));
     for _ in 0..PRELUDE {
         let operation = any(&start.model, &mut random);
@@ -66,13 +61,9 @@ async fn play(plan: &Plan, durable: bool, history: &mut History) -> Result<(), S
         let played = player.play(&operation, &expected, &mut start.names);
         played.await?;
     }
-    // What the burst names is what the prelude made, or never was.
-    let known = start.model.clone();
-    start.model.skip_numbers(SKIPPED);
     player.transcript().clone_into(&mut history.before);
-    let names = start.names.clone();
-    history.start = Some(start);
-    history.calls = at_once(plan, &known, &names, &player, &mut random).await?;
+    history.calls = at_once(plan, &start.model, &start.names, &player, &mut random).await?;
+    history.start = start;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The parts of `harness crash` that run children without sockets, and their tables.
+//! The parts of `harness check crash` that run children without sockets, and their tables.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use super::errors::{self, Errors};
 use super::failpoints::{self, Visits};
 use super::images::{self, Images, Plan};
 use super::kills::{self, Kills};
-use super::options::Options;
+use super::options::{Options, Part};
 use super::promise::Promise;
 use crate::servers::files::write_report;
 
@@ -35,20 +35,20 @@ struct Report {
     errors: Vec<Errors>,
 }
 
-/// Whether any of these parts is asked for.
-pub fn is_asked(options: &Options) -> bool {
-    options.kills.is_some() || options.failpoints || options.images.is_some() || options.errors
-}
+/// Kills, if it is not given how many.
+const KILLS: u64 = 100;
+/// Workloads of images, if it is not given how many.
+const WORKLOADS: u64 = 1;
 
 /// Runs what is asked for. Not to be called from within a runtime: each check has its own.
 ///
 /// # Errors
 /// When a child or the shim cannot be started, or files cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    if options.mode == Promise::Fast
-        && (options.failpoints || options.images.is_some() || options.errors)
-    {
-        anyhow::bail!("--mode fast is for rounds and --kills: the other parts know no other mode");
+    if options.mode == Promise::Fast && options.part != Part::Kills {
+        anyhow::bail!(
+            "--mode fast needs --part rounds or --part kills: the other parts know no other mode"
+        );
     }
     let program = std::env::current_exe()?;
     let kept = tempfile::tempdir_in(images::scratch())?;
@@ -61,19 +61,20 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
         seed: options.seed,
         ..Report::default()
     };
-    let mut flaws = 0;
-    if let Some(count) = options.kills {
-        flaws += kills_part(&program, &dir, options, count, &mut report)?;
-    }
-    if options.failpoints {
-        flaws += failpoints_part(&program, &dir, options.seed, &mut report)?;
-    }
-    if let Some(seeds) = options.images {
-        flaws += images_part(&program, &dir, options.seed, seeds, &mut report)?;
-    }
-    if options.errors {
-        flaws += errors_part(&program, &dir, options.seed, &mut report)?;
-    }
+    let (seed, report_of) = (options.seed, &mut report);
+    let flaws = match options.part {
+        Part::Rounds => anyhow::bail!("rounds need the binary `smalt` and are run elsewhere"),
+        Part::Kills => {
+            let count = options.cases.unwrap_or(KILLS);
+            kills_part(&program, &dir, options, count, report_of)?
+        }
+        Part::Failpoints => failpoints_part(&program, &dir, seed, report_of)?,
+        Part::Images => {
+            let count = options.cases.unwrap_or(WORKLOADS);
+            images_part(&program, &dir, seed, count, report_of)?
+        }
+        Part::Errors => errors_part(&program, &dir, seed, report_of)?,
+    };
     if let Some(path) = &options.json {
         write_report(path, &serde_json::to_string_pretty(&report)?)?;
     }
@@ -142,7 +143,7 @@ fn failpoints_part(
     if !cfg!(feature = "failpoints") {
         anyhow::bail!(
             "this binary has no failpoints: cargo run -p smalt-harness --features failpoints -- \
-             crash --failpoints"
+             check crash --part failpoints"
         );
     }
     let bar = ProgressBar::new(failpoints::points() as u64);

@@ -1,4 +1,4 @@
-//! The command `harness crash` and its table.
+//! The command `harness check crash` and its table.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -10,12 +10,15 @@ use super::round::{Round, Run};
 use crate::servers::files;
 use crate::servers::smalt::{Launch, binary};
 
-/// Options of `harness crash`.
+/// Options of `harness check crash`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Rounds of work, kill -9 and verification on one growing store.
-    #[arg(long, default_value_t = 20)]
-    pub rounds: u64,
+    /// What is done to the service.
+    #[arg(long, value_enum, default_value_t)]
+    pub part: Part,
+    /// How many rounds (20 if it is not given), kills (100), or workloads of images (1).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub cases: Option<u64>,
     /// What is written and when it is killed; the same seed chooses the same.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -31,29 +34,34 @@ pub struct Options {
     /// The mode of the store, for rounds and kills: each is held to what it promises.
     #[arg(long, default_value = "durable")]
     pub mode: Promise,
-    /// Instead of rounds: kill so many children that need no sockets, at random moments. A tenth of
-    /// the time of a round each.
-    #[arg(long, value_name = "COUNT")]
-    pub kills: Option<u64>,
-    /// Instead of rounds: let children die at every named step of the store. Needs a build with
-    /// `--features failpoints`.
-    #[arg(long)]
-    pub failpoints: bool,
-    /// Instead of rounds: what a loss of power can leave at the sync boundaries of so many
-    /// workloads. Linux only; needs `cargo build -p smalt-shim`.
-    #[arg(long, value_name = "WORKLOADS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub images: Option<u64>,
-    /// Instead of rounds: full disks, failing syncs and short transfers. Linux only; needs
-    /// `cargo build -p smalt-shim`.
-    #[arg(long)]
-    pub errors: bool,
     /// Write what was found to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
+/// What is done to the service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Work, kill -9 and verification of the binary on one growing store.
+    #[default]
+    Rounds,
+    /// Kill children that need no sockets at random moments: a tenth of the time of a round each.
+    Kills,
+    /// Let children die at every named step of the store. Needs a build with `--features
+    /// failpoints`.
+    Failpoints,
+    /// What a loss of power can leave at the sync boundaries of a workload. Linux only; needs
+    /// `cargo build -p smalt-shim`.
+    Images,
+    /// Full disks, failing syncs and short transfers. Linux only; needs `cargo build -p smalt-shim`.
+    Errors,
+}
+
 /// Flaws that are shown of a round.
 const SHOWN: usize = 10;
+
+/// Rounds, if it is not given how many.
+const ROUNDS: u64 = 20;
 
 const HEADING: &str = "round  killed after  acknowledged  in flight   ready    blobs  messages  \
                        lost  corrupt";
@@ -72,35 +80,21 @@ fn line(round: &Round) -> String {
     )
 }
 
-/// Whether nothing is asked for: what does nothing must not end as if all were well.
-fn is_empty(options: &Options) -> bool {
-    match options.kills {
-        Some(kills) => {
-            kills == 0 && !options.failpoints && options.images.is_none() && !options.errors
-        }
-        None => options.rounds == 0 && !campaign::is_asked(options),
-    }
-}
-
 /// The command: runs the rounds, prints each as it ends.
 ///
 /// # Errors
-/// When nothing is asked for, the server does not start or answer, or the report cannot be written.
+/// When the server does not start or answer, or the report cannot be written.
 #[expect(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a command talks to its caller"
 )]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(
-        !is_empty(options),
-        "nothing is to be killed: --rounds or --kills says how often; --failpoints, --images and \
-         --errors are other parts"
-    );
-    if campaign::is_asked(options) {
+    if options.part != Part::Rounds {
         let options = options.clone();
         return tokio::task::spawn_blocking(move || campaign::run(&options)).await?;
     }
+    let count = options.cases.unwrap_or(ROUNDS);
     let temporary = tempfile::tempdir()?;
     let location = options.location.clone();
     let launch = Launch {
@@ -111,9 +105,9 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let mut run = Run::begin(launch, options.mode, options.seed, options.connections).await?;
     println!("{HEADING}");
     let mut rounds = Vec::new();
-    for number in 1..=options.rounds {
+    for number in 1..=count {
         if std::io::stderr().is_terminal() {
-            eprint!("\rround {number} of {} ...\r", options.rounds);
+            eprint!("\rround {number} of {count} ...\r");
         }
         let round = run.round(number).await?;
         println!("{}", line(&round));
@@ -151,34 +145,12 @@ mod tests {
     use super::*;
     use crate::arguments::parsed;
 
-    /// What does nothing says what to ask for.
-    #[tokio::test]
-    async fn an_empty_run_is_refused() {
-        for empty in ["--kills 0", "--rounds 0", "--rounds 0 --kills 0"] {
-            let error = run_command(&parsed(empty).unwrap()).await.unwrap_err();
-            assert!(
-                error.to_string().contains("--kills says"),
-                "{empty}: {error}"
-            );
-        }
-        let error = parsed::<Options>("--kills 5 --images 0")
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("--images <WORKLOADS>"), "{error}");
-    }
-
-    /// A part goes without rounds and without kills.
+    /// What does nothing must not end as if all were well.
     #[test]
-    fn other_parts_stand_by_themselves() {
-        for whole in [
-            "",
-            "--rounds 0 --errors",
-            "--rounds 0 --kills 0 --errors",
-            "--kills 0 --images 1",
-            "--kills 1 --rounds 0",
-            "--rounds 0 --failpoints",
-        ] {
-            assert!(!is_empty(&parsed(whole).unwrap()), "{whole}");
+    fn an_empty_run_is_refused() {
+        for part in ["rounds", "kills", "images"] {
+            let error = parsed::<Options>(&format!("--part {part} --cases 0")).unwrap_err();
+            assert!(error.to_string().contains("--cases <N>"), "{error}");
         }
     }
 }

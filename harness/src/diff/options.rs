@@ -19,7 +19,7 @@ use crate::replay::recording::Recording;
 
 /// Histories of a full run: what makes an entry of the ledger stale.
 const HISTORIES: u32 = 1_000;
-/// Histories of tables besides: one to four others, as `harness histories` has them.
+/// Histories of tables besides: one to four others, as `harness check histories` has them.
 const TABLES: u32 = 125;
 /// Operations in each of them.
 const OPERATIONS: usize = 30;

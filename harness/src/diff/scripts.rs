@@ -124,7 +124,7 @@ fn splits(operation: &Operation) -> bool {
 /// Histories as scripts, one for each service that they ask.
 ///
 /// # Errors
-/// When smalt answers a history otherwise than the model: that is for `harness histories`.
+/// When smalt answers a history otherwise than the model: that is for `harness check histories`.
 pub async fn histories(which: &Histories) -> Result<Vec<Script>, String> {
     let mut scripts = Vec::new();
     for seed in (which.seed..).take(which.count as usize) {

@@ -1,4 +1,4 @@
-//! The command `harness fleet`.
+//! The command `harness check fleet`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::servers::smalt::{binary, named_or_beside};
 /// Where a listener looks for the key of its account.
 const KEY_VARIABLE: &str = "LISTENER_ACCOUNT_KEY";
 
-/// Options of `harness fleet`.
+/// Options of `harness check fleet`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Options {

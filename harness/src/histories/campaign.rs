@@ -28,7 +28,7 @@ const ROUND: u32 = 250;
 const SHRINK_MAX: u32 = 3_000;
 
 /// What histories are about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum About {
     /// Containers, blobs, queues.
     Account,
@@ -133,7 +133,7 @@ impl Campaign {
     }
 
     /// Runs its histories on so many threads.
-    pub fn run_jobs(&self, jobs: usize, done: &(dyn Fn() + Sync)) -> Outcome {
+    pub fn run_jobs(&self, jobs: u64, done: &(dyn Fn() + Sync)) -> Outcome {
         let jobs = u32::try_from(jobs).unwrap_or(1).min(self.histories.max(1));
         let begun = tokio::time::Instant::now();
         let job = |number: u32| Campaign {

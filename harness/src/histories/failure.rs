@@ -1,7 +1,6 @@
 //! A history that was answered wrongly: as commands for a shell, and as a trace to be kept.
 
 use std::fmt::{self, Display};
-use std::path::Path;
 use std::sync::PoisonError;
 
 use smalt_model::vocabulary::Operation;
@@ -14,7 +13,7 @@ use super::coverage::Coverage;
 use super::curl;
 use super::generate::Step;
 use super::run::{Failure, Judging, run};
-use crate::replay::corpus::{self, CorpusError};
+use crate::check::{self, Cases};
 use crate::traces::history;
 use crate::traces::scrub::Seen;
 
@@ -28,18 +27,6 @@ pub struct Failed {
     trace: String,
     /// Whether the trace holds what the model expects of the last answer.
     is_right: bool,
-}
-
-/// What `--save` may be given.
-///
-/// # Errors
-/// When it is no name of a file.
-pub fn name(text: &str) -> Result<String, String> {
-    let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if !text.is_empty() && text.chars().all(is_good) {
-        return Ok(text.to_owned());
-    }
-    Err("lower case letters, digits and underscores".to_owned())
 }
 
 impl Failed {
@@ -122,20 +109,26 @@ impl Failed {
         &self.trace
     }
 
-    /// Writes the trace; what there is to know of it.
+    /// Writes the trace, if there is one; what there is to know of it.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn save(&self, directory: &Path, name: &str) -> Result<String, CorpusError> {
-        let path = directory.join(format!("{name}.ndjson"));
-        corpus::write(&path, &self.trace)?;
+    pub fn save(&self, cases: &Cases) -> std::io::Result<String> {
+        if self.trace.is_empty() {
+            return Ok("there is no trace to be saved".to_owned());
+        }
+        let path = cases.file("histories", self.seed);
+        check::save(&path, &self.trace)?;
         let path = path.display();
         Ok(if self.is_right {
-            format!("{path}: its last answer is what the model expects; `cargo test` replays it")
+            format!(
+                "saved: {path}; its last answer is what the model expects. To replay it in every \
+                 `cargo test`, move it to fixtures/regressions under a name that tells what it shows"
+            )
         } else {
             format!(
-                "{path}: the model does not know its last answer whole, so that it holds the \
-                 wrong one. Mend the flaw, then `harness histories --again {path}`"
+                "saved: {path}; the model does not know its last answer whole, so that it holds the \
+                 wrong one. Mend the flaw, then `harness check histories --again {path}`"
             )
         })
     }

@@ -1,6 +1,7 @@
 //! The texts behind the model's numbers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -9,32 +10,58 @@ use smalt_model::vocabulary::{LeaseId, MessageId, Moment, PROPOSED_LEASES, Recei
 /// How recorded receipts start; a time follows.
 const RECEIPT: [u8; 12] = [2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
 
-/// Texts of one kind, both ways.
+/// A number that stands for nothing the service ever made up.
+pub const NOBODYS: u32 = 1_000_000;
+
+/// Texts of one kind, both ways. A search clones them with every step and changes them rarely.
 #[derive(Clone, Debug, Default)]
-struct Bound {
-    texts: BTreeMap<u32, String>,
-    numbers: BTreeMap<String, u32>,
+struct Bound(Arc<Texts>);
+
+#[derive(Clone, Debug, Default)]
+struct Texts {
+    texts: BTreeMap<u32, Arc<str>>,
+    numbers: BTreeMap<Arc<str>, u32>,
 }
 
-/// One way says all.
+/// The texts determine the numbers.
 impl std::hash::Hash for Bound {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.texts.hash(state);
+        self.0.texts.hash(state);
     }
 }
 
 impl Bound {
     /// Binds a number that is new, or compares.
     fn see(&mut self, number: u32, text: &str) -> Result<(), String> {
-        match (self.texts.get(&number), self.numbers.get(text)) {
-            (Some(known), _) if known == text => Ok(()),
+        match (self.0.texts.get(&number), self.0.numbers.get(text)) {
+            (Some(known), _) if &**known == text => Ok(()),
             (Some(known), _) => Err(format!("{text} in place of {known}")),
             (None, Some(other)) => Err(format!("{text} again, which was number {other}")),
             (None, None) => {
-                self.texts.insert(number, text.to_owned());
-                self.numbers.insert(text.to_owned(), number);
+                let text: Arc<str> = text.into();
+                let both = Arc::make_mut(&mut self.0);
+                both.texts.insert(number, text.clone());
+                both.numbers.insert(text, number);
                 Ok(())
             }
+        }
+    }
+
+    fn text(&self, number: u32) -> Option<String> {
+        self.0.texts.get(&number).map(ToString::to_string)
+    }
+
+    /// The number of a text, [`NOBODYS`] if it has none.
+    fn find(&self, text: &str) -> u32 {
+        self.0.numbers.get(text).copied().unwrap_or(NOBODYS)
+    }
+
+    /// The number of a text; a new text gets the next one.
+    fn number(&mut self, text: &str) -> u32 {
+        let next = u32::try_from(self.0.numbers.len()).unwrap_or(NOBODYS);
+        match self.see(next, text) {
+            Ok(()) => next,
+            Err(_) => self.find(text),
         }
     }
 }
@@ -54,9 +81,8 @@ impl Default for Names {
     fn default() -> Self {
         let mut leases = Bound::default();
         for number in 0..PROPOSED_LEASES {
-            let text = guid(number);
-            leases.texts.insert(number, text.clone());
-            leases.numbers.insert(text, number);
+            let own = leases.number(&guid(number));
+            debug_assert_eq!(own, number, "each text of a client's own lease is another");
         }
         Names {
             tags: Bound::default(),
@@ -78,37 +104,37 @@ fn guid(number: u32) -> String {
 impl Names {
     /// An ETag, quoted.
     pub fn tag(&self, Tag(number): Tag) -> String {
-        let known = self.tags.texts.get(&number).cloned();
+        let known = self.tags.text(number);
         known.unwrap_or_else(|| format!("\"0x8000000{number:08X}\""))
     }
 
     /// The ETag of an entity.
     pub fn entity_tag(&self, Tag(number): Tag) -> String {
-        let known = self.entity_tags.texts.get(&number).cloned();
+        let known = self.entity_tags.text(number);
         known.unwrap_or_else(|| "W/\"datetime'2001-01-01T00%3A00%3A00Z'\"".to_owned())
     }
 
     /// A lease id.
     pub fn lease(&self, LeaseId(number): LeaseId) -> String {
-        let known = self.leases.texts.get(&number).cloned();
+        let known = self.leases.text(number);
         known.unwrap_or_else(|| guid(0x1000 + number))
     }
 
     /// The time of a snapshot.
     pub fn moment(&self, Moment(number): Moment) -> String {
-        let known = self.moments.texts.get(&number).cloned();
+        let known = self.moments.text(number);
         known.unwrap_or_else(|| format!("2001-01-01T00:00:00.{number:07}Z"))
     }
 
     /// A message id.
     pub fn message(&self, MessageId(number): MessageId) -> String {
-        let known = self.messages.texts.get(&number).cloned();
+        let known = self.messages.text(number);
         known.unwrap_or_else(|| guid(0x2000 + number))
     }
 
     /// A pop receipt.
     pub fn receipt(&self, Receipt(number): Receipt) -> String {
-        let known = self.receipts.texts.get(&number).cloned();
+        let known = self.receipts.text(number);
         known.unwrap_or_else(|| {
             let time = u64::from(number).to_le_bytes();
             BASE64.encode([&RECEIPT[..], &time[..]].concat())
@@ -117,7 +143,62 @@ impl Names {
 
     /// How many ETags were seen.
     pub fn tags_seen(&self) -> usize {
-        self.tags.numbers.len()
+        self.tags.0.numbers.len()
+    }
+
+    /// How many lease ids there are, those of clients among them.
+    pub fn leases_seen(&self) -> usize {
+        self.leases.0.numbers.len()
+    }
+
+    /// The number of an ETag; a new one gets the next number.
+    pub fn number_tag(&mut self, text: &str) -> Tag {
+        Tag(self.tags.number(text))
+    }
+
+    /// The number of an entity's ETag; a new one gets the next number.
+    pub fn number_entity_tag(&mut self, text: &str) -> Tag {
+        Tag(self.entity_tags.number(text))
+    }
+
+    /// The number of a lease id; a new one gets the next number.
+    pub fn number_lease(&mut self, text: &str) -> LeaseId {
+        LeaseId(self.leases.number(text))
+    }
+
+    /// The number of a message id; a new one gets the next number.
+    pub fn number_message(&mut self, text: &str) -> MessageId {
+        MessageId(self.messages.number(text))
+    }
+
+    /// The number of a receipt; a new one gets the next number.
+    pub fn number_receipt(&mut self, text: &str) -> Receipt {
+        Receipt(self.receipts.number(text))
+    }
+
+    /// The number of an ETag of other names, or [`NOBODYS`].
+    pub fn tag_of(&self, others: &Names, tag: Tag) -> Tag {
+        Tag(self.tags.find(&others.tag(tag)))
+    }
+
+    /// The number of an entity's ETag of other names, or [`NOBODYS`].
+    pub fn entity_tag_of(&self, others: &Names, tag: Tag) -> Tag {
+        Tag(self.entity_tags.find(&others.entity_tag(tag)))
+    }
+
+    /// The number of a lease id of other names, or [`NOBODYS`].
+    pub fn lease_of(&self, others: &Names, lease: LeaseId) -> LeaseId {
+        LeaseId(self.leases.find(&others.lease(lease)))
+    }
+
+    /// The number of a message id of other names, or [`NOBODYS`].
+    pub fn message_of(&self, others: &Names, message: MessageId) -> MessageId {
+        MessageId(self.messages.find(&others.message(message)))
+    }
+
+    /// The number of a receipt of other names, or [`NOBODYS`].
+    pub fn receipt_of(&self, others: &Names, receipt: Receipt) -> Receipt {
+        Receipt(self.receipts.find(&others.receipt(receipt)))
     }
 
     /// Binds or compares an ETag.

@@ -1,4 +1,4 @@
-//! The command `harness histories`.
+//! The command `harness check histories`.
 
 use std::io::IsTerminal as _;
 use std::num::NonZeroUsize;
@@ -9,7 +9,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use super::campaign::{About, Campaign, Outcome};
 use super::coverage::{Coverage, Shown};
-use super::{failure, regressions};
+use super::regressions;
+use crate::check::Cases;
 use crate::replay::corpus;
 
 /// Longest list of cells in a message.
@@ -17,7 +18,7 @@ const CELLS_SHOWN_MAX: usize = 20;
 /// One history of tables to so many others, if nothing else is asked for.
 const TABLES_EVERY: u32 = 4;
 
-/// Options of `harness histories`.
+/// Options of `harness check histories`.
 ///
 /// Histories of blobs and queues come first, and then those of tables.
 ///
@@ -26,15 +27,14 @@ const TABLES_EVERY: u32 = 4;
 /// outcome x condition header are unreached, later histories go for them.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Seed: the same one makes the same histories, for the same number of jobs.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// How many histories.
-    #[arg(long, default_value_t = 2_000)]
-    histories: u32,
-    /// How many histories of tables besides; a quarter of the others if it is not given.
-    #[arg(long, value_name = "HISTORIES")]
-    tables: Option<u32>,
+    /// Histories, 2,000 of each kind if it is not given how many. The same seed makes the same ones
+    /// for the same number of jobs. A history that fails is kept, shrunk, as a trace.
+    #[command(flatten)]
+    cases: Cases,
+    /// What they are about; if it is not given, blobs and queues, and then a quarter as many
+    /// histories of tables.
+    #[arg(long, value_enum)]
+    about: Option<About>,
     /// Longest history, in operations.
     #[arg(long, default_value = "50")]
     operations: NonZeroUsize,
@@ -44,9 +44,6 @@ pub struct Options {
     /// Look at the invariants after so many operations, and at the end of every history.
     #[arg(long, default_value = "5", value_name = "OPERATIONS")]
     invariants_every: NonZeroUsize,
-    /// How many histories run side by side, each job with a seed of its own.
-    #[arg(long, default_value = "1")]
-    jobs: NonZeroUsize,
     /// Ask nobody: what the generator and the model reach by themselves, to tune weights.
     #[arg(long, conflicts_with = "restarts")]
     dry: bool,
@@ -59,16 +56,13 @@ pub struct Options {
     /// Fail when an outcome that the model declares was not reached.
     #[arg(long)]
     require_coverage: bool,
-    /// Write the history that failed, shrunk, as a trace to fixtures/regressions/NAME.ndjson.
-    #[arg(long, value_name = "NAME", value_parser = failure::name)]
-    save: Option<String>,
-    /// Run nothing: write smalt's answers of today into a trace that `--save` wrote.
-    #[arg(long, value_name = "FILE", conflicts_with = "save")]
+    /// Run nothing: write smalt's answers of today into the trace of a history that failed.
+    #[arg(long, value_name = "FILE")]
     again: Option<PathBuf>,
-    /// Where `--save` writes.
-    #[arg(long, default_value = "fixtures/regressions", value_name = "DIRECTORY")]
-    save_in: PathBuf,
 }
+
+/// Histories that are run if it is not given how many.
+const CASES: u64 = 2_000;
 
 /// Runs the command. Not to be called from within a runtime: every history has its own.
 ///
@@ -88,18 +82,20 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         );
         return Ok(ExitCode::SUCCESS);
     }
-    let tables = options.tables.unwrap_or(options.histories / TABLES_EVERY);
-    if options.histories == 0 && tables == 0 {
-        anyhow::bail!("no history is to be run: --histories or --tables says how many");
-    }
-    let bar = ProgressBar::new(u64::from(options.histories) + u64::from(tables));
+    let cases = u32::try_from(options.cases.cases.unwrap_or(CASES))?;
+    let (histories, tables) = match options.about {
+        None => (cases, cases / TABLES_EVERY),
+        Some(About::Account) => (cases, 0),
+        Some(About::Tables) => (0, cases),
+    };
+    let bar = ProgressBar::new(u64::from(histories) + u64::from(tables));
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     let account = Campaign {
         about: About::Account,
-        seed: options.seed,
-        histories: options.histories,
+        seed: options.cases.seed,
+        histories,
         operations: options.operations.get(),
         restarts: options.restarts,
         invariants_every: options.invariants_every.get(),
@@ -112,7 +108,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     };
     let mut outcomes = Vec::new();
     for campaign in [account, of_tables] {
-        let outcome = campaign.run_jobs(options.jobs.get(), &|| bar.inc(1));
+        let outcome = campaign.run_jobs(options.cases.jobs, &|| bar.inc(1));
         let has_failed = outcome.failed.is_some();
         outcomes.push((campaign, outcome));
         if has_failed {
@@ -124,9 +120,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let mut good = true;
     if let Some(failed) = outcomes.iter().find_map(|(_, one)| one.failed.as_ref()) {
         eprintln!("{failed}");
-        if let Some(name) = &options.save {
-            println!("{}", failed.save(&options.save_in, name)?);
-        }
+        println!("{}", failed.save(&options.cases)?);
         good = false;
     }
     if options.require_coverage {

@@ -11,11 +11,13 @@ use smalt_planted::Detector;
 use super::small::{self, Judge};
 use super::suite;
 use crate::bursts;
+use crate::check::Cases;
 use crate::replay::corpus;
 use crate::replay::player::{Outcome, play};
 use crate::scenario::campaign::{self, Scenario};
 use crate::scenario::listen::Listen;
 use crate::scenario::sweep::Sweep;
+use crate::scenario::world::Engine;
 use crate::target::in_process::InProcess;
 
 /// Histories in memory.
@@ -189,7 +191,10 @@ fn one(check: Check, places: &Places, tried: &Cell<u64>) -> Result<Option<Caught
 fn bursts(count: &dyn Fn()) -> Option<Caught> {
     for (bursts, durable) in BURSTS {
         let options = bursts::Options {
-            bursts,
+            cases: Cases {
+                cases: Some(bursts),
+                ..Cases::default()
+            },
             durable,
             ..bursts::Options::default()
         };
@@ -240,7 +245,7 @@ fn traces(places: &Places, count: &dyn Fn()) -> Result<Option<Caught>, String> {
 fn scenario<S: Scenario>(count: &dyn Fn()) -> Option<Caught> {
     for seed in 0..SEEDS {
         count();
-        let Err(failure) = campaign::run_seed::<S>(seed, false) else {
+        let Err(failure) = campaign::run_seed::<S>(seed, Engine::Memory, false) else {
             continue;
         };
         let run = failure.run.unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::histories::machine::Histories;
 use crate::histories::shrink;
 use crate::table_histories::machine::TableHistories;
 
-/// Longest history, in operations: as `harness histories`.
+/// Longest history, in operations: as `harness check histories`.
 const OPERATIONS: usize = 50;
 /// Most attempts at making a failing history smaller.
 const SHRINKS_MAX: usize = 5_000;

@@ -9,6 +9,8 @@ use super::account::Tally;
 use super::bent::Bend;
 use super::history::{self, Event};
 use super::marks::{self, Marks};
+use super::world::Engine;
+use crate::check::Seeds;
 
 /// Most attempts at making a failing plan smaller.
 const SHRINKS_MAX: usize = 100;
@@ -97,7 +99,7 @@ pub trait Scenario {
     /// All plans.
     fn plans() -> BoxedStrategy<Self::Plan>;
     /// Runs one in process, on a clock of its own, through a storage that is bent on purpose.
-    fn run(plan: &Self::Plan, bend: Option<Bend>) -> Run;
+    fn run(plan: &Self::Plan, engine: Engine, bend: Option<Bend>) -> Run;
 }
 
 /// What a campaign came to.
@@ -173,76 +175,39 @@ fn tree<S: Scenario>(
 ///
 /// # Errors
 /// The first violation, with the plan made small and the command that replays it.
-pub fn run_seed<S: Scenario>(seed: u64, twice: bool) -> Result<Run, Failure> {
+pub fn run_seed<S: Scenario>(seed: u64, engine: Engine, twice: bool) -> Result<Run, Failure> {
     let plan = plan_of::<S>(seed)?;
-    let run = S::run(&plan, None);
+    let run = S::run(&plan, engine, None);
     if !run.violations.is_empty() {
-        return Err(shrink::<S>(seed)?);
+        return Err(shrink::<S>(seed, engine)?);
     }
     if twice {
-        let again = S::run(&plan, None);
+        let again = S::run(&plan, engine, None);
         compare(&run.history, &again.history).map_err(|difference| {
-            let replay = format!("harness scenario {} --seed {seed} --seeds 1", S::NAME);
+            let replay = replay::<S>(seed, engine);
             format!("seed {seed} ran differently the second time ({replay}):\n{difference}")
         })?;
     }
     Ok(run)
 }
 
-/// Runs `cases` seeds from `first` on.
+/// Runs these seeds; `progress` is told of each.
 ///
 /// # Errors
-/// The first failure, ready to print.
+/// The lowest seed that failed, and its failure, ready to print.
 pub fn run_cases<S: Scenario>(
-    first: u64,
-    cases: u64,
-    mut progress: impl FnMut(u64, &Run),
-) -> Result<Summary, Failure> {
-    let mut summary = Summary::default();
-    for seed in first..first.saturating_add(cases) {
-        let run = run_seed::<S>(seed, true)?;
+    seeds: &Seeds,
+    engine: Engine,
+    progress: impl Fn(&Run) + Sync,
+) -> Result<Summary, (u64, Failure)> {
+    let one = |(): &(), seed| {
+        let run = run_seed::<S>(seed, engine, true)?;
+        progress(&run);
+        let mut summary = Summary::default();
         summary.count(&run);
-        progress(seed, &run);
-    }
-    Ok(summary)
-}
-
-/// Runs `cases` seeds from `first` on, on so many threads at a time.
-///
-/// # Errors
-/// The failure of the smallest seed that was reached, ready to print.
-pub fn run_on_threads<S: Scenario>(
-    threads: u64,
-    first: u64,
-    cases: u64,
-    progress: impl Fn(u64, &Run) + Sync,
-) -> Result<Summary, Failure> {
-    let threads = threads.clamp(1, cases.max(1));
-    let part = |number: u64| {
-        let (start, end) = (number * cases / threads, (number + 1) * cases / threads);
-        run_cases::<S>(first.saturating_add(start), end - start, &progress)
+        Ok(summary)
     };
-    let parts: Vec<Result<Summary, Failure>> = std::thread::scope(|scope| {
-        let part = &part;
-        let others: Vec<_> = (1..threads).map(|n| scope.spawn(move || part(n))).collect();
-        let mut parts = vec![part(0)];
-        let panicked = |_| {
-            Err(Failure::from(
-                "a thread of the campaign panicked".to_owned(),
-            ))
-        };
-        parts.extend(
-            others
-                .into_iter()
-                .map(|other| other.join().unwrap_or_else(panicked)),
-        );
-        parts
-    });
-    let mut summary = Summary::default();
-    for part in parts {
-        summary.add(&part?);
-    }
-    Ok(summary)
+    seeds.each(|| (), one, |sum, summary| sum.add(&summary))
 }
 
 /// How many cases it takes until the properties catch a storage that is bent, or a bug that is
@@ -253,7 +218,7 @@ pub fn cases_to_catch<S: Scenario>(
     cases: u64,
 ) -> Result<Option<(u64, Violation)>, String> {
     for seed in first..first + cases {
-        let run = S::run(&plan_of::<S>(seed)?, bend);
+        let run = S::run(&plan_of::<S>(seed)?, Engine::Memory, bend);
         if let Some(violation) = run.violations.into_iter().next() {
             return Ok(Some((seed - first + 1, violation)));
         }
@@ -276,15 +241,15 @@ fn compare(one: &[Event], other: &[Event]) -> Result<(), String> {
 }
 
 /// Makes the failing plan of a seed as small as it gets, and tells the story of its run.
-fn shrink<S: Scenario>(seed: u64) -> Result<Failure, String> {
+fn shrink<S: Scenario>(seed: u64, engine: Engine) -> Result<Failure, String> {
     let mut tree = tree::<S>(seed)?;
-    let mut smallest = (tree.current(), S::run(&tree.current(), None));
+    let mut smallest = (tree.current(), S::run(&tree.current(), engine, None));
     let (mut tries, mut events) = (0, 0);
     let mut smaller = tree.simplify();
     while smaller && tries < SHRINKS_MAX && events < SHRINK_EVENTS_MAX {
         tries += 1;
         let plan = tree.current();
-        let run = S::run(&plan, None);
+        let run = S::run(&plan, engine, None);
         events += run.history.len();
         smaller = if run.violations.is_empty() {
             tree.complicate()
@@ -295,12 +260,21 @@ fn shrink<S: Scenario>(seed: u64) -> Result<Failure, String> {
     }
     let (plan, run) = smallest;
     Ok(Failure {
-        story: story::<S>(seed, &plan, &run),
+        story: story::<S>(seed, engine, &plan, &run),
         run: Some(Box::new(run)),
     })
 }
 
-fn story<S: Scenario>(seed: u64, plan: &S::Plan, run: &Run) -> String {
+/// The command that runs a seed again.
+fn replay<S: Scenario>(seed: u64, engine: Engine) -> String {
+    let on = match engine {
+        Engine::Memory => "",
+        Engine::Sled => " --engine sled",
+    };
+    format!("harness check {} --seed {seed} --cases 1{on}", S::NAME)
+}
+
+fn story<S: Scenario>(seed: u64, engine: Engine, plan: &S::Plan, run: &Run) -> String {
     let mut text = format!("seed {seed} breaks a property; the smallest plan found:\n{plan:#?}\n");
     for violation in &run.violations {
         let _ = writeln!(text, "{violation}");
@@ -319,9 +293,10 @@ fn story<S: Scenario>(seed: u64, plan: &S::Plan, run: &Run) -> String {
     let name = S::NAME;
     let _ = writeln!(
         text,
-        "replay: harness scenario {name} --seed {seed} --seeds 1 --trace trace.ndjson\n\
+        "replay: {}\n\
          To run it in every `cargo test`, add to fixtures/seeds.toml:\n\
-         [[seed]]\nscenario = \"{name}\"\nseed = {seed}\nfound = \"what it was, in a sentence\""
+         [[seed]]\nscenario = \"{name}\"\nseed = {seed}\nfound = \"what it was, in a sentence\"",
+        replay::<S>(seed, engine)
     );
     text
 }

@@ -173,14 +173,6 @@ impl Mishap {
             Mishap::OwnerAfter(_) => "owner after",
         }
     }
-
-    /// Whether it ends a worker's life.
-    pub fn ends_a_life(self) -> bool {
-        matches!(
-            self,
-            Mishap::CrashBefore | Mishap::CrashAfter | Mishap::CrashLater(_) | Mishap::Stop
-        )
-    }
 }
 
 /// One planned fault.

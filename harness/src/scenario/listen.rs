@@ -32,7 +32,7 @@ use super::actor::Actor;
 use super::bent::Bend;
 use super::campaign::{Run, Scenario, Violation};
 use super::history::Happening;
-use super::world::{self, Which, World};
+use super::world::{self, Engine, Which, World};
 
 /// How long the trouble lasts.
 const TROUBLE_S: u64 = 150;
@@ -53,13 +53,13 @@ impl Scenario for Listen {
         plan::plans().boxed()
     }
 
-    fn run(plan: &ListenPlan, bend: Option<Bend>) -> Run {
+    fn run(plan: &ListenPlan, engine: Engine, bend: Option<Bend>) -> Run {
         let failed = |why: String| Run {
             violations: vec![Violation::of_run("run", why)],
             ..Run::default()
         };
         let run = world::in_virtual_time(async {
-            let world = World::in_process_shuffled(plan.seed)?;
+            let world = World::in_process_shuffled(engine, plan.seed)?;
             run_in(&world, plan, &Names::fixed(), bend).await
         });
         run.and_then(|run| run).unwrap_or_else(failed)

@@ -1,4 +1,4 @@
-//! The command `harness scenario`.
+//! The commands `harness check sweep`, `harness check listen` and `harness seed`.
 #![expect(
     clippy::disallowed_methods,
     reason = "a trace goes to a file; names in a shared service are made unique by the time"
@@ -20,41 +20,21 @@ use super::campaign::{self, Run, Scenario};
 use super::listen::Listen;
 use super::sweep::Sweep;
 use super::wire::Service;
-use super::world::{self, World};
+use super::world::{self, Engine, World};
 use super::{history, seed, sockets};
+use crate::check::{self, Cases};
 
-/// Options of `harness scenario`.
+/// Options of `harness check sweep` and `harness check listen`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    #[command(subcommand)]
-    which: Which,
-}
-
-#[derive(Clone, Debug, clap::Subcommand)]
-enum Which {
-    /// The sweeper: blobs expire and move while owners change their minds.
-    Sweep(Args),
-    /// The listener: messages are handled, retried, poisoned.
-    Listen(Args),
-    /// Put one blob of each kind into the container `seeded` of --url, for the sweeper's binary.
-    Seed(Args),
-}
-
-/// What both take.
-#[derive(Clone, Debug, clap::Args)]
-struct Args {
-    /// First seed.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// How many seeds, from there on: 200 in process, each of them run twice; 3 over sockets, where
-    /// time is real. From 200 on the campaign fails, too, when it has never seen what it must see.
-    #[arg(long, alias = "cases", value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    seeds: Option<u64>,
-    /// How many run at a time, each on its thread.
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    threads: u64,
-    /// Write the history of the last case, or of the smallest that fails, to this file as NDJSON.
+    /// Seeds: 200 in process, each of them run twice; 3 over sockets, where time is real. From 200
+    /// on the check fails, too, when it has never seen what it must see.
+    #[command(flatten)]
+    cases: Cases,
+    /// What keeps the state of the service in process.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "url")]
+    engine: Engine,
+    /// Write the history of the last case to this file as NDJSON.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Run each seed once, and leave a failing plan as it is: for a look at a planted bug.
@@ -63,15 +43,29 @@ struct Args {
     /// Do not run the scenario but show that the properties catch mistakes made on purpose.
     #[arg(long, conflicts_with = "url")]
     bent: bool,
-    /// Run against this service: endpoint of blobs (sweep) or queues (listen) with the account in
-    /// its path, as http://127.0.0.1:10000/devstoreaccount1.
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Options of `harness seed`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SeedOptions {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// A service behind sockets.
+#[derive(Clone, Debug, clap::Args)]
+struct Place {
+    /// Use this service: endpoint of blobs (sweep) or queues (listen) with the account in its path,
+    /// as http://127.0.0.1:10000/devstoreaccount1.
     #[arg(long)]
     url: Option<String>,
     /// Connect here, whatever the URL says; name and certificate check stay.
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", requires = "url")]
     connect_to: Option<std::net::SocketAddr>,
     /// Trust these certificates, too (PEM).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "url")]
     ca_file: Option<PathBuf>,
     /// Its account.
     #[arg(long, default_value = EMULATOR_ACCOUNT_NAME)]
@@ -87,38 +81,43 @@ const CASES: u64 = 200;
 /// Cases over sockets.
 const CASES_OVER_SOCKETS: u64 = 3;
 
-/// Runs the command. Not to be called from within a runtime: every case has its own.
+/// Runs `harness check sweep`. Not to be called from within a runtime: every case has its own.
 ///
 /// # Errors
 /// When a service cannot be reached or a file not be written.
-pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
-    match &options.which {
-        Which::Seed(args) => put_seed(args),
-        Which::Sweep(args) if args.bent => {
-            let bends = [&Bend::OF_THE_SWEEPER[..], &Bend::OF_THE_MOVER[..]].concat();
-            Ok(bent::<Sweep>(args, &bends))
-        }
-        Which::Listen(args) if args.bent => Ok(bent::<Listen>(args, &Bend::OF_THE_LISTENER)),
-        Which::Sweep(args) if args.url.is_some() => over_sockets::<Sweep>(args),
-        Which::Listen(args) if args.url.is_some() => over_sockets::<Listen>(args),
-        Which::Sweep(args) if args.quick => Ok(quick::<Sweep>(args)),
-        Which::Listen(args) if args.quick => Ok(quick::<Listen>(args)),
-        Which::Sweep(args) => in_process::<Sweep>(args),
-        Which::Listen(args) => in_process::<Listen>(args),
+pub fn run_sweep(options: &Options) -> anyhow::Result<ExitCode> {
+    let bends = [&Bend::OF_THE_SWEEPER[..], &Bend::OF_THE_MOVER[..]].concat();
+    run::<Sweep>(options, &bends)
+}
+
+/// Runs `harness check listen`, as [`run_sweep`].
+///
+/// # Errors
+/// As [`run_sweep`].
+pub fn run_listen(options: &Options) -> anyhow::Result<ExitCode> {
+    run::<Listen>(options, &Bend::OF_THE_LISTENER)
+}
+
+fn run<S: sockets::OverSockets>(options: &Options, bends: &[Bend]) -> anyhow::Result<ExitCode> {
+    match options {
+        Options { bent: true, .. } => Ok(bent::<S>(options, bends)),
+        Options { quick: true, .. } => Ok(quick::<S>(options)),
+        _ if options.place.url.is_some() => over_sockets::<S>(options),
+        _ => in_process::<S>(options),
     }
 }
 
-fn in_process<S: Scenario>(args: &Args) -> anyhow::Result<ExitCode> {
+fn in_process<S: Scenario>(options: &Options) -> anyhow::Result<ExitCode> {
     let last = Mutex::new(None);
-    let cases = args.seeds.unwrap_or(CASES);
+    let seeds = options.cases.seeds(CASES);
     let bar = if std::io::stderr().is_terminal() {
-        indicatif::ProgressBar::new(cases)
+        indicatif::ProgressBar::new(seeds.count)
     } else {
         indicatif::ProgressBar::hidden()
     };
-    let summary = campaign::run_on_threads::<S>(args.threads, args.seed, cases, |_, run| {
+    let summary = campaign::run_cases::<S>(&seeds, options.engine, |run| {
         bar.inc(1);
-        if args.trace.is_some() {
+        if options.trace.is_some() {
             *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(run.clone());
         }
     });
@@ -127,24 +126,28 @@ fn in_process<S: Scenario>(args: &Args) -> anyhow::Result<ExitCode> {
     match summary {
         Ok(summary) => {
             print!("{}", summary.table::<S>());
-            write_trace(args, last.as_ref())?;
+            write_trace(options, last.as_ref())?;
             let missing = summary.missing::<S>();
             missing
                 .iter()
                 .for_each(|what| println!("{}: {what}", S::NAME));
             Ok(ExitCode::from(u8::from(!missing.is_empty())))
         }
-        Err(failure) => {
+        Err((seed, failure)) => {
             println!("{}", failure.story);
-            write_trace(args, failure.run.as_deref())?;
+            if let Some(run) = failure.run {
+                let path = options.cases.file(S::NAME, seed);
+                check::save(&path, &history::ndjson(&run.history))?;
+                println!("saved: {}", path.display());
+            }
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
-fn quick<S: Scenario>(args: &Args) -> ExitCode {
-    let cases = args.seeds.unwrap_or(CASES);
-    let found = campaign::cases_to_catch::<S>(None, args.seed, cases);
+fn quick<S: Scenario>(options: &Options) -> ExitCode {
+    let cases = options.cases.cases.unwrap_or(CASES);
+    let found = campaign::cases_to_catch::<S>(None, options.cases.seed, cases);
     let text = match &found {
         Ok(None) => format!("{cases} seeds pass"),
         Ok(Some((case, violation))) => format!("seed {case} of them: {violation}"),
@@ -154,11 +157,11 @@ fn quick<S: Scenario>(args: &Args) -> ExitCode {
     ExitCode::from(u8::from(found != Ok(None)))
 }
 
-fn bent<S: Scenario>(args: &Args, bends: &[Bend]) -> ExitCode {
+fn bent<S: Scenario>(options: &Options, bends: &[Bend]) -> ExitCode {
     let mut all = true;
     for bend in bends {
-        let cases = args.seeds.unwrap_or(CASES);
-        match campaign::cases_to_catch::<S>(Some(*bend), args.seed, cases) {
+        let cases = options.cases.cases.unwrap_or(CASES);
+        match campaign::cases_to_catch::<S>(Some(*bend), options.cases.seed, cases) {
             Ok(Some((case, violation))) => println!("{bend:?}: case {case}: {violation}"),
             Ok(None) => {
                 all = false;
@@ -177,16 +180,18 @@ fn bent<S: Scenario>(args: &Args, bends: &[Bend]) -> ExitCode {
     }
 }
 
-fn over_sockets<S: sockets::OverSockets>(args: &Args) -> anyhow::Result<ExitCode> {
+fn over_sockets<S: sockets::OverSockets>(options: &Options) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     let mut last = None;
     let mut failed = false;
-    for seed in args.seed..args.seed + args.seeds.unwrap_or(CASES_OVER_SOCKETS) {
+    for seed in
+        options.cases.seed..options.cases.seed + options.cases.cases.unwrap_or(CASES_OVER_SOCKETS)
+    {
         let name = format!("s{}-{seed}", since.as_millis());
-        let world = world_over_sockets(args)?;
+        let world = world_over_sockets(&options.place)?;
         let plan = campaign::plan_of::<S>(seed).map_err(anyhow::Error::msg)?;
         let run = runtime.block_on(S::run_over(&world, &plan, &name));
         let run = run.map_err(anyhow::Error::msg)?;
@@ -203,7 +208,7 @@ fn over_sockets<S: sockets::OverSockets>(args: &Args) -> anyhow::Result<ExitCode
         println!("{} seed {seed}: {}", S::NAME, S::result(&run));
         last = Some(run);
     }
-    write_trace(args, last.as_ref())?;
+    write_trace(options, last.as_ref())?;
     Ok(if failed {
         ExitCode::FAILURE
     } else {
@@ -211,29 +216,33 @@ fn over_sockets<S: sockets::OverSockets>(args: &Args) -> anyhow::Result<ExitCode
     })
 }
 
-fn put_seed(args: &Args) -> anyhow::Result<ExitCode> {
+/// Runs `harness seed`: puts one blob of each kind into the container `seeded`.
+///
+/// # Errors
+/// When the service cannot be reached.
+pub fn put_seed(options: &SeedOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let world = world_over_sockets(args)?;
+    let world = world_over_sockets(&options.place)?;
     let storage = world
-        .storage(world::Which::Main, &Actor::owner(), args.seed, None)
+        .storage(world::Which::Main, &Actor::owner(), 0, None)
         .map_err(anyhow::Error::msg)?;
     let put = runtime.block_on(seed::put_all(storage.as_ref(), world.wire.now()));
     println!("seeded {} blobs", put.map_err(anyhow::Error::msg)?);
     Ok(ExitCode::SUCCESS)
 }
 
-fn world_over_sockets(args: &Args) -> anyhow::Result<World> {
-    let url = args.url.as_deref().unwrap_or_default();
-    let credential = Credential::key(&args.key)?;
-    let account = Account::new(&args.account, Some(url), Some(url), credential)
+fn world_over_sockets(place: &Place) -> anyhow::Result<World> {
+    let url = place.url.as_deref().unwrap_or_default();
+    let credential = Credential::key(&place.key)?;
+    let account = Account::new(&place.account, Some(url), Some(url), credential)
         .with_context(|| format!("--url {url}"))?;
     let mut settings = HyperTransportSettings::default();
-    if let Some(path) = &args.ca_file {
+    if let Some(path) = &place.ca_file {
         settings.extra_ca_pem = std::fs::read(path).with_context(|| path.display().to_string())?;
     }
-    if let Some(address) = args.connect_to {
+    if let Some(address) = place.connect_to {
         let parsed: http::Uri = url.parse()?;
         let host = parsed.host().context("--url has no host")?;
         settings.resolve.insert(host.to_owned(), address);
@@ -243,8 +252,8 @@ fn world_over_sockets(args: &Args) -> anyhow::Result<World> {
     Ok(World::over_sockets(service, account.clone(), account))
 }
 
-fn write_trace(args: &Args, run: Option<&Run>) -> anyhow::Result<()> {
-    let (Some(path), Some(run)) = (&args.trace, run) else {
+fn write_trace(options: &Options, run: Option<&Run>) -> anyhow::Result<()> {
+    let (Some(path), Some(run)) = (&options.trace, run) else {
         return Ok(());
     };
     std::fs::write(path, history::ndjson(&run.history)).with_context(|| path.display().to_string())

@@ -27,7 +27,7 @@ use super::actor::Actor;
 use super::bent::Bend;
 use super::campaign::{Run, Scenario, Violation};
 use super::history::Happening;
-use super::world::{self, Which, World};
+use super::world::{self, Engine, Which, World};
 
 /// Every blob of a run has this length: what its content says is in the first bytes.
 pub const CONTENT_BYTES: u64 = 32;
@@ -62,13 +62,13 @@ impl Scenario for Sweep {
         plan::plans().boxed()
     }
 
-    fn run(plan: &SweepPlan, bend: Option<Bend>) -> Run {
+    fn run(plan: &SweepPlan, engine: Engine, bend: Option<Bend>) -> Run {
         let failed = |why: String| Run {
             violations: vec![Violation::of_run("run", why)],
             ..Run::default()
         };
         let run = world::in_virtual_time(async {
-            let world = World::in_process(plan.seed)?;
+            let world = World::in_process(engine, plan.seed)?;
             run_in(&world, plan, &Names::fixed(), bend).await
         });
         run.and_then(|run| run).unwrap_or_else(failed)

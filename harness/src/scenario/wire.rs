@@ -6,9 +6,9 @@
 //! not.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -433,9 +433,26 @@ impl Wire {
                 }
                 other => io::Error::other(other.to_string()),
             }),
-            Service::InProcess(emulator) => in_process::call(emulator, request).await,
+            Service::InProcess(emulator) => {
+                stepping(emulator, in_process::call(emulator, request)).await
+            }
         }
     }
+}
+
+/// Waits for something that an emulator answers, and takes the steps of its committer meanwhile,
+/// if it has to be told to take them.
+pub(super) async fn stepping<T>(emulator: &Emulator, asked: impl IntoFuture<Output = T>) -> T {
+    let mut asked = pin!(asked.into_future());
+    poll_fn(|context| {
+        loop {
+            let polled = asked.as_mut().poll(context);
+            if polled.is_ready() || emulator.step(usize::MAX).is_none() {
+                return polled;
+            }
+        }
+    })
+    .await
 }
 
 async fn travel(lag: Duration) {

@@ -17,6 +17,7 @@ use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
     Account, AzureStorage, Clock, Credential, RetrySettings, Settings, SystemClock, TokioClock,
 };
+use tempfile::TempDir;
 
 use super::account::{self, Tally};
 use super::actor::Actor;
@@ -24,7 +25,7 @@ use super::bent::{Bend, Bent};
 use super::campaign::Violation;
 use super::faults::Fault as WireFault;
 use super::history::Happening;
-use super::wire::{Service, Wire};
+use super::wire::{Service, Wire, stepping};
 
 /// Account for dead blobs in process.
 pub const DEAD_ACCOUNT_NAME: &str = "deadaccount1";
@@ -33,12 +34,24 @@ const DEAD_ACCOUNT_KEY: &str = "c2NlbmFyaW9zIG9mIHNtYWx0OiB0aGUgYWNjb3VudCBmb3Ig
 /// Where in-process runs begin: 2026-11-21 10:00:00.
 const START_UNIX_S: u64 = 1_795_255_200;
 
+/// What keeps the state of an emulator in process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// The engine in memory.
+    #[default]
+    Memory,
+    /// Sled and payload files in a temporary directory, without waiting for the disk.
+    Sled,
+}
+
 /// The service of a run, and how to speak to it. Clones share it.
 #[derive(Clone)]
 pub struct World {
     /// The wire that every request goes over.
     pub wire: Arc<Wire>,
     emulator: Option<Emulator>,
+    /// Removed after the emulator that uses it.
+    _dir: Option<Arc<TempDir>>,
     clock: Arc<dyn Clock>,
     accounts: [Account; 2],
     retry: RetrySettings,
@@ -54,37 +67,46 @@ pub enum Which {
 }
 
 impl World {
-    /// An emulator of its own, in memory, on tokio's clock. Needs a runtime with paused time.
+    /// An emulator of its own, on tokio's clock. Needs a runtime with paused time.
     ///
     /// # Errors
     /// In words, when the emulator does not open.
-    pub fn in_process(seed: u64) -> Result<Self, String> {
-        Self::open(Config::default(), seed)
+    pub fn in_process(engine: Engine, seed: u64) -> Result<Self, String> {
+        Self::open(engine, Config::default(), seed)
     }
 
     /// The same, where messages that become visible at the same time come in any order.
     ///
     /// # Errors
     /// In words, when the emulator does not open.
-    pub fn in_process_shuffled(seed: u64) -> Result<Self, String> {
+    pub fn in_process_shuffled(engine: Engine, seed: u64) -> Result<Self, String> {
         let config = Config {
             shuffle_messages: true,
             ..Config::default()
         };
-        Self::open(config, seed)
+        Self::open(engine, config, seed)
     }
 
-    fn open(config: Config, seed: u64) -> Result<Self, String> {
+    fn open(engine: Engine, config: Config, seed: u64) -> Result<Self, String> {
         let start = Timestamp::from_unix_s(START_UNIX_S);
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(start));
         let key = AccountKey::parse(DEAD_ACCOUNT_KEY).ok_or("the key of the account for dead")?;
-        let emulator = Emulator::builder()
+        let builder = Emulator::builder()
             .config(config)
             .clock(smalt::Clock::tokio(start))
             .account(DEAD_ACCOUNT_NAME, key)
-            .seed(seed)
-            .open()
-            .map_err(|error| error.to_string())?;
+            .seed(seed);
+        let dir = match engine {
+            Engine::Memory => None,
+            Engine::Sled => Some(tempfile::tempdir().map_err(|error| error.to_string())?),
+        };
+        // A committer on a thread of its own would answer in another order in every run: the wire
+        // takes its steps.
+        let builder = match &dir {
+            Some(dir) => builder.fast(dir.path()).stepped(),
+            None => builder,
+        };
+        let emulator = builder.open().map_err(|error| error.to_string())?;
         let account = |name: &str, key: &str| {
             let credential = Credential::key(key)?;
             let blob = format!("http://127.0.0.1:10000/{name}");
@@ -100,6 +122,7 @@ impl World {
         Ok(World {
             wire: Wire::new(Service::InProcess(emulator.clone()), Arc::clone(&clock)),
             emulator: Some(emulator),
+            _dir: dir.map(Arc::new),
             clock,
             accounts,
             retry: RetrySettings::default(),
@@ -112,6 +135,7 @@ impl World {
         World {
             wire: Wire::new(service, Arc::clone(&clock)),
             emulator: None,
+            _dir: None,
             clock,
             accounts: [main, dead],
             retry: RetrySettings::default(),
@@ -148,7 +172,7 @@ impl World {
         let service = QueueServiceClient::new(endpoint, None, Some(options));
         let queue = service.and_then(|service| service.queue_client(queue));
         let queue = queue.map_err(|error| error.to_string())?;
-        let deleted = queue.delete(None).await;
+        let deleted = stepping(emulator, queue.delete(None)).await;
         deleted.map(|_| ()).map_err(|error| error.to_string())
     }
 

@@ -1,11 +1,10 @@
-//! The command `harness soak`.
+//! The command `harness check soak`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::Subcommand;
 use clap::builder::RangedU64ValueParser;
 
 use super::account::Account;
@@ -13,32 +12,20 @@ use super::events::{Event, lines, read};
 use super::loopback::{self, Until};
 use super::memory;
 use crate::bursts::report::save_lines;
+use crate::check::Cases;
 
-/// Runs clients for long, and accounts for everything that they did.
+/// Puts, gets, updates and deletes messages of one queue for long, and accounts for all of them.
+///
+/// At the end everything that is left is fetched. Nothing may be lost, given out while it is
+/// invisible, unexpected, there again after its delete; of a message at most one receipt works,
+/// and that one does. In memory the clients run on one thread, by seed, and time is virtual;
+/// with `--http` each has a thread and a connection of its own.
 #[derive(Clone, Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct Options {
-    #[command(subcommand)]
-    what: Soak,
-}
-
-#[derive(Clone, Debug, Subcommand)]
-enum Soak {
-    /// Put, get, update and delete messages of one queue.
-    ///
-    /// At the end everything that is left is fetched. Nothing may be lost, given out while it is
-    /// invisible, unexpected, there again after its delete; of a message at most one receipt works,
-    /// and that one does. In memory the clients run on one thread, by seed, and time is virtual;
-    /// with `--http` each has a thread and a connection of its own.
-    #[command(verbatim_doc_comment)]
-    Queue(Queue),
-}
-
-/// Options of `harness soak queue`.
-#[derive(Clone, Debug, clap::Args)]
-pub struct Queue {
-    /// Seed: in memory the same one gives the same history.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// Runs, one if it is not given how many. In memory the same seed gives the same history.
+    #[command(flatten)]
+    cases: Cases,
     /// Calls of all clients together.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     operations: u64,
@@ -58,9 +45,6 @@ pub struct Queue {
     /// With `--http`: every answer waits for the disk, in this new directory.
     #[arg(long, requires = "http")]
     durable: Option<PathBuf>,
-    /// Where the history goes if anything is wrong.
-    #[arg(long, default_value = "target/soak/queue.ndjson")]
-    save: PathBuf,
     /// Make the account of this saved history, and run nothing.
     #[arg(long)]
     check: Option<PathBuf>,
@@ -74,42 +58,53 @@ const UNTIMED: Duration = Duration::from_secs(3_600);
 /// # Errors
 /// When the service does not answer, or a file cannot be read or written.
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
-    let Soak::Queue(queue) = &options.what;
-    let events = match &queue.check {
-        Some(path) => load(path)?,
-        None => run(queue).map_err(anyhow::Error::msg)?,
-    };
-    let account = Account::of(&events);
-    println!("{} calls: {account}", events.len());
-    if account.is_clean() {
-        return Ok(ExitCode::SUCCESS);
+    if let Some(path) = &options.check {
+        let is_clean = tell(&load(path)?).is_clean();
+        return Ok(ExitCode::from(u8::from(!is_clean)));
     }
+    let one = |(): &(), seed| {
+        let events = run(options, seed).map_err(anyhow::Error::msg)?;
+        if tell(&events).is_clean() {
+            return Ok(());
+        }
+        let path = options.cases.file("soak", seed);
+        save_lines(&path, &lines(&events)?)?;
+        Err(anyhow::anyhow!("seed {seed}; saved: {}", path.display()))
+    };
+    match options.cases.seeds(1).each(|| (), one, |(), ()| ()) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err((_, error)) => {
+            eprintln!("{error}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn tell(events: &[Event]) -> Account {
+    let account = Account::of(events);
+    println!("{} calls: {account}", events.len());
     account
         .findings
         .iter()
         .for_each(|finding| eprintln!("{finding}"));
-    if queue.check.is_none() {
-        save_lines(&queue.save, &lines(&events)?)?;
-        eprintln!("saved: {}", queue.save.display());
-    }
-    Ok(ExitCode::FAILURE)
+    account
 }
 
-fn run(queue: &Queue) -> Result<Vec<Event>, String> {
-    if !queue.http {
-        return memory::run(queue.seed, queue.operations, queue.clients, queue.shuffle);
+fn run(options: &Options, seed: u64) -> Result<Vec<Event>, String> {
+    if !options.http {
+        return memory::run(seed, options.operations, options.clients, options.shuffle);
     }
-    let until = match queue.seconds {
+    let until = match options.seconds {
         Some(seconds) => Until {
             calls: u64::MAX,
             time: Duration::from_secs(seconds),
         },
         None => Until {
-            calls: queue.operations,
+            calls: options.operations,
             time: UNTIMED,
         },
     };
-    loopback::run(queue.seed, until, queue.clients, queue.durable.as_deref())
+    loopback::run(seed, until, options.clients, options.durable.as_deref())
 }
 
 #[expect(
@@ -132,7 +127,7 @@ mod tests {
     /// What calls nothing has nothing to account for, and must not end as if all were well.
     #[test]
     fn an_empty_run_is_refused() {
-        let parsed = |arguments: &str| parsed::<Options>(&format!("queue {arguments}"));
+        let parsed = |arguments: &str| parsed::<Options>(arguments);
         for empty in ["--operations 0", "--clients 0", "--http --seconds 0"] {
             let error = parsed(empty).unwrap_err().to_string();
             assert!(error.contains("0 is not in 1.."), "{empty}: {error}");

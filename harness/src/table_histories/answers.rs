@@ -1,7 +1,7 @@
 //! What an answer of the Table service shows, and whether it is what the model says.
 
 use serde_json::Value as Json;
-use smalt_model::vocabulary::tables::{Properties, Row, RowId, TableExpected, TableOperation};
+use smalt_model::vocabulary::tables::{Properties, RowId, TableExpected, TableOperation};
 use smalt_protocol::table::{BodyFormat, continuation, payload};
 
 use crate::histories::names::Names;
@@ -107,42 +107,6 @@ pub fn judge(
         names.see_entity_tag(row.tag, text)?;
     }
     same("next page", &seen.next, &expected.next)
-}
-
-/// What was read with numbers in place of the texts of tags.
-///
-/// # Errors
-/// What `number` says.
-pub fn numbered(
-    seen: &Seen,
-    mut number: impl FnMut(&RowId, &str) -> Result<smalt_model::vocabulary::Tag, String>,
-    written: &[RowId],
-) -> Result<TableExpected, String> {
-    let mut tags = Vec::new();
-    for (place, text) in seen.tags.iter().enumerate() {
-        let id = written
-            .get(place)
-            .ok_or("a tag of nothing that was asked")?;
-        let tag = text.as_deref().map(|text| number(id, text));
-        tags.push(tag.transpose()?);
-    }
-    let mut rows = Vec::new();
-    for (id, text, properties) in &seen.rows {
-        rows.push(Row {
-            id: id.clone(),
-            tag: number(id, text)?,
-            properties: properties.clone(),
-        });
-    }
-    Ok(TableExpected {
-        status: seen.status,
-        // The code stands beside it, as text.
-        code: None,
-        place: seen.place,
-        tags,
-        rows,
-        next: seen.next.clone(),
-    })
 }
 
 /// What one request of a transaction, or one alone, was answered.

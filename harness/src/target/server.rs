@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use smalt::Clock;
 use smalt::faults::Rule;
-use smalt_protocol::Timestamp;
+use smalt_protocol::{Service, Timestamp};
 
 use super::control::Control;
 use super::{Ability, About, Setup, Target, TargetError, cannot, emptied};
+use crate::cases::raw::{self, Then};
 use crate::servers::ServerError;
 use crate::servers::azurite::Azurite;
 use crate::servers::smalt::Smalt;
@@ -34,7 +35,10 @@ pub struct Server {
 
 impl Server {
     /// A server that is asked where `about` says, and lets nobody control it.
-    pub fn at(about: About) -> Server {
+    pub fn at(mut about: About) -> Server {
+        if about.blob.starts_with("http://") {
+            about.abilities.insert(Ability::Bytes);
+        }
         Server {
             about,
             trust: Trust::browsers(),
@@ -125,6 +129,18 @@ impl Target for Server {
         Ok(endpoint.ask(&request).await?)
     }
 
+    async fn exchange(
+        &self,
+        service: Service,
+        bytes: Vec<u8>,
+        then: Then,
+    ) -> Result<Answer, TargetError> {
+        let authority = self.about.authority(service);
+        let authority = authority.ok_or_else(|| cannot(Ability::Bytes))?;
+        let answer = raw::exchange(&authority, bytes, then).await;
+        answer.map_err(|error| TargetError::Request(error.to_string()))
+    }
+
     async fn reset(&self, setup: &Setup) -> Result<(), TargetError> {
         match &self.control {
             Some(control) => control.reset(setup).await,
@@ -164,10 +180,10 @@ mod tests {
     use bytes::Bytes;
     use http_body_util::Full;
     use hyper_util::rt::TokioIo;
+    use smalt_protocol::ApiVersion;
     use smalt_protocol::signing::shared_key::{
         Authorization, Scheme, SigningInput, parse_authorization, verify_request,
     };
-    use smalt_protocol::{ApiVersion, Service};
     use tokio::net::TcpListener;
 
     use super::*;

@@ -8,13 +8,14 @@ use tokio::sync::Mutex;
 
 use super::format::Trace;
 use super::scrub::{self, About, Seen, account_of_host};
-use crate::target::{About as Place, Setup, Target, TargetError};
+use crate::target::{Ability, About as Place, Setup, Target, TargetError};
 use crate::wire::url::Url;
 use crate::wire::{Answer, Request};
 
 /// A target, and what it was asked and answered so far. What sets a recording up is left out.
 pub struct Capture {
     inner: Arc<dyn Target>,
+    about: Place,
     state: Mutex<State>,
 }
 
@@ -31,8 +32,13 @@ struct State {
 impl Capture {
     /// Listens to this target.
     pub fn of(inner: Arc<dyn Target>) -> Capture {
+        // Recordings are moved to the time of a target without a clock before they are played
+        // here, and what needs settings is asked all the same: both sides are compared.
+        let able = [Ability::Clock, Ability::Settings];
+        let about = inner.about().clone().able(able);
         Capture {
             inner,
+            about,
             state: Mutex::default(),
         }
     }
@@ -59,7 +65,7 @@ impl Capture {
 #[async_trait]
 impl Target for Capture {
     fn about(&self) -> &Place {
-        self.inner.about()
+        &self.about
     }
 
     async fn reset(&self, setup: &Setup) -> Result<(), TargetError> {

@@ -1,6 +1,6 @@
 //! Wrong answers on purpose: what, in which area, wrong in which aspect, and how.
 
-use smalt_harness::conform::expect::Aspect;
+use smalt_harness::cases::expect::Aspect;
 use smalt_harness::target::bent::Bend;
 use smalt_harness::wire::{Answer, Request};
 

@@ -68,7 +68,8 @@ pub(crate) struct Tree {
 /// Endings of the documents that the rules look at. Data (recordings, stores) speaks for itself.
 const DOCUMENT_ENDINGS: &[&str] = &["toml", "md", "sh", "yml", "yaml", "py", "js", "mjs", "html"];
 
-/// Folders that hold nothing of ours: what is built, what is fetched, what git keeps.
+/// Folders that hold nothing of ours, unless they are modules: what is built, what is fetched, what
+/// git keeps.
 const NOT_OURS: &[&str] = &["target", "build", "node_modules", ".git"];
 
 static TREE: LazyLock<Tree> = LazyLock::new(Tree::read);
@@ -106,7 +107,7 @@ impl Tree {
         for (name, path) in entries(dir) {
             let within = format!("{below}{name}");
             if path.is_dir() {
-                if !NOT_OURS.contains(&name.as_str()) {
+                if !NOT_OURS.contains(&name.as_str()) || below.contains("src/") {
                     self.walk(&path, &format!("{within}/"));
                 }
             } else if name.ends_with(".rs") {

@@ -15,7 +15,6 @@ use smalt_sleeve::port::{CallContext, MessageTtl};
 use smalt_worker::{process, span};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::Encoding;
 use super::storage::{self, Retries};
 use super::{Common, ambient, inspect, partitions};
 

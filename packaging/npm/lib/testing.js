@@ -28,8 +28,8 @@ const STOP_TIMEOUT_MS = 15_000;
  * @property {string} kind
  * @property {string} [operation] id of an operation; every one by default
  * @property {string} [resource] start of the path
- * @property {number} [nth] first matching call that fires
- * @property {number} [times] how many calls fire
+ * @property {number} [nth] first matching call that the rule affects
+ * @property {number} [times] how many calls it affects
  * @property {number} [status]
  * @property {number} [retry_after_s]
  * @property {number} [delay_ms]
@@ -116,7 +116,7 @@ export class Smalt {
     this.clock = new Clock(this);
     /** Rules that make requests fail. */
     this.faults = new Faults(this);
-    /** Named images of the whole state. */
+    /** Named snapshots of the whole state. */
     this.snapshots = new Snapshots(this);
   }
 
@@ -236,7 +236,7 @@ export class Clock {
     this.#smalt = smalt;
   }
 
-  /** The time that the services go by. @returns {Promise<Date>} */
+  /** The services' current time. @returns {Promise<Date>} */
   async now() {
     return new Date((await this.#smalt.ask("GET", "/clock")).now);
   }
@@ -246,7 +246,7 @@ export class Clock {
     await this.#smalt.ask("PUT", "/clock", { now: moment.toISOString() });
   }
 
-  /** Lets so many seconds pass. @param {number} seconds */
+  /** Advances the clock by so many seconds. @param {number} seconds */
   async advance(seconds) {
     await this.#smalt.ask("PUT", "/clock", { advance_s: seconds });
   }
@@ -287,7 +287,7 @@ export class Faults {
   }
 }
 
-/** Named images of the whole state. */
+/** Named snapshots of the whole state. */
 export class Snapshots {
   #smalt;
 
@@ -296,7 +296,7 @@ export class Snapshots {
     this.#smalt = smalt;
   }
 
-  /** Saves the state under a name, in place of what had the name before. @param {string} name */
+  /** Saves the state under a name, and replaces an earlier one of this name. @param {string} name */
   async save(name) {
     await this.#smalt.ask("PUT", `/state/snapshots/${name}`);
   }
@@ -326,13 +326,13 @@ export class Snapshots {
  *   afterAll: (run: () => Promise<void>) => unknown,
  * }} hooks
  * @param {Options} [options]
- * @returns {() => Smalt} the running smalt, inside of hooks and tests
+ * @returns {() => Smalt} the running smalt, inside hooks and tests
  */
 export function useSmalt({ beforeAll, beforeEach, afterAll }, options) {
   /** @type {Smalt | undefined} */
   let running;
   const smalt = () => {
-    if (running === undefined) throw new Error("smalt runs only inside of hooks and tests");
+    if (running === undefined) throw new Error("smalt runs only inside hooks and tests");
     return running;
   };
   beforeAll(async () => {

@@ -78,7 +78,7 @@ class Smalt:
         Raises SmaltError with the end of its log if it does not.
         """
         if self._process is not None:
-            raise SmaltError("smalt is running already")
+            raise SmaltError("smalt is already running")
         self._folder = Path(tempfile.mkdtemp(prefix="smalt-"))
         ready, log = self._folder / "ready.json", self._folder / "log"
         with open(log, "wb") as output:
@@ -193,7 +193,7 @@ class Clock:
         self._smalt = smalt
 
     def now(self) -> datetime:
-        """The time that the services go by."""
+        """The services' current time."""
         text = str(self._smalt._ask("GET", "/clock")["now"])
         seconds, fraction = text.rstrip("Z").split(".")
         moment = datetime.fromisoformat(seconds).replace(tzinfo=timezone.utc)
@@ -205,7 +205,7 @@ class Clock:
         self._smalt._ask("PUT", "/clock", {"now": utc})
 
     def advance(self, **duration: float) -> None:
-        """Lets time pass: the arguments are those of `timedelta`, such as `days=7`."""
+        """Advances the clock. The arguments are those of `timedelta`, such as `days=7`."""
         seconds = timedelta(**duration).total_seconds()
         self._smalt._ask("PUT", "/clock", {"advance_s": seconds})
 
@@ -249,13 +249,13 @@ class Faults:
 
 
 class Snapshots:
-    """Named images of the whole state."""
+    """Named snapshots of the whole state."""
 
     def __init__(self, smalt: Smalt) -> None:
         self._smalt = smalt
 
     def save(self, name: str) -> None:
-        """Saves the state under a name, in place of what had the name before."""
+        """Saves the state under a name, and replaces an earlier one of this name."""
         self._smalt._ask("PUT", f"/state/snapshots/{name}")
 
     def load(self, name: str) -> None:

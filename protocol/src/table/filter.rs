@@ -10,6 +10,7 @@
 //! A text is read into a tree once, its depth and size bounded; the tree is asked about entities
 //! and about the keys that they can have.
 
+mod condition;
 mod evaluate;
 mod lex;
 mod parse;
@@ -17,8 +18,8 @@ mod ranges;
 
 use crate::error::{ErrorCode, StorageError};
 use crate::table::entity::Fields;
-use crate::table::value::Value;
 
+use condition::Condition;
 pub use ranges::{Interval, KeyRange};
 
 /// Bytes of a filter: ours, more than a request line can hold.
@@ -29,38 +30,6 @@ const FILTER_BYTES_MAX: usize = 64 * 1024;
 pub struct Filter {
     root: Condition,
     comparisons: usize,
-}
-
-/// What holds for an entity or does not.
-#[derive(Clone, Debug, PartialEq)]
-enum Condition {
-    /// `and` of several.
-    All(Vec<Condition>),
-    /// `or` of several.
-    Any(Vec<Condition>),
-    Not(Box<Condition>),
-    Compare(Operand, Comparison, Operand),
-    /// A property that is `true`, or the literal.
-    Holds(Operand),
-}
-
-/// What stands at a side of a comparison.
-#[derive(Clone, Debug, PartialEq)]
-enum Operand {
-    Property(String),
-    Literal(Value),
-    Null,
-}
-
-/// An operator of comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
-    Equal,
-    NotEqual,
-    Greater,
-    GreaterOrEqual,
-    Less,
-    LessOrEqual,
 }
 
 impl Filter {

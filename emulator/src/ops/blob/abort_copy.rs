@@ -70,7 +70,12 @@ impl Write for AbortCopy {
         stamp: &Stamp,
     ) -> Result<(), StorageError> {
         let mut blob = found.blob;
-        let kept = pending_copy::stop(&mut blob, CopyStatus::Aborted, None, stamp);
+        let kept = pending_copy::stop(
+            &mut blob,
+            CopyStatus::Aborted,
+            None,
+            (stamp.etag(), stamp.now),
+        );
         content::release(tx, kept)?;
         replace::touch(tx, &self.name, found.container.generation, blob, stamp)?;
         Ok(())

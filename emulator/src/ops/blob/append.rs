@@ -53,7 +53,7 @@ impl Position {
     /// Reads both headers.
     ///
     /// # Errors
-    /// 400 `InvalidHeaderValue` for what is no number.
+    /// 400 `InvalidHeaderValue` for a value that is not a number.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         let number = |name| match call.header(name)?.filter(|text| !text.is_empty()) {
             None => Ok(None),

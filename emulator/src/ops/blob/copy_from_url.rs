@@ -19,9 +19,10 @@ use smalt_protocol::{ApiVersion, StorageError};
 
 use super::copied;
 use super::copy::with_copy;
-use super::from_url::{Checked, FromUrl, Written};
+use super::from_url::{Checked, FromUrl};
 use super::properties;
 use super::source::{Request, Source};
+use super::written::Written;
 use crate::call::Call;
 use crate::operation::Write;
 use crate::reply::Reply;

@@ -10,7 +10,7 @@ use super::guard::Guard;
 use super::headers::{self, BodyHashes};
 use super::replace::NewBlob;
 use super::source::{Request, Source, SourceUrl, Wanted};
-use super::written::Hashes;
+use super::written::{Hashes, Written};
 use crate::call::Call;
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
@@ -41,14 +41,6 @@ pub struct Checked {
     place: Place,
     encryption: Option<Encryption>,
     source: Option<BlobRecord>,
-}
-
-/// The new blob, and what its bytes hash to.
-pub struct Written {
-    /// The blob.
-    pub blob: BlobRecord,
-    /// MD5 and CRC64 of the source.
-    pub hashes: Hashes,
 }
 
 impl FromUrl {

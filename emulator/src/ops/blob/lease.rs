@@ -17,7 +17,7 @@ use super::guard;
 use crate::call::Call;
 use crate::keys::Generation;
 use crate::operation::Write;
-use crate::ops::leasing::{self, Outcome};
+use crate::ops::leasing::{self, LeaseOutcome};
 use crate::ops::lookup::{BlobName, Found};
 use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
@@ -41,7 +41,7 @@ pub struct Checked {
 
 impl Write for LeaseBlob {
     type Checked = Checked;
-    type Output = Outcome;
+    type Output = LeaseOutcome;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(LeaseBlob {
@@ -69,11 +69,11 @@ impl Write for LeaseBlob {
         checked: Checked,
         tx: &mut Transaction<'_>,
         _: &Stamp,
-    ) -> Result<Outcome, StorageError> {
+    ) -> Result<LeaseOutcome, StorageError> {
         let mut blob = checked.blob;
         blob.lease = checked.done.state;
         blob.save(tx, self.name.key(checked.generation))?;
-        Ok(Outcome {
+        Ok(LeaseOutcome {
             action: self.action,
             done: checked.done,
             etag: blob.etag,
@@ -81,7 +81,7 @@ impl Write for LeaseBlob {
         })
     }
 
-    fn render(outcome: Outcome, call: &Call) -> Result<Reply, StorageError> {
+    fn render(outcome: LeaseOutcome, call: &Call) -> Result<Reply, StorageError> {
         Ok(leasing::render(&outcome, call.version))
     }
 }

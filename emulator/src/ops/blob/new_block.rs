@@ -23,7 +23,7 @@ pub struct NewBlock {
 }
 
 /// A block that was kept.
-pub struct Written {
+pub struct WrittenBlock {
     hashes: Hashes,
     encryption: Option<Encryption>,
 }
@@ -61,15 +61,15 @@ impl NewBlock {
         (staged, hashes): (Staged, Hashes),
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
-    ) -> Result<Written, StorageError> {
+    ) -> Result<WrittenBlock, StorageError> {
         let block = uncommitted::block(tx, staged)?;
         let encryption = slot.encryption().cloned();
         uncommitted::keep(tx, &self.name, &self.id, slot, block, stamp)?;
-        Ok(Written { hashes, encryption })
+        Ok(WrittenBlock { hashes, encryption })
     }
 }
 
-impl Written {
+impl WrittenBlock {
     /// The answer of both operations.
     pub fn reply(&self, version: ApiVersion) -> Reply {
         let reply = self.hashes.answer(Reply::new(201), version);

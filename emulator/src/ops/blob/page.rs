@@ -21,7 +21,7 @@ use smalt_protocol::limits::{PAGE_BLOB_BYTES_MAX, PAGE_BYTES};
 use smalt_protocol::{ApiVersion, ByteRange, ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
-use super::written::Hashes;
+use super::written::{Hashes, Written};
 use super::{content, headers, properties, replace};
 use crate::call::Call;
 use crate::config::DefaultTier;
@@ -173,12 +173,6 @@ impl Target {
     }
 }
 
-/// The blob, and what the bytes hash to that were written to its pages.
-pub struct Written {
-    blob: BlobRecord,
-    hashes: Hashes,
-}
-
 /// The range of a request: whole pages.
 fn pages(call: &Call) -> Result<Range<u64>, StorageError> {
     let given = [call.header("x-ms-range")?, call.header("range")?];
@@ -202,21 +196,19 @@ fn reply(status: u16, blob: &BlobRecord) -> Reply {
         .header(sequence_number::NAME, blob.sequence_number.to_string())
 }
 
-impl Written {
-    /// The answer: besides what every write to pages says, what the bytes hash to, and what they
-    /// are encrypted with.
-    fn reply(&self, call: &Call) -> Reply {
-        let encryption = self.blob.encryption.as_ref();
-        // Recorded: under a scope, and in premium accounts, the MD5 is answered in any version.
-        let is_scoped = matches!(encryption, Some(Encryption::Scope(_)));
-        let is_premium = call.settings.default_tier == DefaultTier::Premium;
-        let by_md5 = is_scoped || is_premium || call.version == ANSWERS_MD5;
-        let reply = reply(201, &self.blob);
-        let reply = if by_md5 {
-            reply.header("content-md5", headers::encode(&self.hashes.md5))
-        } else {
-            self.hashes.answer(reply, call.version)
-        };
-        properties::encrypted(reply, encryption, call.version)
-    }
+/// The answer to a write of bytes: besides what every write to pages says, what the bytes hash to
+/// and what they are encrypted with.
+fn answer(written: &Written, call: &Call) -> Reply {
+    let encryption = written.blob.encryption.as_ref();
+    // Recorded: under a scope, and in premium accounts, the MD5 is answered in any version.
+    let is_scoped = matches!(encryption, Some(Encryption::Scope(_)));
+    let is_premium = call.settings.default_tier == DefaultTier::Premium;
+    let by_md5 = is_scoped || is_premium || call.version == ANSWERS_MD5;
+    let reply = reply(201, &written.blob);
+    let reply = if by_md5 {
+        reply.header("content-md5", headers::encode(&written.hashes.md5))
+    } else {
+        written.hashes.answer(reply, call.version)
+    };
+    properties::encrypted(reply, encryption, call.version)
 }

@@ -86,7 +86,7 @@ pub fn fail_readers(
             continue;
         }
         let (status, why) = (CopyStatus::Failed, Some(SOURCE_CHANGED));
-        let kept = pending_copy::stop(&mut blob, status, why, stamp);
+        let kept = pending_copy::stop(&mut blob, status, why, (stamp.etag(), stamp.now));
         content::release(tx, kept)?;
         blob.save(tx, reader.destination.clone())?;
     }

@@ -18,12 +18,12 @@ use smalt_protocol::{ApiVersion, Metadata, StorageError};
 use super::creation::{self, Creation};
 use super::replace::NewBlob;
 use super::upload::Upload;
-use super::written::Hashes;
+use super::written::Written;
 use super::{headers, properties};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
 use crate::ops::lookup::Place;
-use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
+use crate::records::{Access, BlobContent, BlobKind, ContentHeaders};
 use crate::reply::Reply;
 use crate::rules::encryption::Encryption;
 use crate::store::{self, Staged, Stamp, Transaction, View};
@@ -39,12 +39,6 @@ pub struct PutBlob {
     tags: Vec<(String, String)>,
     tier: Option<String>,
     upload: Upload,
-}
-
-/// The new blob, and what its bytes hash to.
-pub struct Written {
-    blob: BlobRecord,
-    hashes: Hashes,
 }
 
 impl Write for PutBlob {
@@ -119,7 +113,7 @@ impl Write for PutBlob {
     }
 }
 
-/// No bytes are no payload.
+/// Returns `Empty` for a zero-length body, so that no payload is stored.
 fn adopt(tx: &mut Transaction<'_>, staged: Staged) -> Result<BlobContent, StorageError> {
     if staged.is_empty() {
         return Ok(BlobContent::Empty);

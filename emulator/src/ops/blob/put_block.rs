@@ -15,7 +15,7 @@ use smalt_protocol::StorageError;
 use smalt_protocol::limits::put_block_bytes_max;
 
 use super::block_id;
-use super::new_block::{NewBlock, Written};
+use super::new_block::{NewBlock, WrittenBlock};
 use super::uncommitted::Slot;
 use super::upload::Upload;
 use crate::call::Call;
@@ -31,7 +31,7 @@ pub struct PutBlock {
 
 impl Write for PutBlock {
     type Checked = Slot;
-    type Output = Written;
+    type Output = WrittenBlock;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let id = block_id::of(call)?;
@@ -61,11 +61,11 @@ impl Write for PutBlock {
         slot: Slot,
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
-    ) -> Result<Written, StorageError> {
+    ) -> Result<WrittenBlock, StorageError> {
         self.block.keep(slot, self.upload.into_bytes()?, tx, stamp)
     }
 
-    fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
+    fn render(written: WrittenBlock, call: &Call) -> Result<Reply, StorageError> {
         Ok(written.reply(call.version))
     }
 }

@@ -15,7 +15,7 @@ use smalt_protocol::StorageError;
 use smalt_protocol::limits::{MIB, put_block_bytes_max};
 
 use super::block_id;
-use super::new_block::{NewBlock, Written};
+use super::new_block::{NewBlock, WrittenBlock};
 use super::source::{Request, Source, SourceRange};
 use super::uncommitted::Slot;
 use crate::call::Call;
@@ -34,7 +34,7 @@ pub struct PutBlockFromUrl {
 
 impl Write for PutBlockFromUrl {
     type Checked = Slot;
-    type Output = Written;
+    type Output = WrittenBlock;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let bytes_max = put_block_bytes_max(call.version).max(BYTES_MAX_LEAST);
@@ -61,11 +61,11 @@ impl Write for PutBlockFromUrl {
         slot: Slot,
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
-    ) -> Result<Written, StorageError> {
+    ) -> Result<WrittenBlock, StorageError> {
         self.block.keep(slot, self.source.into_bytes()?, tx, stamp)
     }
 
-    fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
+    fn render(written: WrittenBlock, call: &Call) -> Result<Reply, StorageError> {
         Ok(written.reply(call.version))
     }
 }

@@ -15,8 +15,9 @@
 use smalt_protocol::limits::put_blob_bytes_max;
 use smalt_protocol::{ApiVersion, StorageError};
 
-use super::from_url::{Checked, FromUrl, Written};
+use super::from_url::{Checked, FromUrl};
 use super::source::{Request, Source};
+use super::written::Written;
 use super::{headers, properties, put};
 use crate::call::Call;
 use crate::operation::Write;

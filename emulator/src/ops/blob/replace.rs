@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use smalt_protocol::{ETag, Metadata, StorageError, Timestamp};
+use smalt_protocol::{Metadata, StorageError, Timestamp};
 
 use super::retention::{self, Spot};
 use super::tag_index::Owner;
@@ -95,7 +95,7 @@ pub fn replace(
     let blob = BlobRecord {
         kind: new.kind,
         created: kept_birth.map_or(stamp.now, |old| old.created),
-        etag: ETag::from_tick(stamp.tick),
+        etag: stamp.etag(),
         last_modified: stamp.now,
         length: new.length,
         content: new.content,
@@ -137,7 +137,7 @@ pub fn touch(
     mut blob: BlobRecord,
     stamp: &Stamp,
 ) -> Result<BlobRecord, StorageError> {
-    blob.etag = ETag::from_tick(stamp.tick);
+    blob.etag = stamp.etag();
     blob.last_modified = stamp.now;
     blob.lease = blob.lease.after_write();
     pending::fail_readers(tx, &std::mem::take(&mut blob.copied_to), stamp)?;

@@ -12,7 +12,7 @@
 //! ETag: "0x8D6D4173A7F45B7"
 //! ```
 
-use smalt_protocol::{ApiVersion, ETag, Metadata, StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, Metadata, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
 use super::headers;
@@ -87,7 +87,7 @@ impl Write for SnapshotBlob {
         };
         if !self.metadata.is_empty() {
             snapshot.metadata = self.metadata;
-            snapshot.etag = ETag::from_tick(stamp.tick);
+            snapshot.etag = stamp.etag();
             snapshot.last_modified = stamp.now;
         }
         snapshot.save(tx, keys::snapshot(generation, &self.name.blob, stamp.tick))?;

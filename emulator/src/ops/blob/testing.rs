@@ -51,6 +51,7 @@ pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
         being_deleted_s: 0,
         shuffle_messages: false,
         lane: Lane::here(),
+        operation: "",
         identity: Identity::Owner,
     }
 }

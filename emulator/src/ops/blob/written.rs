@@ -6,6 +6,7 @@
 use smalt_protocol::ApiVersion;
 
 use super::headers;
+use crate::records::BlobRecord;
 use crate::reply::Reply;
 
 /// Since this version the CRC64 is answered. "Version 2019-02-02".
@@ -20,6 +21,14 @@ pub struct Hashes {
     pub crc64: [u8; 8],
     /// Whether the request gave an MD5.
     pub by_md5: bool,
+}
+
+/// A blob that was written to, and the hashes of the bytes that the request brought.
+pub struct Written {
+    /// The blob as it is now.
+    pub blob: BlobRecord,
+    /// The hashes of the bytes.
+    pub hashes: Hashes,
 }
 
 impl Hashes {

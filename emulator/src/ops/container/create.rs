@@ -61,7 +61,7 @@ impl Write for CreateContainer {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Created, StorageError> {
-        let etag = ETag::from_tick(stamp.tick);
+        let etag = stamp.etag();
         let container = ContainerRecord {
             generation: stamp.tick.ticks(),
             etag,

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::call::Call;
 use crate::operation::Read;
-use crate::ops::container::properties::Shown;
+use crate::ops::container::properties::ContainerHeaders;
 use crate::ops::leasing::lease_id;
 use crate::ops::lookup::ContainerName;
 use crate::records::ContainerRecord;
@@ -51,7 +51,7 @@ impl Read for GetContainerProperties {
             .header("x-ms-lease-status", found.lease.status_str())
             .header("x-ms-lease-state", found.lease.state_str())
             .maybe("x-ms-lease-duration", found.lease.duration_str());
-        let reply = Shown::of(&found, call).headers(reply);
+        let reply = ContainerHeaders::of(&found, call).headers(reply);
         Ok(reply.metadata(&found.metadata))
     }
 }

@@ -15,7 +15,7 @@ use smalt_protocol::StorageError;
 
 use crate::call::Call;
 use crate::operation::Write;
-use crate::ops::leasing::{self, Outcome};
+use crate::ops::leasing::{self, LeaseOutcome};
 use crate::ops::lookup::ContainerName;
 use crate::records::{ContainerRecord, Record};
 use crate::reply::Reply;
@@ -34,7 +34,7 @@ pub struct LeaseContainer {
 
 impl Write for LeaseContainer {
     type Checked = (ContainerRecord, Done);
-    type Output = Outcome;
+    type Output = LeaseOutcome;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(LeaseContainer {
@@ -57,13 +57,13 @@ impl Write for LeaseContainer {
         (mut container, done): Self::Checked,
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
-    ) -> Result<Outcome, StorageError> {
+    ) -> Result<LeaseOutcome, StorageError> {
         container.lease = done.state;
         if self.changes_version {
             container.touch(stamp);
         }
         container.save(tx, self.name.key())?;
-        Ok(Outcome {
+        Ok(LeaseOutcome {
             action: self.action,
             done,
             etag: container.etag,
@@ -71,7 +71,7 @@ impl Write for LeaseContainer {
         })
     }
 
-    fn render(outcome: Outcome, call: &Call) -> Result<Reply, StorageError> {
+    fn render(outcome: LeaseOutcome, call: &Call) -> Result<Reply, StorageError> {
         Ok(leasing::render(&outcome, call.version))
     }
 }

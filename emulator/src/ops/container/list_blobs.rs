@@ -26,7 +26,7 @@ use crate::ops::paging::{self, Paging};
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
-use entry::Shown;
+use entry::ShownParts;
 use marker::Position;
 use walk::{Includes, Item, Range, Walk};
 
@@ -154,7 +154,7 @@ impl Read for ListBlobs {
             max_results: paging::max_results(call)?,
             delimiter: self.delimiter.as_deref(),
         });
-        let shown = Shown::of(call, page.now);
+        let shown = ShownParts::of(call, page.now);
         for entry in &page.entries {
             match entry {
                 Entry::Prefix(prefix) => list.push_prefix(prefix),

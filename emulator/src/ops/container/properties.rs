@@ -21,7 +21,7 @@ const SHOWS_IMMUTABLE_VERSIONS: ApiVersion = ApiVersion::V2020_06_12;
 
 /// What of a container a version shows besides tag, time and lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown<'a> {
+pub struct ContainerHeaders<'a> {
     /// Public access, where there is any.
     pub public_access: Option<&'static str>,
     /// Default encryption scope, and whether requests may not name another.
@@ -32,7 +32,7 @@ pub struct Shown<'a> {
     pub immutable_with_versioning: Option<bool>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ContainerHeaders<'a> {
     /// What the version of a call shows.
     pub fn of(container: &'a ContainerRecord, call: &Call) -> Self {
         let since = |first| call.version >= first;
@@ -41,7 +41,7 @@ impl<'a> Shown<'a> {
             (name.as_str(), *deny)
         });
         let shown = container.public_access.header();
-        Shown {
+        ContainerHeaders {
             public_access: shown.filter(|_| since(SHOWS_PUBLIC_ACCESS)),
             encryption_scope: since(SHOWS_ENCRYPTION_SCOPE).then_some(scope),
             immutability: since(SHOWS_IMMUTABILITY).then_some((false, false)),

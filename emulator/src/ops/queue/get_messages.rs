@@ -19,7 +19,7 @@ use crate::operation::Write;
 use crate::ops::queue::messages::{self, FoundText};
 use crate::ops::queue::name::QueueName;
 use crate::ops::queue::parameters::seconds;
-use crate::ops::queue::render::{self, Shown};
+use crate::ops::queue::render::{self, ShownMessages};
 use crate::records::QueueRecord;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
@@ -33,7 +33,7 @@ pub struct GetMessages {
 
 impl Write for GetMessages {
     type Checked = QueueRecord;
-    type Output = Shown;
+    type Output = ShownMessages;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let range = if call.version < ApiVersion::V2011_08_18 {
@@ -75,10 +75,10 @@ impl Write for GetMessages {
             let text = FoundText::locate(tx, &message.record.text)?;
             taken.push((message, text));
         }
-        Ok(Shown::of(&queue, taken))
+        Ok(ShownMessages::of(&queue, taken))
     }
 
-    fn render(taken: Shown, call: &Call) -> Result<Reply, StorageError> {
+    fn render(taken: ShownMessages, call: &Call) -> Result<Reply, StorageError> {
         render::taken(&taken, call)
     }
 }

@@ -16,7 +16,7 @@ use crate::operation::Read;
 use crate::ops::queue::messages::{self, FoundText};
 use crate::ops::queue::name::QueueName;
 use crate::ops::queue::parameters::seconds;
-use crate::ops::queue::render::{self, Shown};
+use crate::ops::queue::render::{self, ShownMessages};
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
@@ -27,7 +27,7 @@ pub struct PeekMessages {
 }
 
 impl Read for PeekMessages {
-    type Output = Shown;
+    type Output = ShownMessages;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let count = seconds(call, "numofmessages", DEQUEUE_COUNT)?.unwrap_or(DEQUEUE_COUNT_DEFAULT);
@@ -45,10 +45,10 @@ impl Read for PeekMessages {
             Ok((message, text))
         });
         let messages = located.collect::<Result<_, StorageError>>()?;
-        Ok(Shown::of(&queue, messages))
+        Ok(ShownMessages::of(&queue, messages))
     }
 
-    fn render(self, found: Shown, call: &Call, _: &Store) -> Result<Reply, StorageError> {
+    fn render(self, found: ShownMessages, call: &Call, _: &Store) -> Result<Reply, StorageError> {
         render::peeked(&found, call)
     }
 }

@@ -14,17 +14,17 @@ use crate::reply::Reply;
 pub const COUNTS_DEQUEUES: ApiVersion = ApiVersion::V2009_09_19;
 
 /// Messages of a queue, to be shown.
-pub struct Shown {
+pub struct ShownMessages {
     /// The messages with where their texts are.
     pub messages: Vec<(Message, FoundText)>,
     /// Whether the queue is older than dequeue counts.
     pub uncounted: bool,
 }
 
-impl Shown {
+impl ShownMessages {
     /// Messages of this queue.
     pub fn of(queue: &QueueRecord, messages: Vec<(Message, FoundText)>) -> Self {
-        Shown {
+        ShownMessages {
             messages,
             uncounted: queue.uncounted,
         }
@@ -48,7 +48,7 @@ pub fn put(message: &Message, call: &Call) -> Reply {
 }
 
 /// The answer of Get Messages.
-pub fn taken(shown: &Shown, call: &Call) -> Result<Reply, StorageError> {
+pub fn taken(shown: &ShownMessages, call: &Call) -> Result<Reply, StorageError> {
     let mut document = QueueMessagesDocument::new(call.version);
     for (message, text) in &shown.messages {
         document.push(&MessageEntry {
@@ -63,7 +63,7 @@ pub fn taken(shown: &Shown, call: &Call) -> Result<Reply, StorageError> {
 }
 
 /// The answer of Peek Messages: neither receipt nor next visible time.
-pub fn peeked(shown: &Shown, call: &Call) -> Result<Reply, StorageError> {
+pub fn peeked(shown: &ShownMessages, call: &Call) -> Result<Reply, StorageError> {
     let mut document = QueueMessagesDocument::new(call.version);
     for (message, text) in &shown.messages {
         document.push(&MessageEntry {

@@ -20,7 +20,7 @@ use crate::call::Call;
 use crate::keys;
 use crate::operation::{Read, Weight};
 use crate::ops::container::deleted;
-use crate::ops::container::properties::Shown;
+use crate::ops::container::properties::ContainerHeaders;
 use crate::ops::listing::{NAMES_ONLY, bad_marker, check_include, given, includes};
 use crate::ops::paging::{self, Paging};
 use crate::records::{ContainerRecord, Record};
@@ -119,7 +119,7 @@ impl Read for ListContainers {
         });
         let metadata = includes(call, "metadata");
         for (place, container) in &page.containers {
-            let shown = Shown::of(container, call);
+            let shown = ContainerHeaders::of(container, call);
             let kept = container.kept();
             let version = kept.map(|_| deleted::version(place.deleted_at));
             list.push(&ContainerEntry {

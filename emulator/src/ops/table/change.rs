@@ -61,7 +61,7 @@ pub struct Checked {
 
 /// An entity that was written.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenEntity {
     /// Table.
     pub table: TableRef,
     /// The entity; absent where it is gone.
@@ -156,7 +156,7 @@ impl Change {
         self,
         checked: Checked,
         tx: &mut Transaction<'_>,
-    ) -> Result<Written, StorageError> {
+    ) -> Result<WrittenEntity, StorageError> {
         let key = keys::entity(checked.generation, &self.partition_key, &self.row_key);
         match &checked.next {
             Some(record) => record.put(tx, key)?,
@@ -164,7 +164,7 @@ impl Change {
         }
         let (partition_key, row_key) = (self.partition_key, self.row_key);
         let named = |record: EntityRecord| record.named(partition_key.clone(), row_key.clone());
-        Ok(Written {
+        Ok(WrittenEntity {
             entity: checked.next.map(named),
             table: self.table,
             partition_key,

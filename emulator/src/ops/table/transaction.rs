@@ -39,26 +39,22 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
 use crate::operation::Write as _;
-use crate::ops::table::change::{Change, Written};
+use crate::ops::table::change::{Change, WrittenEntity};
 use crate::ops::table::write::WriteEntity;
-use crate::pipeline::{Effect, Run, check_endpoint};
 use crate::reply::Reply;
 use crate::stage;
 
 use answer::Answer;
 use request::Part;
 
-/// Runs a transaction.
-pub const fn transaction() -> Run {
-    Run::Built(Effect::OfItsRequests, |core, call, body| {
-        Box::pin(run(core, call, body))
-    })
-}
-
 /// A refusal of one request, by its place.
 type Refusal = (usize, StorageError);
 
-async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, StorageError> {
+/// Runs a transaction.
+///
+/// # Errors
+/// 400 for a malformed transaction; the refusal of one of its requests is an answer, too.
+pub async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, StorageError> {
     let content_type = call.required_header("content-type")?.to_owned();
     let document = stage::document(call, body, BATCH_BODY_BYTES_MAX).await?;
     match batch::read(&content_type, &document)? {
@@ -150,7 +146,7 @@ fn parse(parts: &[Part]) -> Result<Vec<Change>, Refusal> {
 async fn commit(
     core: &Core,
     changes: Vec<Change>,
-) -> Result<Result<Vec<Written>, Refusal>, StorageError> {
+) -> Result<Result<Vec<WrittenEntity>, Refusal>, StorageError> {
     let commit = core.store.commit(move |tx, stamp| {
         let mut checked = Vec::with_capacity(changes.len());
         for (place, change) in changes.iter().enumerate() {
@@ -173,8 +169,8 @@ impl Part {
         if !request::CHANGES.contains(&entry.id) {
             return Err(ErrorCode::InvalidInput.into());
         }
-        check_endpoint(call, entry)?;
-        crate::auth::permit(call, entry)?;
+        entry.check_endpoint(call)?;
+        crate::auth::permit(call, &entry.access)?;
         WriteEntity::parse(call)?.change(self.body())
     }
 }

@@ -25,7 +25,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 use crate::call::Call;
 use crate::operation::{Takes, Write};
 use crate::ops::table::answer::{self, Preference};
-use crate::ops::table::change::{Action, Change, Checked, Written};
+use crate::ops::table::change::{Action, Change, Checked, WrittenEntity};
 use crate::ops::table::name::TableRef;
 use crate::ops::table::range::KeyRange;
 use crate::reply::Reply;
@@ -70,7 +70,7 @@ impl WriteEntity {
 
 impl Write for WriteEntity {
     type Checked = Checked;
-    type Output = Written;
+    type Output = WrittenEntity;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         answer::format(call)?;
@@ -116,12 +116,12 @@ impl Write for WriteEntity {
         checked: Checked,
         tx: &mut Transaction<'_>,
         _: &Stamp,
-    ) -> Result<Written, StorageError> {
+    ) -> Result<WrittenEntity, StorageError> {
         let change = self.change.ok_or(ErrorCode::InvalidInput)?;
         change.apply(checked, tx)
     }
 
-    fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
+    fn render(written: WrittenEntity, call: &Call) -> Result<Reply, StorageError> {
         render(&written, call)
     }
 }
@@ -130,7 +130,7 @@ impl Write for WriteEntity {
 ///
 /// # Errors
 /// 415 where the answer has a format that there is not.
-pub fn render(written: &Written, call: &Call) -> Result<Reply, StorageError> {
+pub fn render(written: &WrittenEntity, call: &Call) -> Result<Reply, StorageError> {
     let Some(entity) = &written.entity else {
         return Ok(answer::empty(204));
     };

@@ -5,7 +5,7 @@
 //! closing bracket is passed over: the tests of Microsoft's SDKs send it and get the record back.
 //! So is told the text of an error. Whatever no test shows is ours.
 
-use crate::query::runner::RecordTooLong;
+use crate::query::record::RecordTooLong;
 
 /// Objects and arrays within each other: ours.
 const DEPTH_MAX: usize = 256;
@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 256;
 /// Why there are no records any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// The text is no JSON.
+    /// The text is not JSON.
     Syntax(String),
     /// A record is longer than what is held of one.
     TooLong,

@@ -12,7 +12,7 @@ use crate::query::json::Json;
 use crate::query::meter::Meter;
 use crate::query::moment::Moment;
 use crate::query::output::{Output, ordinal_name};
-use crate::query::row::{Fields, Row, text};
+use crate::query::row::{Fields, Row};
 use crate::query::split::Split;
 use crate::query::sql::{Column, Expr, Name, Select, Statement, Step, refuse, syntax_error};
 use crate::query::value::{Fault, Value};
@@ -74,7 +74,9 @@ impl Work {
             let told = format!("The header row has more than {HEADER_FIELDS_MAX} columns.");
             return Err(refuse(&told));
         }
-        let names = fields.iter().map(|name| text(name).into_owned());
+        let names = fields
+            .iter()
+            .map(|name| String::from_utf8_lossy(name).into_owned());
         self.bind(Some(names.collect()))
     }
 

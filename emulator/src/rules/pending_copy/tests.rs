@@ -121,8 +121,12 @@ fn a_copy_that_takes_no_time_is_not_pending() {
 fn a_stopped_copy_hands_back_what_it_kept() {
     let mut blob = begun(BlobKind::Block, &hold(Some(10), None, None));
     let now = START.plus_s(3);
-    let stamp = Stamp { now, tick: now };
-    let kept = stop(&mut blob, CopyStatus::Aborted, None, &stamp);
+    let kept = stop(
+        &mut blob,
+        CopyStatus::Aborted,
+        None,
+        (ETag::from_tick(now), now),
+    );
     assert_eq!(kept, BlobContent::Blocks { id: 7, count: 1 });
     assert_eq!(at(&blob, 99), blob);
     assert_eq!((blob.length, blob.last_modified), (0, now));

@@ -10,10 +10,11 @@ use serde::Deserialize;
 use smalt_protocol::Service as ServiceName;
 
 use self::record::Properties;
+use super::AzuriteError;
+use super::build::Build;
 use super::document::{self, Lease, Pairs, Policy, Service, metadata, policies};
 use super::extents::{Chunk, Extents};
 use super::loki::Database;
-use super::{AzuriteError, Build};
 use crate::keys::{self, Generation};
 use crate::ops::blob::content::{blocks, pages};
 use crate::ops::blob::tag_index::Owner;

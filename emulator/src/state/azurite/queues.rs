@@ -8,10 +8,11 @@ use smalt_protocol::limits::MESSAGE_TEXT_BYTES_MAX;
 use smalt_protocol::{Service as ServiceName, Timestamp};
 use uuid::Uuid;
 
+use super::AzuriteError;
+use super::build::Build;
 use super::document::{Pairs, Policy, Service, metadata, policies, time};
 use super::extents::{Chunk, Extents};
 use super::loki::Database;
-use super::{AzuriteError, Build};
 use crate::keys;
 use crate::ops::queue::messages::{Message, NewText, TEXT_INLINE_BYTES_MAX};
 use crate::records::{MessageRecord, MessageText, QueueRecord, Record};

@@ -9,9 +9,10 @@ use smalt_protocol::table::entity::{PARTITION_KEY, Properties, ROW_KEY, TIMESTAM
 use smalt_protocol::table::literal;
 use smalt_protocol::table::value::{EdmType, Value};
 
+use super::AzuriteError;
+use super::build::Build;
 use super::document::{Policy, Service, policies, time};
 use super::loki::Database;
-use super::{AzuriteError, Build};
 use crate::keys;
 use crate::records::{EntityRecord, Record, TableRecord};
 

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 use super::plan::{Kind, NewBlob, Plan, content_type, file};
-use super::{FILE_NAME, Place, SeedError};
+use super::{Place, SeedError};
 use crate::config::Account;
 use crate::disk::{Disk, files_below, folders_in};
+
+/// What a seed is called in a folder.
+pub const FILE_NAME: &str = "seed.toml";
 
 /// Reads a folder; everything in it belongs to the first account.
 pub(super) fn read(

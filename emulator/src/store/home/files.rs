@@ -16,13 +16,13 @@ use super::{Bare, io_error};
 use crate::disk::{
     Disk, LOCK_TRIES_MAX, copy_dir, files_below, read_small, replace_small, wait_for_lock,
 };
-use crate::store::commit::read_stamp;
 use crate::store::config::StoreConfig;
 use crate::store::engine::Engine;
 use crate::store::error::{OpenError, StoreError, StoreResult};
 use crate::store::failpoint;
 use crate::store::keys;
 use crate::store::sled_engine::SledEngine;
+use crate::store::stamp;
 use crate::store::view::{View, Writes};
 
 /// A directory that this process has taken.
@@ -85,7 +85,7 @@ impl Files {
             Err(Unusable::Damaged(cause)) => self.recover(index, format, cause)?,
         };
         let settle = || {
-            let tick = read_stamp(&Bare(engine.as_ref()))?.tick;
+            let tick = stamp::read(&Bare(engine.as_ref()))?.tick;
             self.disk.sync_dir(&self.dir).map_err(io_error)?;
             failpoint::reach("open.names_synced");
             self.note(tick.ticks()).map_err(io_error)?;
@@ -161,7 +161,7 @@ impl Files {
             let found = u32::try_from(version).unwrap_or(u32::MAX);
             return Err(Unusable::Refused(self.newer(found)));
         }
-        let reached = read_stamp(&view).map_err(refused)?.tick.ticks();
+        let reached = stamp::read(&view).map_err(refused)?.tick.ticks();
         if reached < format.tick {
             let cause = "its last commits are gone".to_owned();
             return Err(Unusable::Damaged(cause));

@@ -1,7 +1,7 @@
-//! The mode `fast`: what a kill takes is the end of the history. Files as they are at a moment are
-//! what a kill leaves. sled writes a batch when the next one begins, so a copy lacks the last one
-//! as long as sled's own thread does not write it. Where a test counts on that, the store is opened
-//! without this thread.
+//! The mode `fast`: what a kill takes is the end of the history. Files as they are at a moment
+//! are what a kill leaves; sled writes a batch when the next one begins, so that a copy lacks
+//! the last commit for as long as sled's own thread does not write it. Where a test counts on
+//! that, the store is opened without this thread.
 
 use std::path::Path;
 

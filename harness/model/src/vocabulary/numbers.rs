@@ -41,17 +41,14 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Leaves numbers of every kind out.
-    pub fn skip(&mut self, by: u32) {
-        for number in [
-            &mut self.tags,
-            &mut self.leases,
-            &mut self.moments,
-            &mut self.messages,
-            &mut self.receipts,
-        ] {
-            *number += by;
-        }
+    /// The next tag, lease id, message and receipt have this number, the next snapshot has at least
+    /// this one.
+    pub fn start_at(&mut self, first: u32) {
+        self.moments = self.moments.max(first);
+        self.tags = first;
+        self.leases = first;
+        self.messages = first;
+        self.receipts = first;
     }
 
     /// A new tag.

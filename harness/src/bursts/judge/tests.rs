@@ -1,24 +1,30 @@
 //! Histories that no service may make, and the judge refuses each: made by hand, and real ones with
 //! one answer changed.
 
+use smalt_model::vocabulary::tables::{Properties, RowId};
 use smalt_model::vocabulary::{
     BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, LeaseAction, LeaseId,
     Metadata, Tag,
 };
+use smalt_protocol::table::Value as Property;
 
+use std::sync::Arc;
+
+use super::said::{self, got, granted, ok, refused, set, tagged};
 use super::*;
-use crate::bursts::burst::play;
+use crate::bursts::burst::{play, start_of};
 use crate::bursts::plan::Plan;
-use crate::bursts::program::{self, CONTAINER};
-use crate::histories::server::Server;
+use crate::bursts::program::{self, BLOBS, CONTAINER, PARTITIONS};
+use crate::histories::server::{START_S, Server};
+use crate::table_histories::answers::Seen;
 
 mod entity;
 mod queue;
 
 /// Calls by client, from and to; to 0: the answer was lost.
-type Told = (usize, (u64, u64), Operation, Output);
+type Told = (usize, (u64, u64), Operation, Answered);
 
-fn history(told: Vec<Told>) -> Vec<Call<Output>> {
+fn history(told: Vec<Told>) -> Vec<Call> {
     let call = |(client, (called, end), operation, output): Told| Call {
         client,
         operation,
@@ -26,27 +32,6 @@ fn history(told: Vec<Told>) -> Vec<Call<Output>> {
         returned: (end > 0).then_some((end, output)),
     };
     told.into_iter().map(call).collect()
-}
-
-fn ok(status: u16) -> Output {
-    Output {
-        status,
-        ..Output::default()
-    }
-}
-
-fn tagged(status: u16, tag: u32) -> Output {
-    Output {
-        tag: Some(tag),
-        ..ok(status)
-    }
-}
-
-fn refused(status: u16, code: &str) -> Output {
-    Output {
-        code: Some(code.to_owned()),
-        ..ok(status)
-    }
 }
 
 fn blob(operation: BlobOperation) -> Operation {
@@ -74,26 +59,10 @@ fn get() -> Operation {
     })
 }
 
-fn got(tag: u32, seed: u8) -> Output {
-    Output {
-        metadata: Some(Metadata::new()),
-        lease_state: Some("available".to_owned()),
-        body: Some(vec![seed]),
-        ..tagged(200, tag)
-    }
-}
-
 fn acquire(id: u32) -> LeaseAction {
     LeaseAction::Acquire {
         proposed: Some(LeaseId(id)),
         duration_s: Some(60),
-    }
-}
-
-fn granted(id: u32, tag: u32) -> Output {
-    Output {
-        lease: Some(id),
-        ..tagged(201, tag)
     }
 }
 
@@ -111,8 +80,12 @@ fn first() -> Told {
 }
 
 fn check(kind: Kind, cases: Vec<(&str, Vec<Told>, bool)>) {
+    let start = State {
+        asked: Some(Arc::new(said::names())),
+        ..start_of(kind)
+    };
     for (what, told, expected) in cases {
-        let judged = compact(kind, &history(told));
+        let judged = explain(kind, &start, &history(told));
         assert_eq!(judged.is_ok(), expected, "{what}: {judged:?}");
     }
 }
@@ -253,7 +226,7 @@ fn wrong_ends_of_a_blob_are_refused() {
                 "lost, seen, gone",
                 vec![
                     first(),
-                    (1, (3, 0), put(2, None), Output::default()),
+                    (1, (3, 0), put(2, None), ok(0)),
                     (2, (5, 6), get(), got(1, 2)),
                     (2, (7, 8), get(), got(0, 1)),
                 ],
@@ -263,7 +236,7 @@ fn wrong_ends_of_a_blob_are_refused() {
                 "lost, and seen late",
                 vec![
                     first(),
-                    (1, (3, 0), put(2, None), Output::default()),
+                    (1, (3, 0), put(2, None), ok(0)),
                     (2, (5, 6), get(), got(0, 1)),
                     (2, (7, 8), get(), got(1, 2)),
                 ],
@@ -338,24 +311,165 @@ fn real_histories_with_one_answer_changed_are_refused() {
         let (mut changed, mut accepted) = (0, 0);
         for seed in 0..20 {
             let plan = Plan::of(seed, Some(kind), Some(3), Some(4));
-            let history = play(&plan, &access).unwrap().outputs;
-            let judged = compact(kind, &history);
+            let History { start, calls, .. } = play(&plan, &access).unwrap();
+            let judged = explain(kind, &start, &calls);
             assert!(judged.is_ok(), "{seed}: {judged:?}");
-            for place in 0..history.len() {
-                let mut doctored = history.clone();
+            for place in 0..calls.len() {
+                let mut doctored = calls.clone();
                 let Some((_, seen)) = &mut doctored[place].returned else {
                     continue;
                 };
                 // A success that was a refusal, or a refusal that was a success.
-                *seen = match seen.code.take() {
-                    Some(_) => tagged(200, 999),
-                    None => refused(412, "ConditionNotMet"),
-                };
+                *seen = turned(seen);
                 changed += 1;
-                accepted += usize::from(compact(kind, &doctored).is_ok());
+                accepted += usize::from(explain(kind, &start, &doctored).is_ok());
             }
         }
         // A refusal of a write that nobody looked at afterwards can be right.
         assert!(accepted * 20 < changed, "{kind:?}: {accepted} of {changed}");
+    }
+}
+
+fn turned(seen: &Answered) -> Answered {
+    let of_table = |status, code: Option<&str>| Seen {
+        status,
+        code: code.map(str::to_owned),
+        ..Seen::default()
+    };
+    let was_refused = match &seen.table {
+        Some(table) => table.code.is_some(),
+        None => seen.answer.header("x-ms-error-code").is_some(),
+    };
+    let (mut other, table) = match was_refused {
+        true => (tagged(200, 999), of_table(200, None)),
+        false => (
+            refused(412, "ConditionNotMet"),
+            of_table(412, Some("ConditionNotMet")),
+        ),
+    };
+    other.table = seen.table.as_ref().map(|_| table);
+    other
+}
+
+/// Changes one thing that an answer shows; false where it does not show that.
+type Change = fn(&mut Answered) -> bool;
+
+/// Header by header and part by part, what the judge has to look at.
+const CHANGES: [(&str, Change); 18] = [
+    ("etag", |a| replaced(a, "etag", "\"0x8DEADDEADDEAD00\"")),
+    ("lease state", |a| {
+        replaced(a, "x-ms-lease-state", "unheard-of")
+    }),
+    ("lease time", |a| replaced(a, "x-ms-lease-time", "777")),
+    ("lease id", |a| {
+        replaced(a, "x-ms-lease-id", "00000000-0000-0000-0000-000000000777")
+    }),
+    ("messages", |a| {
+        replaced(a, "x-ms-approximate-messages-count", "777")
+    }),
+    ("metadata", |a| replaced(a, "x-ms-meta-mark", "another")),
+    ("last modified", |a| {
+        replaced(a, "last-modified", "Tue, 14 Nov 2023 22:13:21 GMT")
+    }),
+    ("tag", |a| in_body(a, "<Value>v", "<Value>w")),
+    ("message id", |a| in_body(a, "<MessageId>", "<MessageId>7")),
+    ("receipt", |a| in_body(a, "<PopReceipt>", "<PopReceipt>7")),
+    ("text", |a| in_body(a, "<MessageText>", "<MessageText>7")),
+    ("dequeue count", |a| {
+        in_body(a, "<DequeueCount>", "<DequeueCount>7")
+    }),
+    ("next visible", |a| {
+        in_body(a, "<TimeNextVisible>Tue, 14", "<TimeNextVisible>Wed, 15")
+    }),
+    ("no message", |a| {
+        let was = in_body(a, "<QueueMessage>", "<QueueMessage>");
+        if was {
+            a.answer.body = "<QueueMessagesList></QueueMessagesList>".into();
+        }
+        was
+    }),
+    ("entity's tag", |a| {
+        row(a, |row| row.1.push('7'))
+            | in_table(
+                a,
+                |table| table.tags.get_mut(0)?.as_mut(),
+                |tag| tag.push('7'),
+            )
+    }),
+    ("row key", |a| row(a, |row| row.0.row_key.push('7'))),
+    ("property", |a| {
+        row(a, |row| {
+            drop(row.2.insert("z".to_owned(), Property::Int64(7)));
+        })
+    }),
+    ("next row", |a| {
+        in_table(a, |table| table.next.as_mut(), |id| id.row_key.push('7'))
+    }),
+];
+
+fn replaced(answered: &mut Answered, name: &'static str, value: &str) -> bool {
+    let is_there = answered.answer.header(name).is_some();
+    if is_there {
+        set(answered, name, value);
+    }
+    is_there
+}
+
+fn in_body(answered: &mut Answered, what: &str, other: &str) -> bool {
+    let text = String::from_utf8_lossy(&answered.answer.body);
+    let changed = text.replacen(what, other, 1);
+    let is_there = text.contains(what);
+    answered.answer.body = changed.into();
+    is_there
+}
+
+fn in_table<T>(
+    answered: &mut Answered,
+    find: impl FnOnce(&mut Seen) -> Option<&mut T>,
+    change: impl FnOnce(&mut T),
+) -> bool {
+    let found = answered.table.as_mut().and_then(find);
+    found.map(change).is_some()
+}
+
+fn row(answered: &mut Answered, change: fn(&mut (RowId, String, Properties))) -> bool {
+    in_table(answered, |table| table.rows.first_mut(), change)
+}
+
+/// What the service makes up may be anything as long as nobody sees it again. All else is judged.
+#[test]
+fn every_part_of_an_answer_is_judged() {
+    let access = Server::access();
+    let mut refused = [0; CHANGES.len()];
+    let mut accepted = [0; CHANGES.len()];
+    for seed in 0..80 {
+        let kind = [Kind::Blob, Kind::Container, Kind::Queue, Kind::Entity][seed as usize % 4];
+        let plan = Plan::of(seed, Some(kind), Some(2), Some(6));
+        let History { start, calls, .. } = play(&plan, &access).unwrap();
+        for (at, (_, change)) in CHANGES.iter().enumerate() {
+            for place in 0..calls.len() {
+                let mut doctored = calls.clone();
+                let seen = doctored[place].returned.as_mut();
+                if seen.is_some_and(|(_, seen)| is_done(seen) && change(seen)) {
+                    match explain(kind, &start, &doctored) {
+                        Ok(_) => accepted[at] += 1,
+                        Err(_) => refused[at] += 1,
+                    }
+                }
+            }
+        }
+    }
+    for (at, (what, _)) in CHANGES.iter().enumerate() {
+        let (refused, accepted) = (refused[at], accepted[at]);
+        let is_made_up =
+            ["etag", "lease id", "message id", "receipt", "entity's tag"].contains(what);
+        assert!(
+            refused >= 2,
+            "{what}: {refused} refused, {accepted} accepted"
+        );
+        assert!(
+            is_made_up || accepted == 0,
+            "{what}: {refused} refused, {accepted} accepted"
+        );
     }
 }

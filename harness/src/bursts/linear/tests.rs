@@ -5,25 +5,27 @@ use smalt_model::vocabulary::{
     BlobId, BlobOperation, ContainerOperation, Content, Guard, Metadata, QueueOperation,
 };
 
-use smalt_model::Model;
-
 use super::*;
-use crate::bursts::spec::whole::Whole;
-use crate::histories::names::Names;
-use crate::histories::server::START_S;
+use crate::bursts::state::State;
 use crate::wire::Answer;
 
 /// A container without blobs, and an empty queue.
-fn start() -> Whole {
-    let mut model = Model::new(START_S);
+fn start() -> State {
+    let mut state = State::default();
     let create = ContainerOperation::Create(Metadata::new());
-    model.step(&Operation::Container("con0".to_owned(), create));
+    state
+        .model
+        .step(&Operation::Container("con0".to_owned(), create));
     let create = QueueOperation::Create(Metadata::new());
-    model.step(&Operation::Queue("que0".to_owned(), create));
-    Whole {
-        model,
-        names: Names::default(),
-    }
+    state
+        .model
+        .step(&Operation::Queue("que0".to_owned(), create));
+    state
+}
+
+fn order<S: Spec + Clone>(start: &S, calls: &[Call<S::Output>]) -> Result<Vec<usize>, Refuted> {
+    let calls: Vec<_> = calls.iter().collect();
+    linearize(start, &calls).map(|found| found.order)
 }
 
 fn answer(status: u16, headers: &[(&'static str, &'static str)]) -> Answered {
@@ -121,7 +123,7 @@ fn real_time_binds_what_does_not_overlap() {
             false,
         ),
     ] {
-        let order = linearize(&start(), &calls);
+        let order = order(&start(), &calls);
         assert_eq!(order.is_ok(), expected, "{what}: {order:?}");
     }
 }
@@ -133,11 +135,11 @@ struct Order(Vec<u8>);
 impl Spec for Order {
     type Output = Vec<u8>;
 
-    fn step(&self, operation: &Operation, seen: Option<&Vec<u8>>) -> Result<Self, String> {
+    fn step(&self, call: &Call<Vec<u8>>) -> Result<Self, String> {
         let mut after = self.clone();
-        if let Operation::Blob(_, BlobOperation::Put(content, ..)) = operation {
+        if let Operation::Blob(_, BlobOperation::Put(content, ..)) = &call.operation {
             after.0.push(content.seed);
-        } else if seen != Some(&self.0) {
+        } else if call.returned.as_ref().map(|(_, seen)| seen) != Some(&self.0) {
             return Err(format!("{:?}", self.0));
         }
         Ok(after)
@@ -179,8 +181,8 @@ fn put_of(seed: u8) -> Operation {
 /// Twelve of them have more orders than a search looks at.
 #[test]
 fn few_of_many_lost_calls_explain_an_answer() {
-    let order = linearize(&Order(Vec::new()), &lost_puts(12, &[9, 5]));
-    assert_eq!(order.unwrap(), [8, 4, 12]);
-    let refuted = linearize(&Order(Vec::new()), &lost_puts(5, &[3, 3])).unwrap_err();
+    let found = order(&Order(Vec::new()), &lost_puts(12, &[9, 5]));
+    assert_eq!(found.unwrap(), [8, 4, 12]);
+    let refuted = order(&Order(Vec::new()), &lost_puts(5, &[3, 3])).unwrap_err();
     assert!(!refuted.is_open && refuted.states > 300, "{refuted:?}");
 }

@@ -5,7 +5,7 @@ use smalt_model::vocabulary::{Operation, Tag};
 use smalt_protocol::table::Value;
 
 use super::Draw;
-use crate::bursts::spec::pool::NOBODYS;
+use crate::histories::names::NOBODYS;
 
 /// The table of every burst on entities.
 pub const TABLE: &str = "Burst";

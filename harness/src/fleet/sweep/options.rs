@@ -1,4 +1,4 @@
-//! The command `harness fleet sweep`.
+//! The command `harness check fleet sweep`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use crate::fleet::options::bar;
 use crate::servers::azurite;
 use crate::servers::smalt::{binary, named_or_beside};
 
-/// Options of `harness fleet sweep`.
+/// Options of `harness check fleet sweep`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Blobs to put.
@@ -39,8 +39,8 @@ pub struct Options {
     #[arg(long, default_value_t = 0, value_name = "MS")]
     kill_every: u64,
     /// Runs, each on a service of its own unless it is filled again.
-    #[arg(long, default_value_t = 1)]
-    rounds: u64,
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    cases: u64,
     /// All runs on one service, which is filled once: what a run took is put anew for the next.
     /// For services that take long to fill.
     #[arg(long)]
@@ -165,7 +165,7 @@ fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let mut failed = 0;
     let mut kept: Option<(TempDir, Filled, Blobs)> = None;
-    for number in 0..options.rounds {
+    for number in 0..options.cases {
         let mut round = options.round(number)?;
         let bar = bar(options.blobs, "put");
         let (temporary, filled) = match kept.take() {
@@ -198,7 +198,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if failed == 0 {
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{failed} of {} runs broke a promise", options.rounds);
+    println!("{failed} of {} runs broke a promise", options.cases);
     Ok(ExitCode::FAILURE)
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::table::entity::Fields;
-use crate::table::filter::{Comparison, Condition, Operand};
+use crate::table::filter::condition::{Comparison, Condition, Operand};
 use crate::table::value::{Value, ValueRef};
 
 /// The depth of this recursion is that of the filter, which was bounded when it was read.

@@ -2,8 +2,8 @@
 //! comparisons.
 
 use crate::error::StorageError;
+use crate::table::filter::condition::{Comparison, Condition, Operand};
 use crate::table::filter::lex::{Lexer, Token};
-use crate::table::filter::{Comparison, Condition, Operand};
 use crate::table::value::Value;
 
 /// Nesting of brackets and `not`: ours, more than a person writes.

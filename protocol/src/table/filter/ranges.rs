@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use crate::table::entity::{PARTITION_KEY, ROW_KEY};
-use crate::table::filter::{Comparison, Condition, Operand};
+use crate::table::filter::condition::{Comparison, Condition, Operand};
 use crate::table::value::{Value, compare_text};
 
 /// Stretches of rows that a region tells apart, over all its partitions; where there would be more,

@@ -1,6 +1,7 @@
 //! Tests of filters: the language, what matches, and that key ranges leave nothing out.
 
 use super::*;
+use crate::table::value::Value;
 use proptest::prelude::*;
 use std::ops::Bound;
 

@@ -47,6 +47,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         being_deleted_s: 0,
         shuffle_messages: false,
         lane: Default::default(),
+        operation: "",
         identity: Identity::Owner,
     }
 }

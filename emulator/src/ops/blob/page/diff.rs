@@ -20,7 +20,7 @@ use crate::keys;
 use crate::operation::{Read, Weight};
 use crate::ops::blob::content::pages;
 use crate::ops::blob::guard::Guard;
-use crate::ops::lookup::{BlobAddress, BlobPart, moment};
+use crate::ops::lookup::{BlobAddress, BlobPart};
 use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
 use crate::rules::pages::Ranges;
@@ -89,7 +89,7 @@ impl Read for GetPageRangesDiff {
 /// The time of the earlier snapshot.
 fn previous(call: &Call) -> Result<Timestamp, StorageError> {
     if let Some(time) = call.query(TIME) {
-        return moment(time)
+        return Timestamp::parse_whole(time)
             .ok_or_else(|| StorageError::invalid_query(TIME, time, "Not a valid snapshot time."));
     }
     let url = call.required_header(URL)?;
@@ -105,5 +105,5 @@ fn snapshot_of(url: &str, call: &Call) -> Option<Timestamp> {
     let is_own = path.ends_with(&own);
     uri::lookup(&query, "snapshot")
         .filter(|_| is_own)
-        .and_then(moment)
+        .and_then(Timestamp::parse_whole)
 }

@@ -18,11 +18,12 @@
 use smalt_protocol::limits::PUT_PAGE_BYTES_MAX;
 use smalt_protocol::{ByteRange, ErrorCode, StorageError};
 
-use super::{Target, Written};
+use super::{Target, answer};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::blob::source::{self, RANGE, Request, Source, SourceRange, SourceUrl};
 use crate::ops::blob::written::Hashes;
+use crate::ops::blob::written::Written;
 use crate::ops::lookup::Found;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
@@ -92,6 +93,6 @@ impl Write for PutPageFromUrl {
     }
 
     fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
-        Ok(written.reply(call))
+        Ok(answer(&written, call))
     }
 }

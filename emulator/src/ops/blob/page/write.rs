@@ -16,10 +16,11 @@
 use smalt_protocol::StorageError;
 use smalt_protocol::limits::PUT_PAGE_BYTES_MAX;
 
-use super::{Target, Written};
+use super::{Target, answer};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
 use crate::ops::blob::upload::Upload;
+use crate::ops::blob::written::Written;
 use crate::ops::lookup::Found;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
@@ -70,6 +71,6 @@ impl Write for PutPage {
     }
 
     fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
-        Ok(written.reply(call))
+        Ok(answer(&written, call))
     }
 }

@@ -1,7 +1,7 @@
 //! What an overwrite and a deletion leave in a store.
 
 use bytes::Bytes;
-use smalt_protocol::Timestamp;
+use smalt_protocol::{ETag, Timestamp};
 use uuid::Uuid;
 
 use super::*;

@@ -5,7 +5,7 @@
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
-use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError};
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
 use super::{
     Origin, Request, Source, SourceBytes, SourceUrl, UNVERIFIED, Wanted, nowhere, refused, remote,
@@ -21,7 +21,7 @@ use crate::ops::blob::content::{self, Located};
 use crate::ops::blob::guard;
 use crate::ops::lookup::{BlobAddress, Found};
 use crate::records::BlobKind;
-use crate::register;
+use crate::register::READ_BLOB;
 use crate::reply::Content;
 use crate::rules::conditions::Conditions;
 use crate::rules::encryption::Requested;
@@ -40,8 +40,6 @@ const TRUSTS_CALLER: ApiVersion = ApiVersion::V2026_04_06;
 const CHALLENGES: ApiVersion = ApiVersion::V2020_02_10;
 /// Since this version a source may be in another account. "Version 2012-02-12".
 const CROSSES_ACCOUNTS: ApiVersion = ApiVersion::V2012_02_12;
-/// The operation whose rights a source needs.
-const READ: &str = "Blob_Download";
 
 /// Authorises reading a source, and reads what is wanted of it.
 ///
@@ -139,8 +137,7 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
 
 /// How a rule holds this copy pending, if one does.
 pub(super) fn hold(core: &Core, call: &Call) -> Option<Hold> {
-    let entry = register::find(call).ok()?;
-    core.faults.hold(entry, call)
+    core.faults.hold(call.operation, call)
 }
 
 /// The read of the source, as a request of its own.
@@ -171,15 +168,14 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         secure: url.is_secure() && call.secure,
         origin: call.origin.clone(),
         lane: call.lane.clone(),
+        operation: "",
         identity: Identity::Anonymous,
     }
 }
 
 /// Authorises by what the URL carries.
 fn stranger(core: &Core, read: &Call) -> Result<Identity, StorageError> {
-    let entry = register::by_id(Service::Blob, READ)
-        .ok_or_else(|| StorageError::internal("the register has no Get Blob"))?;
-    auth::authorise(core, read, entry).map_err(|error| match error.code() {
+    auth::authorise(core, read, &READ_BLOB).map_err(|error| match error.code() {
         ErrorCode::NoAuthenticationInformation if read.version < CHALLENGES => {
             refused(&ErrorCode::ResourceNotFound.into())
         }

@@ -37,7 +37,7 @@ const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
 
 /// What version and request show.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown {
+pub struct ShownParts {
     version: ApiVersion,
     now: Timestamp,
     metadata: bool,
@@ -49,10 +49,10 @@ pub struct Shown {
     legal_hold: bool,
 }
 
-impl Shown {
+impl ShownParts {
     /// What a request for a listing shows.
     pub fn of(call: &Call, now: Timestamp) -> Self {
-        Shown {
+        ShownParts {
             version: call.version,
             now,
             metadata: includes(call, "metadata"),

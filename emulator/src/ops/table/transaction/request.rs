@@ -11,10 +11,9 @@ use crate::auth;
 use crate::body;
 use crate::call::Call;
 use crate::core::Core;
-use crate::ops::table::change::Written;
+use crate::ops::table::change::WrittenEntity;
 use crate::ops::table::write;
-use crate::pipeline::Run;
-use crate::register::{self, Entry};
+use crate::register::{self, Entry, Run};
 use crate::reply::{self, Common, Reply};
 use crate::target::SECONDARY;
 
@@ -52,7 +51,7 @@ impl Part {
     /// Lets a request arrive in the name of whoever sent the transaction.
     ///
     /// # Errors
-    /// 400 for what is no request.
+    /// 400 for a malformed request.
     pub(super) fn of(core: &Core, outer: &Call, request: Request) -> Result<Self, StorageError> {
         let content_id = request.content_id().map(str::to_owned);
         let body = Bytes::from(request.body.clone());
@@ -99,13 +98,15 @@ impl Part {
     /// Runs a query.
     pub(super) async fn run(self, core: &Core) -> Served {
         let outcome = match self.routed() {
-            Ok((call, entry)) if QUERIES.contains(&entry.id) => match auth::permit(call, entry) {
-                Ok(()) => match entry.run {
-                    Run::Built(_, run) => run(core, call, &mut body::empty()).await,
-                    Run::NotBuilt => Err(ErrorCode::NotImplemented.into()),
-                },
-                Err(error) => Err(error),
-            },
+            Ok((call, entry)) if QUERIES.contains(&entry.id) => {
+                match auth::permit(call, &entry.access) {
+                    Ok(()) => match entry.run {
+                        Run::Built(_, run) => run(core, call, &mut body::empty()).await,
+                        _ => Err(ErrorCode::NotImplemented.into()),
+                    },
+                    Err(error) => Err(error),
+                }
+            }
             Ok(_) => Err(ErrorCode::InvalidInput.into()),
             Err(error) => Err(error),
         };
@@ -119,7 +120,7 @@ impl Part {
     }
 
     /// The answer to a change that was made.
-    pub(super) fn answer(&self, written: &Written, now: Timestamp) -> Served {
+    pub(super) fn answer(&self, written: &WrittenEntity, now: Timestamp) -> Served {
         match write::render(written, &self.call) {
             Ok(reply) => Served {
                 content_id: self.content_id.clone(),

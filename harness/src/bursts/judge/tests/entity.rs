@@ -1,10 +1,11 @@
 //! Histories of a partition of entities that no service may make.
 
 use smalt_model::vocabulary::tables::{
-    Action, Change, Level, Match, Properties, Row, RowId, TableExpected, TableOperation,
+    Action, Change, Level, Match, Properties, RowId, TableOperation,
 };
 use smalt_protocol::table::Value;
 
+use super::said::entity_tag;
 use super::*;
 use crate::bursts::program::TABLE;
 
@@ -64,44 +65,47 @@ fn query() -> Operation {
     })
 }
 
-fn output(status: u16, code: Option<&str>, table: TableExpected) -> Output {
-    Output {
-        code: code.map(str::to_owned),
-        table: Some(TableExpected { status, ..table }),
-        ..ok(status)
-    }
+fn seen(status: u16, table: Seen) -> Answered {
+    let mut answered = ok(status);
+    answered.table = Some(Seen { status, ..table });
+    answered
 }
 
 /// A write that left these tags.
-fn wrote(tags: &[Option<u32>]) -> Output {
-    let tags = tags.iter().map(|tag| tag.map(Tag)).collect();
-    let table = TableExpected {
-        tags,
-        ..TableExpected::default()
-    };
-    output(204, None, table)
+fn wrote(tags: &[Option<u32>]) -> Answered {
+    let tags = tags.iter().map(|tag| tag.map(entity_tag)).collect();
+    seen(
+        204,
+        Seen {
+            tags,
+            ..Seen::default()
+        },
+    )
 }
 
-fn refuses(status: u16, code: &str, place: Option<usize>) -> Output {
-    let table = TableExpected {
-        place,
-        ..TableExpected::default()
-    };
-    output(status, Some(code), table)
+fn refuses(status: u16, code: &str, place: Option<usize>) -> Answered {
+    seen(
+        status,
+        Seen {
+            code: Some(code.to_owned()),
+            place,
+            ..Seen::default()
+        },
+    )
 }
 
 /// Entities: row, tag, value.
-fn shows(entities: &[(usize, u32, i32)]) -> Output {
-    let row = |(row, tag, value): &(usize, u32, i32)| Row {
-        id: id(*row),
-        tag: Tag(*tag),
-        properties: numbers(&[("a", *value)]),
+fn shows(entities: &[(usize, u32, i32)]) -> Answered {
+    let row = |(row, tag, value): &(usize, u32, i32)| {
+        (id(*row), entity_tag(*tag), numbers(&[("a", *value)]))
     };
-    let table = TableExpected {
-        rows: entities.iter().map(row).collect(),
-        ..TableExpected::default()
-    };
-    output(200, None, table)
+    seen(
+        200,
+        Seen {
+            rows: entities.iter().map(row).collect(),
+            ..Seen::default()
+        },
+    )
 }
 
 /// Both entities, of one transaction.
@@ -116,7 +120,7 @@ fn wrong_reads_of_a_partition_are_refused() {
     let got = |tag: u32, value: i32| {
         let mut got = shows(&[(0, tag, value)]);
         if let Some(table) = &mut got.table {
-            table.tags = vec![Some(Tag(tag))];
+            table.tags = vec![Some(entity_tag(tag))];
         }
         got
     };
@@ -202,7 +206,7 @@ fn wrong_transactions_are_refused() {
                 "lost, and seen whole",
                 vec![
                     both_there(),
-                    (1, (3, 0), write(), Output::default()),
+                    (1, (3, 0), write(), ok(0)),
                     seen(new, (1, 1, 2)),
                 ],
                 true,
@@ -211,7 +215,7 @@ fn wrong_transactions_are_refused() {
                 "lost, and seen in part",
                 vec![
                     both_there(),
-                    (1, (3, 0), write(), Output::default()),
+                    (1, (3, 0), write(), ok(0)),
                     seen(old, (1, 1, 2)),
                 ],
                 false,
@@ -220,7 +224,7 @@ fn wrong_transactions_are_refused() {
                 "lost, and seen with two tags",
                 vec![
                     both_there(),
-                    (1, (3, 0), write(), Output::default()),
+                    (1, (3, 0), write(), ok(0)),
                     seen(new, (1, 2, 2)),
                 ],
                 false,
@@ -373,7 +377,7 @@ fn wrong_pages_are_refused() {
             most,
         })
     };
-    let ends = |mut seen: Output, next: Option<usize>| {
+    let ends = |mut seen: Answered, next: Option<usize>| {
         if let Some(table) = &mut seen.table {
             table.next = next.map(id);
         }

@@ -2,26 +2,9 @@
 
 use smalt_model::vocabulary::{MessageId, QueueOperation, Receipt};
 
+use super::said::messages;
 use super::*;
 use crate::bursts::program::QUEUE;
-use crate::bursts::spec::output::Message;
-
-fn message(id: u32, receipt: u32, count: u32, visible_s: u64) -> Message {
-    Message {
-        id,
-        receipt: Some(receipt),
-        text: (count > 0).then(|| "text".to_owned()),
-        dequeue_count: (count > 0).then_some(count),
-        visible_s: Some(visible_s),
-    }
-}
-
-fn shows(status: u16, messages: Vec<Message>) -> Output {
-    Output {
-        messages: Some(messages),
-        ..ok(status)
-    }
-}
 
 const HIDDEN_S: u64 = START_S + 30;
 
@@ -56,12 +39,12 @@ fn created() -> Told {
 }
 
 fn one() -> Told {
-    let made = shows(201, vec![message(0, 0, 0, START_S)]);
+    let made = messages(201, &[(0, 0, 0, START_S)]);
     (0, (3, 4), put_message(), made)
 }
 
-fn taken(receipt: u32, count: u32) -> Output {
-    shows(200, vec![message(0, receipt, count, HIDDEN_S)])
+fn taken(receipt: u32, count: u32) -> Answered {
+    messages(200, &[(0, receipt, count, HIDDEN_S)])
 }
 
 #[test]
@@ -75,7 +58,7 @@ fn wrong_deliveries_of_a_queue_are_refused() {
                     created(),
                     one(),
                     (1, (5, 8), receive(), taken(1, 1)),
-                    (2, (6, 7), receive(), shows(200, vec![])),
+                    (2, (6, 7), receive(), messages(200, &[])),
                 ],
                 true,
             ),
@@ -101,7 +84,7 @@ fn wrong_deliveries_of_a_queue_are_refused() {
             ),
             (
                 "nobody gets it",
-                vec![created(), one(), (1, (5, 6), receive(), shows(200, vec![]))],
+                vec![created(), one(), (1, (5, 6), receive(), messages(200, &[]))],
                 false,
             ),
         ],
@@ -153,7 +136,7 @@ fn wrong_ends_of_messages_are_refused() {
                 "put without an answer",
                 vec![
                     created(),
-                    (0, (3, 0), put_message(), Output::default()),
+                    (0, (3, 0), put_message(), ok(0)),
                     (1, (5, 6), receive(), taken(1, 1)),
                 ],
                 true,
@@ -162,14 +145,9 @@ fn wrong_ends_of_messages_are_refused() {
                 "put once without an answer, and there twice",
                 vec![
                     created(),
-                    (0, (3, 0), put_message(), Output::default()),
+                    (0, (3, 0), put_message(), ok(0)),
                     (1, (5, 6), receive(), taken(1, 1)),
-                    (
-                        2,
-                        (7, 8),
-                        receive(),
-                        shows(200, vec![message(1, 2, 1, HIDDEN_S)]),
-                    ),
+                    (2, (7, 8), receive(), messages(200, &[(1, 2, 1, HIDDEN_S)])),
                 ],
                 false,
             ),

@@ -1,0 +1,129 @@
+//! From a call to its reply: parse, stage the body, check and apply in one commit, render.
+
+use bytes::Bytes;
+use http::Method;
+use smalt_protocol::StorageError;
+
+use crate::body::Body;
+use crate::call::Call;
+use crate::core::Core;
+use crate::operation::{Read, Takes, Weight, Write};
+use crate::ops::blob::source;
+use crate::register::{Effect, Run};
+use crate::reply::Reply;
+use crate::stage;
+use crate::store::{Purpose, Stamp};
+
+/// Runs an operation that changes nothing.
+pub const fn read<O: Read>() -> Run {
+    Run::Built(Effect::Reads, |core, call, body| {
+        Box::pin(run_read::<O>(core, call, body))
+    })
+}
+
+/// Runs an operation that changes state.
+pub const fn write<O: Write>() -> Run {
+    Run::Built(Effect::Writes, |core, call, body| {
+        Box::pin(run_write::<O>(core, call, body))
+    })
+}
+
+/// A document up to this length is read at once: ours, a millisecond's work.
+const SHORT_DOCUMENT_BYTES_MAX: usize = 64 * 1024;
+
+async fn run_read<O: Read>(
+    core: &Core,
+    call: &Call,
+    body: &mut Body,
+) -> Result<Reply, StorageError> {
+    let mut operation = O::parse(call)?;
+    if let Takes::Document { most } = operation.takes() {
+        let document = stage::document(call, body, most).await?;
+        // Not before: a client that sends slowly keeps nobody else out.
+        if O::WEIGHT == Weight::Large && call.lane.is_apart() {
+            operation.enter(core.rooms.enter().await?);
+        }
+        read_document(call, document, |document| operation.document(document)).await?;
+    }
+    if O::WEIGHT != Weight::Light {
+        let work = || {
+            let now = core.store.now();
+            let output = core.store.read(|view| operation.read(view, now))?;
+            operation.render(output, call, &core.store)
+        };
+        return call.lane.run(work).await;
+    }
+    let now = core.store.now();
+    let output = core.store.read(|view| operation.read(view, now))?;
+    if let Some(note) = operation.note(&output, now)
+        && let Err(error) = core.store.commit(note).await
+    {
+        tracing::warn!(request_id = %call.request_id, %error, "a read is not noted");
+    }
+    operation.render(output, call, &core.store)
+}
+
+/// Reads a document: a long one takes its turn.
+async fn read_document(
+    call: &Call,
+    document: Bytes,
+    read: impl FnOnce(Bytes) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    if document.len() > SHORT_DOCUMENT_BYTES_MAX {
+        call.lane.run(|| read(document)).await
+    } else {
+        read(document)
+    }
+}
+
+async fn run_write<O: Write>(
+    core: &Core,
+    call: &Call,
+    body: &mut Body,
+) -> Result<Reply, StorageError> {
+    let mut operation = O::parse(call)?;
+    if let Some(asked) = operation.source() {
+        check_early(core, &operation)?;
+        let source = source::open(core, call, asked).await?;
+        operation.sourced(source)?;
+    }
+    match operation.takes() {
+        Takes::Nothing => {}
+        Takes::Document { most } => {
+            let document = stage::document(call, body, most).await?;
+            read_document(call, document, |document| operation.document(document)).await?;
+            if let Some(spilled) = operation.spill() {
+                let length = spilled.len() as u64;
+                let mut spilled = crate::body::full(spilled);
+                operation.payload(stage::payload(&core.store, &mut spilled, length).await?)?;
+            }
+        }
+        Takes::Payload { most } => {
+            let length = stage::payload_length(call, most)?;
+            check_early(core, &operation)?;
+            operation.payload(stage::payload(&core.store, body, length).await?)?;
+        }
+    }
+    let commit = core
+        .store
+        .commit_for(purpose(&call.method), move |tx, stamp| {
+            let checked = operation.check(tx, stamp)?;
+            operation.apply(checked, tx, stamp)
+        });
+    O::render(commit.await?, call)
+}
+
+/// Deletes free room, and messages that are taken are deleted next.
+fn purpose(method: &Method) -> Purpose {
+    match *method {
+        Method::DELETE | Method::GET => Purpose::Frees,
+        _ => Purpose::Grows,
+    }
+}
+
+/// Refuses what is doomed already, before anything is streamed in.
+fn check_early<O: Write>(core: &Core, operation: &O) -> Result<(), StorageError> {
+    let now = core.store.now();
+    core.store
+        .read(|view| operation.check(view, &Stamp { now, tick: now }).map(drop))
+}

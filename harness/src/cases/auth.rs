@@ -1,0 +1,271 @@
+//! How a request is allowed: by key, by a shared access signature, by a token, or not at all.
+
+use smalt_protocol::signing::sas::SasTarget;
+use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
+use smalt_protocol::signing::shared_key::Scheme;
+use smalt_protocol::{ApiVersion, Service, Timestamp};
+
+use crate::replay::delegation;
+use crate::wire::access::{Account, FULL};
+use crate::wire::url::{Url, decode};
+use crate::wire::{Answer, Headers, Request};
+
+/// The summer of 2017: past.
+const PAST_UNIX_S: u64 = 1_500_000_000;
+/// What an account SAS of everything permits.
+pub const EVERYTHING: &str = "rwdlacuptfiy";
+/// A version of which every signature here is known.
+const SAS_VERSION: ApiVersion = FULL.version;
+/// A key that is no account's.
+const WRONG_KEY: &str = "d3Jvbmcga2V5IG9mIG5vYm9keSwgb25seSB0byBiZSByZWZ1c2Vk";
+
+/// How a step is allowed, as cases write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// `key`: by the account's key.
+    Key,
+    /// `lite`: by the account's key and the shorter string.
+    Lite,
+    /// `wrong key`.
+    WrongKey,
+    /// `nobody`: not at all.
+    Nobody,
+    /// `account sas rl`: a signature for the account with these permissions.
+    AccountSas(String),
+    /// `expired sas`.
+    ExpiredSas,
+    /// `container sas rl`, `queue sas raup`: a signature for the container or queue of the path.
+    ContainerSas(String),
+    /// `blob sas r`: a signature for the blob of the path.
+    BlobSas(String),
+    /// `policy ID`: a signature that takes everything from a stored policy.
+    Policy(String),
+    /// `token`: a bearer token.
+    Token,
+}
+
+impl Auth {
+    /// Reads one of the forms above.
+    ///
+    /// # Errors
+    /// In words, for anything else.
+    pub fn parse(text: &str) -> Result<Auth, String> {
+        let rest = |prefix: &str| text.strip_prefix(prefix).map(str::to_owned);
+        let fixed = match text {
+            "key" => Some(Auth::Key),
+            "lite" => Some(Auth::Lite),
+            "wrong key" => Some(Auth::WrongKey),
+            "nobody" => Some(Auth::Nobody),
+            "expired sas" => Some(Auth::ExpiredSas),
+            "token" => Some(Auth::Token),
+            _ => None,
+        };
+        fixed
+            .or_else(|| rest("account sas ").map(Auth::AccountSas))
+            .or_else(|| rest("container sas ").map(Auth::ContainerSas))
+            .or_else(|| rest("queue sas ").map(Auth::ContainerSas))
+            .or_else(|| rest("blob sas ").map(Auth::BlobSas))
+            .or_else(|| rest("policy ").map(Auth::Policy))
+            .ok_or_else(|| format!("{text:?} is no way to be allowed"))
+    }
+}
+
+impl Auth {
+    /// Allows a request. `prefix` is what stands in front of the container in its path.
+    pub fn allow(
+        &self,
+        account: &Account,
+        service: Service,
+        prefix: &str,
+        now: Timestamp,
+        request: &mut Request,
+    ) {
+        let sas = match self {
+            Auth::Nobody => return,
+            Auth::Token => {
+                let token = delegation::token(&unanswered(), now);
+                let value = format!("Bearer {token}");
+                return request.headers.push("authorization", value);
+            }
+            Auth::Key => return account.sign(Scheme::SharedKey, service, SAS_VERSION, request),
+            Auth::Lite => {
+                return account.sign(Scheme::SharedKeyLite, service, SAS_VERSION, request);
+            }
+            Auth::WrongKey => {
+                if let Some(stranger) = Account::new(&account.name, WRONG_KEY) {
+                    stranger.sign(Scheme::SharedKey, service, SAS_VERSION, request);
+                }
+                return;
+            }
+            Auth::AccountSas(permissions) => sas(account, permissions),
+            Auth::ExpiredSas => account.sas(AccountSas {
+                permissions: EVERYTHING,
+                expiry: Timestamp::from_unix_s(PAST_UNIX_S),
+                ..FULL
+            }),
+            Auth::ContainerSas(permissions) => service_sas(
+                account,
+                service,
+                below(prefix, &request.url, false),
+                permissions,
+                "",
+            ),
+            Auth::BlobSas(permissions) => service_sas(
+                account,
+                service,
+                below(prefix, &request.url, true),
+                permissions,
+                "",
+            ),
+            Auth::Policy(id) => {
+                service_sas(account, service, below(prefix, &request.url, false), "", id)
+            }
+        };
+        let separator = if request.url.contains('?') { '&' } else { '?' };
+        request.url = format!("{}{separator}{sas}", request.url);
+    }
+}
+
+/// The query that permits this in the whole account.
+pub fn sas(account: &Account, permissions: &str) -> String {
+    account.sas(AccountSas {
+        permissions,
+        ..FULL
+    })
+}
+
+/// Signed queries by the names that cases have for them: one that permits everything, and others
+/// that lack what their names say.
+pub fn signatures(account: &Account) -> [(&'static str, String); 9] {
+    let full = AccountSas {
+        permissions: EVERYTHING,
+        ..FULL
+    };
+    let permitting = |permissions| AccountSas {
+        permissions,
+        ..full
+    };
+    let expired = AccountSas {
+        expiry: Timestamp::from_unix_s(PAST_UNIX_S),
+        ..full
+    };
+    let not_yet = AccountSas {
+        start: Some(full.expiry),
+        ..full
+    };
+    let of_tables = AccountSas {
+        services: "t",
+        ..full
+    };
+    let of_services = AccountSas {
+        resource_types: "s",
+        ..full
+    };
+    let elsewhere = AccountSas {
+        ip: "192.0.2.1",
+        ..full
+    };
+    let by_https = AccountSas {
+        protocol: "https",
+        ..full
+    };
+    [
+        ("sas", full),
+        ("sas:read", permitting("r")),
+        ("sas:list-only", permitting("l")),
+        ("sas:expired", expired),
+        ("sas:not-yet", not_yet),
+        ("sas:table-only", of_tables),
+        ("sas:service-only", of_services),
+        ("sas:elsewhere", elsewhere),
+        ("sas:https-only", by_https),
+    ]
+    .map(|(name, sas)| (name, account.sas(sas)))
+}
+
+/// The container or queue of a URL and, if that is asked for, the blob.
+fn below(prefix: &str, url: &str, with_blob: bool) -> (String, Option<String>) {
+    let path = Url::parse(url).map(|url| url.path).unwrap_or_default();
+    let path = path.strip_prefix(prefix).unwrap_or(&path);
+    let path = decode(path.trim_start_matches('/'));
+    let (name, blob) = path.split_once('/').unwrap_or((&path, ""));
+    (name.to_owned(), with_blob.then(|| blob.to_owned()))
+}
+
+fn service_sas(
+    account: &Account,
+    service: Service,
+    (name, blob): (String, Option<String>),
+    permissions: &str,
+    policy_id: &str,
+) -> String {
+    let sas = ServiceSas {
+        version: SAS_VERSION,
+        target: SasTarget {
+            service,
+            account: &account.name,
+            name: &name,
+            blob: blob.as_deref(),
+            snapshot: "",
+        },
+        permissions,
+        start: None,
+        expiry: policy_id.is_empty().then_some(FULL.expiry),
+        policy_id,
+        ip: "",
+        protocol: "",
+        more: &[],
+    };
+    sas.sign(account.key.as_bytes())
+}
+
+/// No answer names the owner of a token here.
+fn unanswered() -> Answer {
+    Answer {
+        status: 0,
+        headers: Headers::default(),
+        body: bytes::Bytes::new(),
+    }
+}
+
+/// A text without the values that allow anything: signatures, keys, tokens.
+pub fn redacted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("sig=") {
+        let (before, after) = rest.split_at(at + "sig=".len());
+        out.push_str(before);
+        out.push_str("REDACTED");
+        let end = after.find(|c: char| !(c.is_ascii_alphanumeric() || "%+/=-_".contains(c)));
+        rest = end.map_or("", |end| &after[end..]);
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_is_read() {
+        for (text, expected) in [
+            ("key", Auth::Key),
+            ("account sas rl", Auth::AccountSas("rl".to_owned())),
+            ("queue sas p", Auth::ContainerSas("p".to_owned())),
+            ("blob sas r", Auth::BlobSas("r".to_owned())),
+            ("policy id1", Auth::Policy("id1".to_owned())),
+        ] {
+            assert_eq!(Auth::parse(text), Ok(expected));
+        }
+        assert!(Auth::parse("sas").is_err());
+    }
+
+    /// No report shows what a signature is.
+    #[test]
+    fn signatures_are_left_out() {
+        let text = "http://h/c?sv=1&sig=ab%2Bc%3D&se=2 and sig=x/y==";
+        let shown = redacted(text);
+        assert_eq!(shown, "http://h/c?sv=1&sig=REDACTED&se=2 and sig=REDACTED");
+    }
+}

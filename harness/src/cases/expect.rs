@@ -1,0 +1,399 @@
+//! One expectation of an answer, as a case writes it, and its judgement.
+//!
+//! | form | holds when |
+//! | --- | --- |
+//! | `201` | the status is this |
+//! | `409 BlobAlreadyExists` | status and error code are these |
+//! | `has etag`, `no /Error/Detail` | something stands there, nothing does |
+//! | `content-length = 5` | this value stands there |
+//! | `etag ~ etag` | what stands there has this form ([`Form`]) |
+//! | `/BlockList/CommittedBlocks/Block # 2` | there are so many; of a body, so many bytes |
+//! | `closed` | the connection ends without an answer |
+//! | `body * needle`, `body !* needle` | it contains this, it does not |
+//! | `/Blobs/Blob[*]/Name are a b c` | these values stand there, in this order |
+//! | `etag == {first}`, `!=`, `>` | equal to, other than, later than a kept value |
+//!
+//! A place is a header's name, the path of an element, `status`, `code` or `body`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use smalt_protocol::Timestamp;
+
+use super::place::Place;
+use super::values::{Values, ValuesError};
+use crate::wire::Answer;
+
+/// What an expectation is about, each counted on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aspect {
+    /// The status code.
+    Status,
+    /// The error code.
+    Code,
+    /// Headers, names and values.
+    Headers,
+    /// The body.
+    Body,
+    /// How values relate to those of earlier answers.
+    Relations,
+}
+
+impl Aspect {
+    /// All, in the order of reports.
+    pub const ALL: [Aspect; 5] = [
+        Aspect::Status,
+        Aspect::Code,
+        Aspect::Headers,
+        Aspect::Body,
+        Aspect::Relations,
+    ];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Aspect::Status => "status",
+            Aspect::Code => "code",
+            Aspect::Headers => "headers",
+            Aspect::Body => "body",
+            Aspect::Relations => "relations",
+        }
+    }
+}
+
+/// The form of a value that the service makes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A quoted ETag.
+    Etag,
+    /// A date of HTTP.
+    Date,
+    /// A time of ISO 8601 with seven digits of a second.
+    Time,
+    /// A GUID.
+    Guid,
+    /// A natural number.
+    Number,
+    /// Base64.
+    Base64,
+}
+
+impl Form {
+    fn parse(text: &str) -> Option<Form> {
+        Some(match text {
+            "etag" => Form::Etag,
+            "date" => Form::Date,
+            "time" => Form::Time,
+            "guid" => Form::Guid,
+            "number" => Form::Number,
+            "base64" => Form::Base64,
+            _ => return None,
+        })
+    }
+
+    fn holds(self, text: &str) -> bool {
+        match self {
+            Form::Etag => text.len() > 2 && text.starts_with('"') && text.ends_with('"'),
+            Form::Date => Timestamp::parse_rfc1123(text).is_some(),
+            Form::Time => text.len() == 28 && Timestamp::parse_iso(text).is_some(),
+            Form::Guid => is_guid(text),
+            Form::Number => text.parse::<u64>().is_ok(),
+            Form::Base64 => !text.is_empty() && STANDARD.decode(text).is_ok(),
+        }
+    }
+}
+
+fn is_guid(text: &str) -> bool {
+    let groups: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    lengths == [8, 4, 4, 4, 12] && groups.concat().bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// What must be true of the place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Test {
+    Is(String),
+    Has,
+    Lacks,
+    Form(Form),
+    Count(usize),
+    Contains(String),
+    Excludes(String),
+    Are(String),
+    Same(String),
+    Differs(String),
+    Later(String),
+}
+
+/// One expectation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expect {
+    /// As it is written.
+    pub text: String,
+    /// What it is about.
+    pub aspect: Aspect,
+    /// Where in the answer.
+    pub place: Place,
+    test: Test,
+}
+
+/// Why a text is no expectation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an expectation: {0}")]
+pub struct ExpectError(pub String);
+
+/// What stands for a connection that ends without an answer.
+const CLOSED: &str = "closed";
+/// The status of an answer that did not come.
+const NO_ANSWER: &str = "0";
+/// The signs between place and value, longer ones first.
+const SIGNS: [&str; 9] = [
+    " == ", " != ", " > ", " = ", " ~ ", " # ", " * ", " !* ", " are ",
+];
+
+impl Expect {
+    /// Reads an expectation; a status with a code is two.
+    ///
+    /// # Errors
+    /// When it has none of the forms above.
+    pub fn parse(text: &str) -> Result<Vec<Expect>, ExpectError> {
+        let wrong = || ExpectError(text.to_owned());
+        let one = |aspect, place, test| Expect {
+            text: text.to_owned(),
+            aspect,
+            place,
+            test,
+        };
+        if text == CLOSED {
+            let test = Test::Is(NO_ANSWER.to_owned());
+            return Ok(vec![one(Aspect::Status, Place::Status, test)]);
+        }
+        if text.starts_with(|c: char| c.is_ascii_digit()) {
+            return status(text).ok_or_else(wrong);
+        }
+        for (word, test) in [("has ", Test::Has), ("no ", Test::Lacks)] {
+            if let Some(place) = text.strip_prefix(word) {
+                let place = Place::parse(place);
+                return Ok(vec![one(aspect_of(&place), place, test)]);
+            }
+        }
+        // An empty value needs no blank behind its sign.
+        let padded = format!("{text} ");
+        let (text, (at, sign)) = [text, padded.as_str()]
+            .into_iter()
+            .find_map(|text| Some((text, sign(text)?)))
+            .ok_or_else(wrong)?;
+        let (place, value) = (Place::parse(&text[..at]), &text[at + sign.len()..]);
+        let value = || value.to_owned();
+        let test = match sign.trim() {
+            "==" => Test::Same(value()),
+            "!=" => Test::Differs(value()),
+            ">" => Test::Later(value()),
+            "=" => Test::Is(value()),
+            "~" => Test::Form(Form::parse(&value()).ok_or_else(wrong)?),
+            "!*" => Test::Excludes(value()),
+            "are" => Test::Are(value()),
+            "#" => Test::Count(value().parse().map_err(|_| wrong())?),
+            _ => Test::Contains(value()),
+        };
+        let aspect = match test {
+            Test::Same(_) | Test::Differs(_) | Test::Later(_) => Aspect::Relations,
+            _ => aspect_of(&place),
+        };
+        Ok(vec![one(aspect, place, test)])
+    }
+
+    /// Whether this is about the status.
+    pub fn is_status(&self) -> bool {
+        self.place == Place::Status
+    }
+
+    /// The status that it asks for, if it does.
+    pub fn status(&self) -> Option<u16> {
+        match &self.test {
+            Test::Is(status) if self.is_status() => status.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// Judges an answer: `None` when it holds, otherwise what stands there instead.
+    ///
+    /// # Errors
+    /// When the expectation names a value that was never kept.
+    pub fn judge(&self, answer: &Answer, values: &Values) -> Result<Option<String>, ValuesError> {
+        let found = self.place.value(answer);
+        let text = || found.clone().unwrap_or_else(|| "nothing".to_owned());
+        let holds = match &self.test {
+            Test::Is(value) => found.as_deref() == Some(&*values.text(value)?),
+            Test::Has => found.is_some(),
+            Test::Lacks => found.is_none(),
+            Test::Form(form) => found.as_deref().is_some_and(|found| form.holds(found)),
+            Test::Count(count) => {
+                let got = self.place.count(answer);
+                return Ok((got != *count).then(|| got.to_string()));
+            }
+            Test::Contains(part) => {
+                let part = values.text(part)?;
+                found.as_deref().is_some_and(|found| found.contains(&part))
+            }
+            Test::Excludes(part) => {
+                let part = values.text(part)?;
+                !found.as_deref().is_some_and(|found| found.contains(&part))
+            }
+            Test::Are(all) => {
+                let found = self.place.values(answer).join(" ");
+                return Ok((found != values.text(all)?).then_some(found));
+            }
+            Test::Same(value) => found.as_deref() == Some(&*values.text(value)?),
+            Test::Differs(value) => {
+                let other = values.text(value)?;
+                found.as_deref().is_some_and(|found| found != other)
+            }
+            Test::Later(value) => {
+                let earlier = values.text(value)?;
+                found
+                    .as_deref()
+                    .is_some_and(|found| is_later(found, &earlier))
+            }
+        };
+        Ok((!holds).then(text))
+    }
+}
+
+/// The first sign between place and value, and where it stands.
+fn sign(text: &str) -> Option<(usize, &'static str)> {
+    let signs = SIGNS.into_iter();
+    let found = signs.filter_map(|sign| Some((text.find(sign)?, sign)));
+    found.min_by_key(|(at, _)| *at)
+}
+
+fn aspect_of(place: &Place) -> Aspect {
+    match place {
+        Place::Status => Aspect::Status,
+        Place::Code => Aspect::Code,
+        Place::Header(_) => Aspect::Headers,
+        Place::Element(_) | Place::Body => Aspect::Body,
+    }
+}
+
+/// `201`, or `409 BlobAlreadyExists`.
+fn status(text: &str) -> Option<Vec<Expect>> {
+    let mut words = text.split(' ');
+    let status = words.next()?;
+    status.parse::<u16>().ok()?;
+    let expect = |aspect, place, value: &str| Expect {
+        text: value.to_owned(),
+        aspect,
+        place,
+        test: Test::Is(value.to_owned()),
+    };
+    let mut found = vec![expect(Aspect::Status, Place::Status, status)];
+    found.extend(
+        words
+            .next()
+            .map(|code| expect(Aspect::Code, Place::Code, code)),
+    );
+    words.next().is_none().then_some(found)
+}
+
+/// By time where both are dates, by number where both are numbers, otherwise by text.
+fn is_later(found: &str, earlier: &str) -> bool {
+    let date = |text| Timestamp::parse_rfc1123(text).or_else(|| Timestamp::parse_iso(text));
+    if let (Some(found), Some(earlier)) = (date(found), date(earlier)) {
+        return found > earlier;
+    }
+    match (found.parse::<u64>(), earlier.parse::<u64>()) {
+        (Ok(found), Ok(earlier)) => found > earlier,
+        _ => found > earlier,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn answer() -> Answer {
+        Answer {
+            status: 200,
+            headers: [
+                ("etag", "\"0x1\""),
+                ("date", "Sat, 21 Nov 2026 11:00:00 GMT"),
+                ("x-ms-lease-id", "6f8b0f6a-1c4e-4d50-9e4f-0a4f6cf7a111"),
+                ("content-length", "14"),
+            ]
+            .into_iter()
+            .collect(),
+            body: Bytes::from_static(b"<A><B>x</B></A>"),
+        }
+    }
+
+    fn judged(text: &str) -> Vec<Option<String>> {
+        let mut values = Values::default();
+        values.keep("old", "\"0x0\"");
+        values.keep("then", "Sat, 21 Nov 2026 10:59:59 GMT");
+        let expects = Expect::parse(text).unwrap();
+        let judge = |expect: &Expect| expect.judge(&answer(), &values).unwrap();
+        expects.iter().map(judge).collect()
+    }
+
+    /// Every form holds where it should, and says what it found where it does not.
+    #[test]
+    fn every_form_is_judged_both_ways() {
+        for text in [
+            "200",
+            "has etag",
+            "no last-modified",
+            "/A/B = x",
+            "etag ~ etag",
+            "date ~ date",
+            "x-ms-lease-id ~ guid",
+            "content-length ~ number",
+            "/A/B # 1",
+            "body # 15",
+            "body * <B>",
+            "body !* <C>",
+            "/A[*]/B are x",
+            "/A/C[*] are",
+            "etag != {old}",
+            "date > {then}",
+            "/A/B == x",
+        ] {
+            assert_eq!(judged(text), [None], "{text}");
+        }
+        for (text, got) in [
+            ("201", "200"),
+            ("has last-modified", "nothing"),
+            ("no /A/B", "x"),
+            ("/A/B = y", "x"),
+            ("/A/B ~ number", "x"),
+            ("/A/B # 2", "1"),
+            ("etag == {old}", "\"0x1\""),
+            ("closed", "200"),
+            ("body !* <B>", "<A><B>x</B></A>"),
+            ("/A/B are x y", "x"),
+            (
+                "date > Sat, 21 Nov 2026 11:00:00 GMT",
+                "Sat, 21 Nov 2026 11:00:00 GMT",
+            ),
+        ] {
+            assert_eq!(judged(text), [Some(got.to_owned())], "{text}");
+        }
+        assert_eq!(
+            judged("409 A"),
+            [Some("200".to_owned()), Some("nothing".to_owned())]
+        );
+    }
+
+    #[test]
+    fn what_has_no_form_is_refused() {
+        for text in ["", "etag", "20x", "409 A B", "etag ~ shiny", "/A # x"] {
+            assert!(Expect::parse(text).is_err(), "{text}");
+        }
+        let values = Values::default();
+        let unknown = &Expect::parse("etag == {never}").unwrap()[0];
+        assert!(unknown.judge(&answer(), &values).is_err());
+    }
+}

@@ -1,0 +1,272 @@
+//! The fault map: every operation hit by every kind of fault, and what came of it.
+//!
+//! For each operation a scenario is played up to the step that calls it, the fault is planned, the
+//! step is asked, and then asked again without the fault. A fault before the operation must leave
+//! nothing behind: the second answer is the one that the scenario expects of the first. A fault
+//! after it leaves what was done, and the second answer shows that: it is what a client sees that
+//! repeats a call whose answer it never got.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+use smalt::faults::{Fault, Rule};
+
+use super::case::{Case, Step};
+use super::checks::{Called, Outcome, shown};
+use super::expect::Aspect;
+use super::play::Player;
+use super::suite::{self, Plan};
+use crate::target::{Ability, Target, TargetError};
+use crate::wire::{Answer, Request};
+
+/// Seconds that a refusal asks to wait.
+const RETRY_AFTER_S: u64 = 1;
+/// Milliseconds of a delay: enough to be one.
+const DELAY_MS: u64 = 1;
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The answer comes late.
+    Latency,
+    /// 500.
+    InternalError,
+    /// 503 with `Retry-After`.
+    Busy,
+    /// The connection is cut before the request runs.
+    Reset,
+    /// The connection is cut after it ran.
+    AnswerLost,
+    /// The answer's body is cut.
+    CutBody,
+}
+
+impl Kind {
+    /// All, in the order of the map.
+    pub const ALL: [Kind; 6] = [
+        Kind::Latency,
+        Kind::InternalError,
+        Kind::Busy,
+        Kind::Reset,
+        Kind::AnswerLost,
+        Kind::CutBody,
+    ];
+
+    /// What the map calls it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Latency => "latency",
+            Kind::InternalError => "500",
+            Kind::Busy => "503",
+            Kind::Reset => "reset",
+            Kind::AnswerLost => "answer lost",
+            Kind::CutBody => "body cut",
+        }
+    }
+
+    fn fault(self) -> Fault {
+        let refuse = |status, retry_after_s| Fault::Refuse {
+            status,
+            retry_after_s,
+        };
+        match self {
+            Kind::Latency => Fault::Latency { delay_ms: DELAY_MS },
+            Kind::InternalError => refuse(500, None),
+            Kind::Busy => refuse(503, Some(RETRY_AFTER_S)),
+            Kind::Reset => Fault::Reset,
+            Kind::AnswerLost => Fault::AnswerLost,
+            Kind::CutBody => Fault::CutBody { after_bytes: 1 },
+        }
+    }
+
+    /// Whether the request ran in spite of it.
+    const fn is_after(self) -> bool {
+        matches!(self, Kind::AnswerLost | Kind::CutBody)
+    }
+
+    /// Whether the first answer is what this fault makes of it. `None` when there was no answer.
+    fn shows(self, first: Option<&Answer>, called: Option<&Called>) -> bool {
+        let refused = |status, code: &str| {
+            first.is_some_and(|answer| {
+                answer.status == status && answer.error_code().as_deref() == Some(code)
+            })
+        };
+        match self {
+            Kind::Latency => called.is_some_and(holds),
+            Kind::InternalError => refused(500, "InternalError"),
+            Kind::Busy => {
+                let after = first.and_then(|answer| answer.headers.get("retry-after"));
+                refused(503, "ServerBusy") && after == Some("1")
+            }
+            Kind::Reset | Kind::AnswerLost => first.is_none(),
+            // An answer without a body has nothing to be cut.
+            Kind::CutBody => first.is_none() || called.is_some_and(holds),
+        }
+    }
+}
+
+/// One cell of the map.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hit {
+    /// Service.
+    pub service: String,
+    /// Id of the operation.
+    pub operation: String,
+    /// What hit it.
+    pub kind: Kind,
+    /// What the client saw.
+    pub first: String,
+    /// What it saw when it asked again.
+    pub again: String,
+    /// Whether asking again gave what the scenario expects of asking once.
+    pub repeatable: bool,
+    /// Whether this is as it must be.
+    pub right: bool,
+}
+
+/// The first step of each operation that succeeds, in a scenario that this target can run.
+fn places<'a>(
+    target: &dyn Target,
+    scenarios: &'a [Case],
+) -> BTreeMap<(&'static str, &'static str), (&'a Case, usize)> {
+    let mut places = BTreeMap::new();
+    for scenario in scenarios {
+        if target.about().lacks(&scenario.needs).is_some() {
+            continue;
+        }
+        for (at, step) in scenario.steps.iter().enumerate() {
+            let row = (step.service.as_str(), step.operation_id());
+            if !row.1.is_empty() && step.succeeds() && !step.expects.is_empty() {
+                places.entry(row).or_insert((scenario, at));
+            }
+        }
+    }
+    places
+}
+
+/// How many cells the map of this target has.
+pub fn cells(target: &dyn Target, scenarios: &[Case]) -> usize {
+    places(target, scenarios).len() * Kind::ALL.len()
+}
+
+/// Draws the map.
+///
+/// # Errors
+/// When the target takes no faults.
+pub async fn map(
+    target: &dyn Target,
+    scenarios: &[Case],
+    plan: &Plan<'_>,
+) -> Result<Vec<Hit>, TargetError> {
+    target.fired().await?;
+    let mut hits = Vec::new();
+    for (number, (row, (scenario, at))) in places(target, scenarios).into_iter().enumerate() {
+        for kind in Kind::ALL {
+            if plan.stopped.load(Ordering::Relaxed) {
+                return Ok(hits);
+            }
+            let prefix = format!("{}-f{number}-{}", plan.prefix, kind as u8);
+            let mut player = Player::new(target, scenario, &prefix);
+            let hit = guarded(&mut player, scenario, at, kind).await;
+            hits.push(hit.unwrap_or_else(|problem| nothing(row, kind, problem)));
+            (plan.progress)();
+        }
+    }
+    Ok(hits)
+}
+
+/// One cell, with everything put back behind it.
+async fn guarded(
+    player: &mut Player<'_>,
+    scenario: &Case,
+    at: usize,
+    kind: Kind,
+) -> Result<Hit, String> {
+    let properties = suite::kept(player, scenario).await?;
+    let hit = hit(player, scenario, at, kind).await;
+    let cleared = player.target().fired().await;
+    player.clean_up().await?;
+    suite::restored(player, scenario, properties).await?;
+    cleared.map_err(|error| error.to_string())?;
+    hit
+}
+
+fn nothing((service, operation): (&str, &str), kind: Kind, problem: String) -> Hit {
+    Hit {
+        service: service.to_owned(),
+        operation: operation.to_owned(),
+        kind,
+        first: problem,
+        again: String::new(),
+        repeatable: false,
+        right: false,
+    }
+}
+
+async fn hit(
+    player: &mut Player<'_>,
+    scenario: &Case,
+    at: usize,
+    kind: Kind,
+) -> Result<Hit, String> {
+    player.prepare().await?;
+    let (before, step) = scenario.steps.split_at(at);
+    for step in before {
+        let (called, _) = player.step(step).await;
+        if !holds(&called) {
+            return Err(format!("{}: {}", called.operation, called.answer));
+        }
+    }
+    let step = step.first().ok_or("no such step")?;
+    let (first, fired) = faulted(player, step, kind).await?;
+    let called = first
+        .as_ref()
+        .map(|answer| player.judge(step, String::new(), answer));
+    let again = player.send(player.request(step)?).await;
+    let again = again.map_err(|error| error.to_string())?;
+    let repeatable = holds(&player.judge(step, String::new(), &again));
+    let is_right = kind.shows(first.as_ref(), called.as_ref()) && fired == 1;
+    Ok(Hit {
+        service: scenario.service.as_str().to_owned(),
+        operation: step.operation_id().to_owned(),
+        kind,
+        first: first.as_ref().map_or("no answer".to_owned(), shown),
+        again: shown(&again),
+        repeatable,
+        right: is_right
+            && again.status < 500
+            && (repeatable || kind.is_after() || kind == Kind::Latency),
+    })
+}
+
+/// Asks a step under a fault: the answer, unless there was none, and how often the fault fired.
+async fn faulted(
+    player: &mut Player<'_>,
+    step: &Step,
+    kind: Kind,
+) -> Result<(Option<Answer>, u64), String> {
+    let request: Request = player.ready(step).await?;
+    let rule = Rule {
+        operation: step.operation_id().to_owned(),
+        resource: String::new(),
+        nth: 1,
+        times: 1,
+        fault: kind.fault(),
+    };
+    let text = |error: TargetError| error.to_string();
+    player.target().plan(&rule).await.map_err(text)?;
+    let first = player.send(request).await.ok();
+    let fired = player.target().fired().await.map_err(text)?;
+    Ok((first, fired))
+}
+
+/// Whether everything that is not a relation holds: relations are to the first answer.
+fn holds(called: &Called) -> bool {
+    let mut checks = called.checks.iter();
+    checks.all(|check| check.outcome == Outcome::Passed || check.aspect == Aspect::Relations)
+}
+
+/// What a target must be able to do for a map.
+pub const NEEDS: &[Ability] = &[Ability::Faults];

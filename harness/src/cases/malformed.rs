@@ -1,0 +1,208 @@
+//! The command `harness malformed`: requests that no client should send, and the one right answer
+//! to each (`fixtures/cases/malformed`).
+//!
+//! Each case is sent on a TCP connection of its own. Besides its answer, the runner checks that
+//! - nothing was stored: the dump of the control endpoint is the same before and after;
+//! - the server still answers, and the blob, the message and the entity that were there are
+//!   untouched (`fixtures/cases/subject.case` makes them, and looks at them).
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use indicatif::ProgressBar;
+use serde_json::Value;
+
+use super::case::Case;
+use super::checks::{Called, Outcome};
+use super::file;
+use super::play::Player;
+use super::values::Values;
+use crate::servers::smalt::{Launch, Smalt, binary};
+use crate::target::About;
+use crate::target::server::Server;
+
+/// What the cases are about: one case makes it, the other looks at it.
+const SUBJECT: &str = include_str!("../../../fixtures/cases/subject.case");
+/// Name of the container, of the queue and of the table.
+const NAME: &str = "malformed";
+/// Stalled requests end after this time in a spawned server; the default is 30 s.
+const STALL_TIMEOUT_MS: u64 = 400;
+
+/// Options of `harness malformed`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// `spawn`: the `smalt` beside this binary, as a child; or the blob address of a fresh server
+    /// (`127.0.0.1:10000`; queue, table and control on the next ports).
+    #[arg(long, default_value = "spawn")]
+    pub target: String,
+    /// Directory of the cases.
+    #[arg(long, default_value = "fixtures/cases/malformed", value_name = "DIR")]
+    pub cases: PathBuf,
+    /// Only cases whose area or name contains this.
+    #[arg(long, value_name = "SUBSTRING")]
+    pub only: Option<String>,
+    /// The binary to spawn; without it the `smalt` beside this one.
+    #[arg(long, value_name = "FILE")]
+    pub smalt: Option<PathBuf>,
+    /// Print every case.
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// Blob, queue, table and control endpoint of a server.
+pub type Addresses = [SocketAddr; 4];
+
+/// A server under test.
+pub struct Runner {
+    target: Server,
+    values: Values,
+    /// What the cases may not change, looked at.
+    untouched: Case,
+    stored: Value,
+}
+
+impl Runner {
+    /// Makes the things that the cases name.
+    ///
+    /// # Errors
+    /// When the server refuses, or its control endpoint does not tell what is stored.
+    pub async fn begin([blob, queue, table, control]: Addresses) -> anyhow::Result<Self> {
+        let authorities = [blob, queue, table].map(|address| address.to_string());
+        let about = About::by_path("smalt", "http", authorities);
+        let mut cases = file::parse("subject", SUBJECT)?.into_iter();
+        let (Some(made), Some(untouched)) = (cases.next(), cases.next()) else {
+            anyhow::bail!("subject.case has two cases");
+        };
+        let mut runner = Runner {
+            target: Server::at(about).controlled(&control.to_string())?,
+            values: Values::default(),
+            untouched,
+            stored: Value::Null,
+        };
+        let mut player = Player::new(&runner.target, &made, NAME);
+        for place in ["c", "q", "t"] {
+            player.values.keep(place, NAME);
+        }
+        unmet(player.steps().await).map_err(anyhow::Error::msg)?;
+        runner.values = player.values;
+        runner.stored = runner.state().await?;
+        Ok(runner)
+    }
+
+    /// Plays one case, and checks that the server is unharmed.
+    ///
+    /// # Errors
+    /// In words, what is wrong with the answer or the server.
+    pub async fn run(&mut self, case: &Case) -> Result<(), String> {
+        self.play(case).await?;
+        let harmed = |problem: String| format!("afterwards: {problem}");
+        self.play(&self.untouched).await.map_err(harmed)?;
+        let stored = self.state().await;
+        let stored = stored.map_err(|error| harmed(error.to_string()))?;
+        if stored != self.stored {
+            // Told of once: the next cases are held against what is there now.
+            self.stored = stored;
+            return Err(harmed("something was stored".to_owned()));
+        }
+        Ok(())
+    }
+
+    async fn state(&self) -> anyhow::Result<Value> {
+        let control = self.target.control().context("no control endpoint")?;
+        Ok(control.state().await?)
+    }
+
+    async fn play(&self, case: &Case) -> Result<(), String> {
+        let mut player = Player::new(&self.target, case, NAME);
+        player.values = self.values.clone();
+        unmet(player.steps().await)
+    }
+}
+
+/// The checks that do not hold, in words.
+fn unmet(calls: Vec<Called>) -> Result<(), String> {
+    let mut unmet = Vec::new();
+    for call in calls {
+        let failed = call
+            .checks
+            .iter()
+            .filter(|check| check.outcome != Outcome::Passed);
+        let failed: Vec<&str> = failed.map(|check| check.text.as_str()).collect();
+        if !failed.is_empty() {
+            unmet.push(format!("{} in place of {}", call.answer, failed.join(", ")));
+        }
+    }
+    if unmet.is_empty() {
+        Ok(())
+    } else {
+        Err(unmet.join("; "))
+    }
+}
+
+/// The addresses of a server whose ports follow each other.
+fn consecutive(target: &str) -> anyhow::Result<Addresses> {
+    let blob: SocketAddr = target.trim_start_matches("http://").parse()?;
+    let next = |n: u16| SocketAddr::new(blob.ip(), blob.port().saturating_add(n));
+    Ok([0, 1, 2, 3].map(next))
+}
+
+async fn spawn(options: &Options, dir: &std::path::Path) -> anyhow::Result<Smalt> {
+    let launch = Launch {
+        binary: binary(options.smalt.as_deref())?,
+        location: dir.join("store"),
+        flags: vec!["--stallTimeoutMs".to_owned(), STALL_TIMEOUT_MS.to_string()],
+    };
+    Ok(launch.start().await?)
+}
+
+/// The command: sends every case, prints those that were answered otherwise.
+///
+/// # Errors
+/// When the cases cannot be read or the server cannot be prepared.
+#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
+pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    let mut cases = file::read(&options.cases)?;
+    if let Some(only) = &options.only {
+        cases.retain(|case| case.area.contains(only) || case.name.contains(only));
+    }
+    let temporary = tempfile::tempdir()?;
+    let server = match options.target.as_str() {
+        "spawn" => Some(spawn(options, temporary.path()).await?),
+        _ => None,
+    };
+    let addresses = match &server {
+        Some(server) => [server.blob, server.queue, server.table, server.control],
+        None => consecutive(&options.target)?,
+    };
+    let mut runner = Runner::begin(addresses).await?;
+    let bar = ProgressBar::new(cases.len() as u64);
+    let mut wrong = 0;
+    for case in &cases {
+        let outcome = runner.run(case).await;
+        bar.inc(1);
+        let (sign, detail) = match &outcome {
+            Ok(()) if !options.verbose => continue,
+            Ok(()) => ("ok   ", String::new()),
+            Err(what) => ("WRONG", format!(": {what}")),
+        };
+        bar.suspend(|| println!("{sign} {}: {}{detail}", case.area, case.name));
+        wrong += usize::from(outcome.is_err());
+    }
+    bar.finish_and_clear();
+    println!(
+        "{} of {} malformed requests answered as Azure does",
+        cases.len() - wrong,
+        cases.len()
+    );
+    if let Some(mut server) = server {
+        anyhow::ensure!(server.process.is_running(), "the server has ended");
+        server.kill().await?;
+    }
+    Ok(if wrong == 0 && !cases.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,117 @@
+//! Counts of checks, by service, operation and aspect.
+
+use std::collections::BTreeMap;
+
+use super::Of;
+use crate::cases::checks::Outcome;
+use crate::cases::expect::Aspect;
+
+/// Counts of checks by outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// They hold.
+    pub passed: u64,
+    /// They do not, as is known.
+    pub expected: u64,
+    /// They do not.
+    pub failed: u64,
+    /// They could not be asked.
+    pub blocked: u64,
+}
+
+impl Tally {
+    /// One more.
+    pub fn add(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Passed => self.passed += 1,
+            Outcome::Expected => self.expected += 1,
+            Outcome::Failed => self.failed += 1,
+            Outcome::Blocked => self.blocked += 1,
+        }
+    }
+
+    /// All of them.
+    pub const fn all(&self) -> u64 {
+        self.passed + self.expected + self.failed + self.blocked
+    }
+
+    /// Those that hold, in percent of all; `None` of none.
+    pub fn percent(&self) -> Option<f64> {
+        let all = self.all();
+        (all > 0).then(|| self.passed as f64 * 100.0 / all as f64)
+    }
+}
+
+impl FromIterator<Outcome> for Tally {
+    fn from_iter<I: IntoIterator<Item = Outcome>>(outcomes: I) -> Self {
+        let mut tally = Tally::default();
+        for outcome in outcomes {
+            tally.add(outcome);
+        }
+        tally
+    }
+}
+
+/// A row of the map: service and id of an operation.
+pub type Operation = (String, String);
+
+/// Counts of one target by operation and aspect.
+pub type Cells = BTreeMap<(Operation, Aspect), Tally>;
+
+/// The counts of a target by operation and aspect.
+pub fn cells(of: &Of) -> Cells {
+    let mut cells = Cells::new();
+    for scenario in &of.scenarios {
+        for (call, check) in scenario.checks() {
+            let operation = (scenario.service.clone(), call.operation.clone());
+            let cell = cells.entry((operation, check.aspect)).or_default();
+            cell.add(check.outcome);
+        }
+    }
+    cells
+}
+
+/// The counts of a target by service and aspect; `None` is all aspects.
+pub fn by_service(of: &Of) -> BTreeMap<(String, Option<Aspect>), Tally> {
+    let mut sums = BTreeMap::new();
+    for scenario in &of.scenarios {
+        for (_, check) in scenario.checks() {
+            for aspect in [None, Some(check.aspect)] {
+                let sum: &mut Tally = sums.entry((scenario.service.clone(), aspect)).or_default();
+                sum.add(check.outcome);
+            }
+        }
+    }
+    sums
+}
+
+/// Every built operation, in the register's order.
+pub fn operations() -> Vec<(Operation, &'static str)> {
+    smalt::register::all()
+        .filter(|entry| entry.is_built())
+        .map(|entry| {
+            let row = (entry.service.as_str().to_owned(), entry.id.to_owned());
+            (row, entry.title)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_are_of_all_that_was_to_be_asked() {
+        let tally: Tally = [
+            Outcome::Passed,
+            Outcome::Passed,
+            Outcome::Passed,
+            Outcome::Blocked,
+        ]
+        .into_iter()
+        .collect();
+        assert_eq!(tally.percent(), Some(75.0));
+        assert_eq!(Tally::default().percent(), None);
+        assert!(operations().len() >= 90);
+    }
+}

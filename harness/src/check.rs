@@ -1,0 +1,215 @@
+//! The command `harness check`: drivers make cases out of seeds, run them, and judge what they
+//! show.
+//!
+//! All drivers have the same names for the same things: `--seed` is that of the first case, `--cases`
+//! says how many follow each other, `--jobs` how many run at a time, `--save` where a case that
+//! fails is kept.
+
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::{bursts, crash, fleet, histories, scenario, soak};
+
+/// Options of `harness check`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    #[command(subcommand)]
+    driver: Driver,
+}
+
+/// What makes the cases and runs them.
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Driver {
+    /// Run random histories of one client and compare every answer with the model's.
+    Histories(histories::Options),
+    /// Run a few clients at once and look for an order of their calls that explains every answer.
+    Bursts(bursts::Options),
+    /// Run clients of one queue for long and account for every message.
+    Soak(soak::Options),
+    /// Kill the service in the middle of work and look for what was acknowledged.
+    Crash(crash::Options),
+    /// Run worker processes that are killed at random, and account for every message or blob.
+    Fleet(Box<fleet::Options>),
+    /// Run the sweeper among rivals, faults and crashes: blobs expire and move while owners change
+    /// their minds.
+    Sweep(scenario::Options),
+    /// Run the listener among rivals, faults and crashes: messages are handled, retried, poisoned.
+    Listen(scenario::Options),
+}
+
+/// Runs the command; `block_on` runs what starts other processes until it ends or is interrupted.
+/// Not to be called from within a runtime: every other case has its own.
+///
+/// # Errors
+/// Those of the driver.
+pub fn run_command(
+    options: &Options,
+    block_on: impl FnOnce(Run<'_>) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    match &options.driver {
+        Driver::Histories(options) => histories::run_command(options),
+        Driver::Bursts(options) => bursts::run_command(options),
+        Driver::Soak(options) => soak::run_command(options),
+        Driver::Crash(options) => block_on(Box::pin(crash::run_command(options))),
+        Driver::Fleet(options) => block_on(Box::pin(fleet::run_command(options))),
+        Driver::Sweep(options) => scenario::run_sweep(options),
+        Driver::Listen(options) => scenario::run_listen(options),
+    }
+}
+
+/// A driver under way.
+pub type Run<'a> = Pin<Box<dyn Future<Output = anyhow::Result<ExitCode>> + 'a>>;
+
+/// Which cases run, and where those that fail are kept.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Cases {
+    /// Seed of the first case; each further case takes the next seed.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// How many cases to run; each driver has its own default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub cases: Option<u64>,
+    /// How many cases run at a time, each on a thread of its own.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub jobs: u64,
+    /// Directory for the cases that fail, one file each.
+    #[arg(long, default_value = SAVE, value_name = "DIR")]
+    pub save: PathBuf,
+}
+
+const SAVE: &str = "target/check";
+
+impl Default for Cases {
+    fn default() -> Self {
+        Cases {
+            seed: 0,
+            cases: None,
+            jobs: 1,
+            save: SAVE.into(),
+        }
+    }
+}
+
+impl Cases {
+    /// The seeds of all cases.
+    pub fn seeds(&self, default: u64) -> Seeds {
+        Seeds {
+            first: self.seed,
+            count: self.cases.unwrap_or(default),
+            jobs: self.jobs,
+        }
+    }
+
+    /// The file of a case that failed.
+    pub fn file(&self, driver: &str, seed: u64) -> PathBuf {
+        self.save.join(format!("{driver}-{seed}.ndjson"))
+    }
+}
+
+/// Seeds that follow each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeds {
+    /// The first one.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// How many run at a time.
+    pub jobs: u64,
+}
+
+impl Seeds {
+    /// Runs one case after the other and adds up what they come to. `start` makes what the cases of
+    /// one thread share. A failure ends the run as soon as the cases that are under way have ended.
+    ///
+    /// # Errors
+    /// The failure of the lowest seed among those that failed.
+    pub fn each<C, T: Default + Send, F: Send>(
+        &self,
+        start: impl Fn() -> C + Sync,
+        one: impl Fn(&C, u64) -> Result<T, F> + Sync,
+        add: impl Fn(&mut T, T) + Sync,
+    ) -> Result<T, (u64, F)> {
+        let next = AtomicU64::new(0);
+        let sum: Mutex<(T, Option<(u64, F)>)> = Mutex::default();
+        let job = || {
+            let shared = start();
+            loop {
+                let at = next.fetch_add(1, Ordering::SeqCst);
+                if at >= self.count {
+                    return;
+                }
+                let seed = self.first.saturating_add(at);
+                let came = one(&shared, seed);
+                let (sum, failed) = &mut *sum.lock().unwrap_or_else(PoisonError::into_inner);
+                match came {
+                    Ok(part) => add(sum, part),
+                    Err(failure) => {
+                        next.store(self.count, Ordering::SeqCst);
+                        if failed.as_ref().is_none_or(|(known, _)| seed < *known) {
+                            *failed = Some((seed, failure));
+                        }
+                    }
+                }
+            }
+        };
+        if self.jobs <= 1 {
+            job();
+        } else {
+            std::thread::scope(|scope| (0..self.jobs).for_each(|_| drop(scope.spawn(job))));
+        }
+        match sum.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            (sum, None) => Ok(sum),
+            (_, Some(failed)) => Err(failed),
+        }
+    }
+}
+
+/// Writes the lines of a case that is kept, in place of what is there.
+///
+/// # Errors
+/// When the file cannot be written.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a failed case is written where the command line says"
+)]
+pub fn save(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_seeds_run_once_and_the_lowest_failure_is_told() {
+        for jobs in [1, 3] {
+            let seeds = Seeds {
+                first: 10,
+                count: 20,
+                jobs,
+            };
+            let sum = seeds.each(
+                || 2,
+                |by, seed| Ok::<_, ()>(by * seed),
+                |sum, part| *sum += part,
+            );
+            assert_eq!(sum, Ok(2 * (10..30).sum::<u64>()));
+            let odd = |(): &(), seed: u64| {
+                if seed.is_multiple_of(2) {
+                    Ok(1)
+                } else {
+                    Err("odd")
+                }
+            };
+            let failed = seeds.each(|| (), odd, |sum, part| *sum += part);
+            assert!(matches!(failed, Err((11 | 13, "odd"))), "{failed:?}");
+        }
+    }
+}
