@@ -6,7 +6,14 @@ use crate::finding::Finding;
 use crate::tree::{Source, Tree};
 
 /// Folders of what ships, and of its tests.
-const PRODUCTS: &[&str] = &["protocol/", "emulator/", "sleeve/", "sweeper/", "listener/"];
+const PRODUCTS: &[&str] = &[
+    "protocol/",
+    "emulator/",
+    "sleeve/",
+    "worker/",
+    "sweeper/",
+    "listener/",
+];
 /// What no file in there says.
 const WORD: &str = "planted";
 
