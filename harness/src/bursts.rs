@@ -10,7 +10,7 @@
 //! - [`plan`]: what makes a burst; [`program`]: what its clients ask.
 //! - [`schedule`]: who goes on next, by seed; [`burst`]: one burst so; [`threads`]: one on threads.
 //! - [`known`]: what clients have seen, and so can name.
-//! - [`judge`]: what a history is worth; [`linear`]: the search for an order; [`state`]: the model's
+//! - [`judge`]: judges a history; [`linear`]: the search for an order; [`state`]: the model's
 //!   state as the search has it; [`listing`]: the weaker rule for listings.
 //! - [`shrink`], [`report`]: a failing burst made small, printed, saved.
 //! - [`options`]: the command `harness check bursts`.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, cases, certificate, check, crash, diff, interrupt, planted, replay, scenario, traces,
+    bench, cases, certificate, crash, diff, drivers, interrupt, planted, replay, scenario, traces,
 };
 
 /// That of the server: what is measured beside it, and in this process, has the same.
@@ -30,7 +30,7 @@ enum Command {
     /// Run the same scenarios against any endpoint, and show on one page what came of them.
     Conform(cases::Options),
     /// Run cases out of seeds and judge what they show.
-    Check(check::Options),
+    Check(drivers::Options),
     /// The process that `check crash` lets die.
     #[command(hide = true)]
     CrashChild(crash::ChildOptions),
@@ -61,7 +61,7 @@ const INTERRUPTED: u8 = 130;
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
         Command::Check(options) => {
-            check::run_command(&options, |run| block_on(unless_interrupted(run)))
+            drivers::run_command(&options, |run| block_on(unless_interrupted(run)))
         }
         Command::Seed(options) => scenario::put_seed(&options),
         Command::Planted(options) => planted::run_command(&options),

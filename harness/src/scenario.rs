@@ -1,7 +1,7 @@
 //! The two workers at work: random worlds, rivals, faults, crashes; judged by their history.
 //!
 //! A plan comes from a seed, runs in process on tokio's paused clock against an emulator in memory
-//! or on sled, and yields the same history twice. The same run goes over sockets against any service.
+//! or on sled, and yields the same history twice. It also runs over sockets against any service.
 //!
 //! # Layout
 //! - [`wire`]: carries the requests of an [`actor`], writes down what truly happened, and lets it

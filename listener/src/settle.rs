@@ -177,7 +177,7 @@ impl Owner {
                     reason = %error,
                     attempt = self.message.dequeue_count,
                     trace = %trace(&self.shared.config.worker, self.message.dequeue_count),
-                    "the payload could not be given an expiry: it is deleted after its message, or stays"
+                    "cannot give the payload an expiry: it is deleted after its message, or stays"
                 );
                 return Ok(());
             }

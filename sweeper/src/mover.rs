@@ -124,10 +124,7 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
             Standing::Broken(there) => {
                 broken += u32::from(error.is_none());
                 if broken > 1 {
-                    let detail = there.copy.and_then(|copy| copy.description);
-                    let detail =
-                        detail.unwrap_or_else(|| "the copy was aborted or failed".to_owned());
-                    return Err(Done::with(Outcome::CopyFailed, detail));
+                    return Err(failed(there));
                 }
                 conditions = Conditions::matching(&there.etag);
             }
@@ -148,6 +145,13 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
     }
     let kept = "the destination kept changing";
     Err(Done::with(Outcome::CopyFailed, kept))
+}
+
+/// A copy that was aborted or failed, with the service's own description of it.
+fn failed(there: BlobProperties) -> Done {
+    let detail = there.copy.and_then(|copy| copy.description);
+    let detail = detail.unwrap_or_else(|| "the copy was aborted or failed".to_owned());
+    Done::with(Outcome::CopyFailed, detail)
 }
 
 /// The name beside a taken one: it holds the version, so that a later worker finds the same.

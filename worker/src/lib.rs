@@ -1,6 +1,6 @@
 //! What the sweeper and the listener share beside their storage client.
 //!
-//! - [`settings`], [`secret`], [`span`], [`budget`]: values that an operator writes, each read in one
+//! - [`settings`], [`secret`], [`span`], [`budget`]: values of an operator, each read in one
 //!   way by both workers.
 //! - [`access`]: a storage account as settings describe it, opened.
 //! - [`process`]: environment, files, seed and clock of this process.
@@ -14,7 +14,7 @@
 //! - `prometheus-client` for [`metrics`]: it writes OpenMetrics, which renames every counter to
 //!   `..._total`; dashboards know the names as they are.
 //! - `humantime`, `jiff` for [`span`]: both read months, years, fractions and signs, which must not
-//!   decide when a blob is deleted; what they read would have to be parsed once more to refuse that.
+//!   decide when a blob is deleted; refusing that would need a second parse of what they read.
 //! - `figment` for settings: it ends at the first error, where `validate` lists all of them, cannot
 //!   merge queues by name, and brings a second reader of TOML.
 //! - `globset` for the sweeper's patterns: `[`, `{` and `\` mean something in it, so existing

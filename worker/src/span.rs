@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Duration, InvalidSpan> {
     read.ok_or_else(|| InvalidSpan(text.to_owned()))
 }
 
-/// Parses an ISO 8601 duration of weeks, days, hours, minutes and seconds. Rejects years and months,
+/// Parses an ISO 8601 duration of weeks, days, hours, minutes and seconds. Rejects years, months,
 /// which have no fixed length: nobody should lose a blob over the length of February.
 pub fn parse_iso8601(text: &str) -> Option<Duration> {
     let rest = text.strip_prefix('P')?;

@@ -1,7 +1,7 @@
 //! Named steps at which the crash test lets its child die. Without the feature `failpoints` there
 //! is nothing behind a name, and no way to choose one.
 
-/// Every step, in the order of a store's life. `harness check crash --part failpoints` dies at each of them.
+/// Every step in the order of a store's life. `harness check crash --part failpoints` dies at each.
 pub const POINTS: &[&str] = &[
     "open.locked",
     "open.begun",

@@ -89,7 +89,7 @@ impl Model {
         &self.tables
     }
 
-    /// What is made up from now on has numbers from this one on. Times of snapshots only grow, since
+    /// Numbers from this one on are new. Times of snapshots only grow, since
     /// their numbers are their order.
     pub fn number_from(&mut self, first: u32) {
         self.numbers.start_at(first);

@@ -53,7 +53,7 @@ pub enum Part {
     /// What a loss of power can leave at the sync boundaries of a workload. Linux only; needs
     /// `cargo build -p smalt-shim`.
     Images,
-    /// Full disks, failing syncs and short transfers. Linux only; needs `cargo build -p smalt-shim`.
+    /// Full disks, failing syncs, short transfers. Linux only; needs `cargo build -p smalt-shim`.
     Errors,
 }
 

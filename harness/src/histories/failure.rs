@@ -123,11 +123,11 @@ impl Failed {
         Ok(if self.is_right {
             format!(
                 "saved: {path}; its last answer is what the model expects. To replay it in every \
-                 `cargo test`, move it to fixtures/regressions under a name that tells what it shows"
+                 `cargo test`, move it to fixtures/regressions and name it after what it shows"
             )
         } else {
             format!(
-                "saved: {path}; the model does not know its last answer whole, so that it holds the \
+                "saved: {path}; the model does not know its last answer whole, so it holds the \
                  wrong one. Mend the flaw, then `harness check histories --again {path}`"
             )
         })

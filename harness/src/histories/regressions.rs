@@ -16,7 +16,7 @@ use crate::traces::format::{Exchange, Response, Trace};
 /// What every signed query of a history begins with.
 const SIGNED: &str = "sv=";
 
-/// Sends the requests of the trace of a history that failed to smalt as it is now, and writes its answers
+/// Sends the requests of a failed history's trace to smalt as it is now, and writes its answers
 /// in place of those that the trace has. Equal requests in equal order make equal ids and tags.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Every step at which the store can be told to die is visited by `harness check crash --part failpoints`.
+//! `harness check crash --part failpoints` visits every step at which the store can be told to die.
 //!
 //! The command goes through one list, `POINTS`, and fails when no child came to a step of it. So it
 //! is enough that the list and the steps are the same.

@@ -16,21 +16,21 @@ type Row = (&'static str, usize, &'static str);
 
 /// The packages.
 pub(crate) const LINES: &[Row] = &[
-    ("protocol/", 14_759, ""),
-    ("emulator/", 79_694, ""),
-    ("sleeve/", 8072, ""),
-    ("sweeper/", 20_044, ""),
-    ("listener/", 27_140, ""),
-    ("worker/", 1778, ""),
-    ("harness/", 68_001, ""),
-    ("harness/fuzz/", 69, ""),
-    ("harness/model/", 5191, ""),
-    ("harness/planted/", 553, ""),
-    ("harness/shim/", 813, ""),
+    ("protocol/", 14_779, ""),
+    ("emulator/", 73_505, ""),
+    ("sleeve/", 8092, ""),
+    ("sweeper/", 20_068, ""),
+    ("listener/", 27_161, ""),
+    ("worker/", 1798, ""),
+    ("harness/", 66_652, ""),
+    ("harness/fuzz/", 89, ""),
+    ("harness/model/", 5254, "The search of the bursts steps it."),
+    ("harness/planted/", 573, ""),
+    ("harness/shim/", 833, ""),
 ];
 
 /// Lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 226_114;
+pub(crate) const TOTAL: usize = 218_784;
 
 /// Packages that have grown beyond their number or fallen far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

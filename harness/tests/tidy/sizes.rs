@@ -54,10 +54,10 @@ pub(crate) const EXEMPT: &[Exempt] = &[
 ];
 
 /// Most lines of code of the model's rules: without comments, without blank lines. A model that
-/// grows towards what it judges is no judge of it.
-pub(crate) const MODEL_LINES_MAX: usize = 1_500;
+/// grows towards what it judges is no judge of it. The search of the bursts steps it as well.
+pub(crate) const MODEL_LINES_MAX: usize = 1_520;
 /// The same for the model of tables, which stands by itself.
-pub(crate) const MODEL_TABLES_LINES_MAX: usize = 250;
+pub(crate) const MODEL_TABLES_LINES_MAX: usize = 260;
 /// The files of the model of tables.
 const MODEL_TABLES: &str = "tables.rs";
 /// What of the model is no rule: words, the answers' form, the list of outcomes, which rule answers

@@ -80,7 +80,8 @@ const ROWS: &[Row] = rows![
         |_, l| l.handler.env.as_ref().map_or_else(none, |names| names.join(","));
     "handler.http", "http", |l| l.handler.http.is_some(),
         |_, l| l.handler.http.as_deref().map_or_else(none, without_secrets);
-    "handler.timeout", "timeout", |l| l.handler.timeout.is_some(), |c, _| span::format(c.handler_timeout);
+    "handler.timeout", "timeout",
+        |l| l.handler.timeout.is_some(), |c, _| span::format(c.handler_timeout);
     "handler.content_type", "", |l| l.handler.content_type.is_some(),
         |_, l| l.handler.content_type.clone().unwrap_or_else(none);
     "handler.on_4xx", "", |l| l.handler.on_4xx.is_some(),

@@ -167,7 +167,8 @@ fn a_file_is_wrong_in_one_line_that_names_the_place() {
         ("\n\n[listener.queue]\nname = 3\n", ":3: invalid type"),
         (
             "[listener]\nprofile = \"compat\"\n",
-            ":2: unknown profile `compat`: use one of default, seed, low-latency, throughput, frugal",
+            ":2: unknown profile `compat`: use one of default, seed, low-latency, throughput, \
+             frugal",
         ),
     ] {
         let file = file(toml);

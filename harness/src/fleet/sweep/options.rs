@@ -39,7 +39,8 @@ pub struct Options {
     #[arg(long, default_value_t = 0, value_name = "MS")]
     kill_every: u64,
     /// Runs, each on a service of its own unless it is filled again.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     cases: u64,
     /// All runs on one service, which is filled once: what a run took is put anew for the next.
     /// For services that take long to fill.
