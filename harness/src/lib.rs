@@ -8,7 +8,7 @@
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
 //! - [`wire`]: requests, answers, and the ways to send them; [`target`]: what is asked, be it in
 //!   process or over sockets; [`servers`]: servers as child processes.
-//! - [`drivers`]: `harness check`, the drivers that run cases out of seeds; [`check`]: what is shared.
+//! - [`drivers`]: `harness check`: drivers run cases out of seeds; [`check`]: what they share.
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
