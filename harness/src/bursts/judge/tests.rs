@@ -442,7 +442,7 @@ fn every_part_of_an_answer_is_judged() {
     let access = Server::access();
     let mut refused = [0; CHANGES.len()];
     let mut accepted = [0; CHANGES.len()];
-    for seed in 0..80 {
+    for seed in 0..400 {
         let kind = [Kind::Blob, Kind::Container, Kind::Queue, Kind::Entity][seed as usize % 4];
         let plan = Plan::of(seed, Some(kind), Some(2), Some(6));
         let History { start, calls, .. } = play(&plan, &access).unwrap();
@@ -459,17 +459,16 @@ fn every_part_of_an_answer_is_judged() {
             }
         }
     }
+    let mut unjudged = Vec::new();
     for (at, (what, _)) in CHANGES.iter().enumerate() {
         let (refused, accepted) = (refused[at], accepted[at]);
+        // A get whose answer was lost, or that ran at the same time, may have taken the message.
+        let has_excuse = *what == "no message" && accepted * 10 < refused;
         let is_made_up =
             ["etag", "lease id", "message id", "receipt", "entity's tag"].contains(what);
-        assert!(
-            refused >= 2,
-            "{what}: {refused} refused, {accepted} accepted"
-        );
-        assert!(
-            is_made_up || accepted == 0,
-            "{what}: {refused} refused, {accepted} accepted"
-        );
+        if refused == 0 || (accepted > 0 && !is_made_up && !has_excuse) {
+            unjudged.push(format!("{what}: {refused} refused, {accepted} accepted"));
+        }
     }
+    assert!(unjudged.is_empty(), "{unjudged:#?}");
 }
