@@ -1,4 +1,4 @@
-//! The command `harness check`: drivers make cases out of seeds, run them, and judge what they show.
+//! The command `harness check`: drivers make cases out of seeds, run them, and judge the results.
 
 use std::pin::Pin;
 use std::process::ExitCode;

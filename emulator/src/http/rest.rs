@@ -131,7 +131,7 @@ mod tests {
     use crate::body::{self, Body};
 
     /// More than sockets and hyper hold between them.
-    const LARGE: usize = 32 * 1024 * 1024;
+    const LARGE: usize = 12 * 1024 * 1024;
 
     /// Takes what is posted, and refuses what is put without a look at it.
     async fn answer(request: Request<Body>, _: Ends) -> Answer {
