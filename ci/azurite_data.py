@@ -33,7 +33,7 @@ from azure.storage.queue import QueueServiceClient
 LARGE = bytes(i * 7 % 251 for i in range(200_001))
 
 
-# Of stored access policies.
+# Times of stored access policies.
 WHEN = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
 
 
@@ -168,7 +168,7 @@ def told(value):
 
 
 def tell_properties(service):
-    """The properties that `fill` set: Azurite has its own defaults for logging and metrics."""
+    """Returns the properties that `fill` set: Azurite has its own defaults for logging and metrics."""
     properties = service.get_service_properties()
     return {name: properties.get(name) for name in ("cors", "delete_retention_policy", "static_website")}
 
@@ -236,7 +236,7 @@ def tell_blobs(service):
                 except HttpResponseError as error:
                     if error.status_code != 404:
                         raise
-                    # A blob with staged blocks only.
+                    # The blob has only uncommitted blocks.
                     blocks = container.get_blob_client(one.name).get_block_list("all")
                     blobs.append({"name": one.name, "uncommitted": blocks})
         said["containers"].append(

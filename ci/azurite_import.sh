@@ -56,7 +56,7 @@ stop_smalt() {
     wait "$smalt_pid" 2>/dev/null || true
 }
 
-# tell FILE: writes everything that the SDKs read, without the ports.
+# tell FILE: writes everything that the SDKs read into FILE, without the ports.
 tell() {
     "$venv/bin/python" ci/azurite_data.py tell "$connection" |
         sed 's|http://127.0.0.1:[0-9]*|http://HOST|g' >"$1"
@@ -122,13 +122,14 @@ for turn in $(seq 1 "${KILLS:-12}"); do
     stop_smalt
 done
 
-# An invalid directory is refused, and the error says why.
-# refused WORD DIR: expects that a start on DIR fails, prints WORD, and leaves no data.
+# smalt rejects an invalid directory, and the error says why.
+# refused WORD DIR: expects that a start on DIR fails, that the error contains WORD, and that no data
+# are left.
 refused() {
     local log=$work/refused.log
     ! timeout 20 "$bin/smalt" -l "$2" --blobPort 0 --queuePort 0 --tablePort 0 --controlPort 0 \
-        >"$log" 2>&1 || fail "smalt starts on $2 and must not"
-    grep -q "$1" "$log" || fail "the refusal does not name $1: $(cat "$log")"
+        >"$log" 2>&1 || fail "smalt started on $2, which must fail"
+    grep -q "$1" "$log" || fail "the error does not contain $1: $(cat "$log")"
 }
 cp -r "$made" "$work/broken"
 extent=$(basename "$(find "$work/broken/__blobstorage__" -type f | head -n 1)")
@@ -137,4 +138,4 @@ refused "$extent" "$work/broken"
 cp -r "$made" "$work/newer"
 sed -i 's/"databaseVersion":1.5/"databaseVersion":9.5/' "$work/newer/__azurite_db_table__.json"
 refused 'version 9.5' "$work/newer"
-echo "smalt serves the data of Azurite $azurite_version, and imports them whole or not at all"
+echo "smalt serves the data of Azurite $azurite_version, and imports them completely or not at all"

@@ -4,8 +4,8 @@
 # There are two builds because cargo unifies features within a build: together with the harness the
 # products would get the features that only the harness needs (`schedule`, tokio's test clock).
 #
-#   HARNESS_FEATURES=failpoints   a harness with all checks: ci/check.sh, no release
-#   PLANTED=1                     the harness of ci/planted.sh, so that ci/check.sh builds no other
+#   HARNESS_FEATURES=failpoints   a harness with all checks, for ci/check.sh; not for releases
+#   PLANTED=1                     uses the harness of ci/planted.sh, so that ci/check.sh builds only one
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}

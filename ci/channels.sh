@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the listener's channels example under kill -9: smalt, two workers that delete channels with
 # their blogs, and a writer of blogs are killed at random and restarted. At the end every blog must
-# have its channel, and every channel that was not deleted must be whole.
+# have its channel, and every channel that was not deleted must be complete.
 #
 #   ci/channels.sh [seed] [kills]
 #
@@ -37,7 +37,7 @@ begin() {
 "$channels" setup "${plan[@]}"
 "$channels" request "${plan[@]}"
 echo "before the workers start:"
-if "$channels" check "${plan[@]}"; then fail "the check passes before the workers start"; fi
+if "$channels" check "${plan[@]}"; then fail "the check passed before the workers started"; fi
 
 roles=(worker1 worker2 writer)
 for role in "${roles[@]}"; do begin "$role"; done
@@ -46,4 +46,4 @@ kill_roles "$kills" "${roles[@]}"
 
 # The writer exits by itself, and the queue is empty when the workers have finished.
 await_end writer 60
-"$channels" check --wait 60s "${plan[@]}" || fail "the tables: $(tail -n 5 "$work"/worker?.log)"
+"$channels" check --wait 60s "${plan[@]}" || fail "the tables are inconsistent: $(tail -n 5 "$work"/worker?.log)"

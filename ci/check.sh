@@ -3,7 +3,7 @@
 #
 #   ci/check.sh            everything
 #   SKIP_AZURITE=1         skips the checks against Azurite (they need npm)
-#   SMALT_CORPUS=DIR       recordings of production to replay; ../shared/recordings is found by itself
+#   SMALT_CORPUS=DIR       recordings of production to replay; by default ../shared/recordings, if it exists
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -79,7 +79,7 @@ bash ci/planted.sh
 corpus=${SMALT_CORPUS:-../shared/recordings}
 if [ -d "$corpus" ]; then
     step "recordings of production"
-    # Tests the comparison itself: a mirror of the recordings must pass whole, and use every relaxed
+    # Tests the comparison itself: a mirror of the recordings must pass completely, and use every relaxed
     # rule.
     "$SMALT_HARNESS" replay --corpus "$corpus" --operations all --target mirror \
         --require recordings=100 --require rules=100 | tail -n 5

@@ -28,7 +28,7 @@ DOCUMENT = """<?xml version="1.0" encoding="utf-8" ?>
 
 
 def uri(name):
-    """The container's address with a SAS, for an attribute: with escaped ampersands."""
+    """Returns the container's URL with a SAS, with escaped ampersands for an XML attribute."""
     container = SERVICE.get_container_client(name)
     sas = generate_container_sas(
         container.account_name,
@@ -48,7 +48,7 @@ def create():
     events.upload_blob("dead", b"2", metadata={**DUE, "DeadBlobContainer": "dbc/deleteme/"})
     events.upload_blob("later", b"3", metadata={"TimeToLive": (NOW + timedelta(1)).isoformat()})
     events.upload_blob("unmarked", b"4")
-    # Replaced: the original overwrites.
+    # The sweep replaces it: the original overwrites.
     SERVICE.get_blob_client("dbc", "deleteme/dead").upload_blob(b"old", metadata={"Old": "1"})
     SERVICE.get_blob_client("paused", "due").upload_blob(b"5", metadata=DUE)
     logs = SERVICE.get_container_client("logs")

@@ -17,9 +17,9 @@ sweep=(--container inbox --dead-account default --state smalt-sweeper/TimeToLive
 "$bin/smalt-sweeper" plan "${sweep[@]}" >"$work/texts" 2>&1 || fail "plan: $(cat "$work/texts")"
 code=0
 "$bin/smalt-sweeper" once "${sweep[@]}" >"$work/report" 2>>"$work/texts" || code=$?
-[ "$code" = 1 ] || fail "a sweep of refused blobs exits with $code: $(cat "$work/report")"
-grep -q '"dbc_not_allowed": 4' "$work/report" || fail "some blobs are not refused: $(cat "$work/report")"
-grep -q 'WARN.*--dead-allow con1 ' "$work/texts" || fail "no text says how to allow a destination"
+[ "$code" = 1 ] || fail "a sweep with rejected blobs exited with $code, expected 1: $(cat "$work/report")"
+grep -q '"dbc_not_allowed": 4' "$work/report" || fail "not all hostile blobs were rejected: $(cat "$work/report")"
+grep -q 'WARN.*--dead-allow con1 ' "$work/texts" || fail "the output does not say how to allow a destination"
 
 cat >"$work/listener.toml" <<END
 [storage]
@@ -38,7 +38,7 @@ listen() {
 }
 listen once --config "$work/listener.toml" >>"$work/texts" 2>&1 || true
 grep -q '^PASSED=yes$' "$work/environment" ||
-    fail "a named variable is not passed: $(cat "$work/texts")"
+    fail "the command did not get a named variable: $(cat "$work/texts")"
 ! grep -E 'SECRET|AccountKey' "$work/environment" || fail "a command got a credential"
 for command in 'peek --queue texts' 'poison list --queue jobs' \
     'poison requeue --queue jobs --all --dry-run'; do
@@ -46,7 +46,7 @@ for command in 'peek --queue texts' 'poison list --queue jobs' \
     listen $command --config "$work/listener.toml" >>"$work/texts" 2>&1 || fail "$command: $(cat "$work/texts")"
 done
 
-"$python" ci/deputy.py check <"$work/texts" || fail "a text contains terminal control characters"
+"$python" ci/deputy.py check <"$work/texts" || fail "the output contains terminal control characters"
 # The state document belongs to the sweeper.
 "$python" ci/deputy.py show | sed 's/ smalt-sweeper\b//' >"$work/after"
 diff "$work/before" "$work/after" || fail "hostile blobs or messages changed other data"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fills real file systems, and removes directories, under a running server. Acknowledged data must stay,
-# reads and deletes must go on, and writes must resume by themselves (docs/control.md, /ready).
+# reads and deletes must continue, and writes must resume by themselves (docs/control.md, /ready).
 # Needs root, because it mounts a tmpfs.
 #
 #   ci/disk.sh
@@ -60,7 +60,8 @@ expect() {
     [ "$2" = "$3" ] || fail "$1: $3, expected $2; $(tail -n 3 "$work"/*.log)"
 }
 
-# fill NAME SIZE COUNT: puts blobs until one is refused; `filled` says how many, `status` how it ended.
+# fill NAME SIZE COUNT: puts blobs until one is rejected; sets `filled` to their number and `status` to
+# the last status.
 fill() {
     local n
     filled=0
@@ -80,14 +81,14 @@ expect "a container" 201 "$(send PUT '/box?restype=container')"
 expect "ready" 200 "$(ready)"
 fill b 1000000 40
 acknowledged=$filled
-expect "an upload that finds no room" 503 "$status"
+expect "an upload to a full disk" 503 "$status"
 [ "$acknowledged" -gt 5 ] || fail "only $acknowledged uploads succeeded before the disk was full"
 fill s 12000 2000
 small=$filled
-expect "a small write that finds no room" 503 "$status"
+expect "a small write to a full disk" 503 "$status"
 expect "ready on a full disk" 503 "$(ready)"
 grep -q disk_full "$work/ready" || fail "$(cat "$work/ready")"
-# Another process takes the last byte.
+# Another process uses the last byte.
 cat /dev/zero >"$mount_point/filler" 2>/dev/null || true
 expect "a read" 200 "$(send GET /box/b1)"
 expect "a delete" 202 "$(send DELETE /box/b1)"
@@ -95,9 +96,9 @@ expect "a delete" 202 "$(send DELETE /box/s1)"
 expect "a write" 503 "$(send PUT /box/new 100)"
 rm "$mount_point/filler"
 mount -o remount,size=100m "$mount_point"
-expect "a write when there is room" 201 "$(send PUT /box/new 100)"
-expect "an upload when there is room" 201 "$(send PUT /box/large 9000000)"
-expect "ready when there is room" 200 "$(ready)"
+expect "a write after space is freed" 201 "$(send PUT /box/new 100)"
+expect "an upload after space is freed" 201 "$(send PUT /box/large 9000000)"
+expect "ready after space is freed" 200 "$(ready)"
 lines=$(grep -c -e WARN -e ERROR "$work/full.log" || true)
 [ "$lines" -le 6 ] || fail "the log has $lines lines about the full disk"
 kill -9 "$server"
@@ -110,12 +111,12 @@ done
 for n in $(seq 2 50 "$small"); do
     expect "s$n after kill -9" 200 "$(send GET "/box/s$n")"
 done
-expect "what was deleted" 404 "$(send GET /box/b1)"
+expect "a deleted blob" 404 "$(send GET /box/b1)"
 echo "full disk: $acknowledged uploads and $small small ones acknowledged, none lost"
 
 rm -rf "$mount_point/data"
-expect "a write into a directory that is gone" 503 "$(send PUT /box/gone 100)"
-expect "ready without a directory" 503 "$(ready)"
+expect "a write to a removed directory" 503 "$(send PUT /box/gone 100)"
+expect "ready without the directory" 503 "$(ready)"
 grep -q directory_gone "$work/ready" || fail "$(cat "$work/ready")"
 expect "health" 200 "$(curl -s -o /dev/null -w '%{http_code}' "http://$control/health")"
 kill "$server"
@@ -124,6 +125,6 @@ wait "$server" 2>/dev/null || true
 serve moved "$mount_point/data"
 expect "a container" 201 "$(send PUT '/box?restype=container')"
 mount -t tmpfs -o size=20m tmpfs "$mount_point/data"
-expect "a write below another mount" 503 "$(send PUT /box/gone 100)"
+expect "a write under another mount" 503 "$(send PUT /box/gone 100)"
 umount "$mount_point/data"
 echo "removed directory: nothing is acknowledged"

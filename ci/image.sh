@@ -75,7 +75,7 @@ fi
 
 # The rest runs as root in a network namespace.
 
-# enter IMAGE USER: sets `within`, the prefix of a command that runs in an unpacked image.
+# enter IMAGE USER: sets `within`, a prefix that runs a command in an unpacked image.
 enter() {
     within=(chroot --userspec="$2" "$work/$1/rootfs"
         /bin/busybox env -i PATH=/usr/local/bin:/bin)
@@ -116,7 +116,7 @@ print(*json.load(sys.stdin), sep="\n")')
 }
 end_smalt() {
     kill "${started[-1]}"
-    wait "${started[-1]}" || fail "smalt does not exit cleanly: $(cat "$work/smalt.log")"
+    wait "${started[-1]}" || fail "smalt did not exit cleanly: $(cat "$work/smalt.log")"
 }
 
 local_connection=$(python3 - "$key" <<'END'

@@ -33,12 +33,12 @@ alone() {
     await "$work/$name.json" connection_string "$!"
 }
 
-# refused PATTERN [FLAG...]: expects that smalt does not start, and prints PATTERN.
+# refused PATTERN [FLAG...]: expects that smalt fails to start, with an error that matches PATTERN.
 refused() {
     local pattern=$1
     shift
     if "$bin/smalt" "${free[@]}" "$@" >"$work/refused" 2>&1; then
-        fail "it started with $*"
+        fail "smalt started with $*, which must fail"
     fi
     grep -qE -- "$pattern" "$work/refused" || fail "no $pattern in: $(cat "$work/refused")"
 }
@@ -76,7 +76,7 @@ kill "${started[0]}"
 wait "${started[0]}" || fail "smalt exits with $?"
 [ ! -e "$work/one.json" ] || fail "smalt does not remove the ready file"
 
-echo "a reader of its output that stops reading"
+echo "a reader that stops reading the output"
 mkfifo "$work/unread"
 exec 9<>"$work/unread"
 "$bin/smalt" azurite "${free[@]}" --readyFile "$work/unread.json" >&9 2>"$work/unread.log" &
@@ -91,7 +91,7 @@ kill "$unread"
 wait "$unread" || fail "smalt exits with $?: $(cat "$work/unread.log")"
 exec 9>&-
 
-echo "as the first process of a container, without standard input"
+echo "the first process of a container, without standard input"
 if unshare --pid --fork true 2>/dev/null; then
     unshare --pid --fork --kill-child "$bin/smalt" azurite "${free[@]}" --controlPort 0 \
         <&- >"$work/first.log" 2>&1 &

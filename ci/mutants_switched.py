@@ -42,7 +42,7 @@ def place(text, point):
 
 
 def body(text, begin):
-    """Returns the start of a function's body; patterns in its parameters may have braces, too."""
+    """Returns the start of a function's body; patterns in its parameters may contain braces too."""
     depth = 0
     for match in re.finditer(r"->|[(\[<{}>\])]", text[begin:]):
         sign = match[0]
@@ -151,7 +151,8 @@ def order(programs, file):
 
 
 def filters(program):
-    # The library's tests of the store call no operation; malformed requests wait for time-outs.
+    # Without the library's tests of the store, which call no operation, and without malformed requests,
+    # which wait for timeouts.
     few = {
         ("emulator", "smalt"): ("ops::", "rules::", "pipeline"),
         ("harness", "cases"): ("--skip", "malformed:"),

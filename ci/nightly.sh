@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the checks that take too long for every commit: about two hours on 2 cores. docs/proof.md
-# describes them. A failing part does not end the night; build/nightly.md reports every part, and
+# describes them. A failing part does not end the run; build/nightly.md reports every part, and
 # build/nightly/ has their outputs.
 #
 #   ci/nightly.sh                 everything
@@ -21,7 +21,7 @@ azurite=build/azurite/node_modules/.bin/azurite
 of() { echo $(($1 / scale)); }
 
 histories() {
-    # Ten million operations; every outcome that the model declares must be met.
+    # Ten million operations; every outcome that the model declares must occur.
     "$harness" check histories --jobs 2 --seed "$seed" --cases "$(of 400000)" --coverage \
         $([ "$scale" -eq 1 ] && echo --require-coverage)
     "$harness" check histories --jobs 2 --seed "$seed" --cases "$(of 4000)" --restarts
@@ -143,7 +143,7 @@ report=build/nightly.md
 failed=()
 mkdir -p build/nightly
 {
-    echo "# A night of $(git describe --always --dirty), $(date +%Y-%m-%d)"
+    echo "# Nightly checks of $(git describe --always --dirty), $(date +%Y-%m-%d)"
     echo
     echo "\`SEED=$seed SCALE=$scale ci/nightly.sh $parts\`, $(nproc) cores. The end of each part's output:"
 } >"$report"
@@ -158,4 +158,4 @@ if [ ${#failed[@]} -gt 0 ]; then
     echo "FAILED: ${failed[*]}" | tee -a "$report"
     exit 1
 fi
-echo "every part is clean" | tee -a "$report"
+echo "every part passed" | tee -a "$report"

@@ -64,7 +64,7 @@ serves() {
 says_version() {
     local program
     for program in $programs; do
-        "$1/$program" --version | grep -q " $version" || fail "$1/$program says another version"
+        "$1/$program" --version | grep -q " $version" || fail "$1/$program prints another version"
     done
 }
 
@@ -131,7 +131,7 @@ test_wheel() {
     "$prefix/bin/pip" install --quiet --disable-pip-version-check --index-url "$index" smalt
     serves pip "$prefix/bin"
     says_version "$prefix/bin"
-    "$prefix/bin/python" -m smalt --version | grep -q "^smalt $version" || fail "python -m smalt"
+    "$prefix/bin/python" -m smalt --version | grep -q "^smalt $version" || fail "python -m smalt does not print the version"
     "$prefix/bin/pip" install --quiet --disable-pip-version-check --index-url "$index" \
         --target "$work/pypi-target" smalt
     PYTHONPATH=$work/pypi-target python3 -m smalt --version | grep -q "^smalt $version" ||
@@ -167,7 +167,7 @@ test_crates() {
     local crate
     for crate in $crates; do
         tar -tzf "${CARGO_TARGET_DIR:-target}/package/$crate-$version.crate" |
-            grep "/LICENSE-MIT$" >/dev/null || fail "$crate holds no licence"
+            grep "/LICENSE-MIT$" >/dev/null || fail "$crate contains no licence"
     done
     echo "packed: $crates"
 }
@@ -195,7 +195,7 @@ print(facts.manifest(sys.argv[1])["package"]["metadata"]["binstall"]["pkg-url"]
       .replace("{ target }", facts.TARGET).replace("{ version }", facts.VERSION))
 END
         )
-        [ -f "$work/registry/${url#https://registry.npmjs.org/}" ] || fail "binstall: no $url"
+        [ -f "$work/registry/${url#https://registry.npmjs.org/}" ] || fail "binstall: $url is not in the registry"
     done
     echo "binstall: $url is in the registry"
     not_run "cargo-binstall itself: it takes minutes to build"
@@ -239,7 +239,7 @@ test_action() {
         bash packaging/action/start.sh
     started+=("$(sed -n 's/^pid=//p' "$runner/output")")
     "$python" ci/roundtrip.py "$(sed -n 's/^AZURE_STORAGE_CONNECTION_STRING=//p' "$runner/env")" ||
-        fail "the action's connection string"
+        fail "the action's connection string does not work"
     says_version "$(cat "$runner/path")"
     echo "action: its script installed and started smalt, which served a request"
     not_run "the action on GitHub"

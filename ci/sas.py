@@ -27,7 +27,7 @@ def account_sas(expiry="2099-12-31T23:59:59Z"):
 
 
 def shared_key(method, target, headers, service="blob", account=ACCOUNT, key=KEY):
-    """The `Authorization` of a request, whose headers have lower-case names."""
+    """Returns the `Authorization` header of a request. Names in `headers` must be in lower case."""
     path, _, query = target.partition("?")
     query = urllib.parse.parse_qsl(query, keep_blank_values=True)
     resource = f"/{account}{path}"

@@ -8,7 +8,7 @@ memory, descriptors and disk must not have grown.
 
     siege.py SMALT DIR [--seconds N] [--seed N]
 
-DIR is an empty directory, best a small tmpfs (ci/siege.sh mounts one). Ends with 1 when something was lost.
+DIR is an empty directory, preferably on a small tmpfs (ci/siege.sh mounts one). Exits with 1 when something was lost.
 """
 
 import argparse
@@ -73,7 +73,7 @@ class Server:
         self.start()
 
     def ask(self, service, method, path, body=b"", headers=None, timeout=30):
-        """Returns status and body. Raises OSError or HTTPException without a whole answer."""
+        """Returns status and body. Raises OSError or HTTPException without a complete answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports[service], timeout=timeout)
         try:
             if service != "control":
@@ -105,7 +105,7 @@ class Register:
 
 
 def outcome(call):
-    """Returns whether a write is done, refused or unclear."""
+    """Returns whether a write succeeded, failed or is unclear."""
     try:
         status, _ = call()
     except (OSError, http.client.HTTPException):
@@ -368,7 +368,7 @@ class Siege:
             if came == 0:
                 time.sleep(2.5)
         for text in sorted(self.put - self.taken)[:20]:
-            self.lost.append(f"message {text} never came")
+            self.lost.append(f"message {text} never arrived")
         return looked_at
 
     def growth(self):
@@ -413,7 +413,7 @@ def main():
     server.process.terminate()
     if server.process.wait(30) != 0:
         failures.append(f"the server exited with {server.process.returncode}")
-    print(f"{siege.counts} of writes, {len(siege.taken)} messages taken, {looked_at} names checked at the end")
+    print(f"writes: {siege.counts}; {len(siege.taken)} messages received, {looked_at} names checked at the end")
     print(f"attacks: {siege.events}; started {server.starts} times")
     for failure in failures[:20]:
         print("FAILED:", failure)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs both simulations, histories and bursts in turns with new seeds, until you stop it. It keeps each
-# failure with its commit in a file in build/soak/, and goes on.
+# failure with its commit in a file in build/soak/, and continues.
 #
 #   ci/soak.sh                    until Ctrl-C
-#   HOURS=8 ci/soak.sh            that long, and until the current round ends
+#   HOURS=8 ci/soak.sh            for eight hours, and until the current round ends
 #   SEED=N                        begins with this seed; by default the seconds of the clock
 #   SMALT_HARNESS=FILE            a release build of the harness
 set -euo pipefail
@@ -39,14 +39,14 @@ part() {
 }
 
 trap 'exit 130' INT
-trap 'echo "$rounds rounds on $commit, $finds finds"' EXIT
+trap 'echo "$rounds rounds on $commit, $finds failures"' EXIT
 while [ "$SECONDS" -lt "$end" ]; do
     part sweep check sweep --seed "$seed" --cases $seeds --jobs 2
     part listen check listen --seed "$seed" --cases $seeds --jobs 2
     part histories check histories --jobs 2 --seed "$seed" --cases $histories
     part bursts check bursts --jobs 2 --seed "$seed" --cases $bursts
     rounds=$((rounds + 1))
-    echo "$(date +%H:%M:%S) round $rounds, from seed $seed: $finds finds so far"
+    echo "$(date +%H:%M:%S) round $rounds, from seed $seed: $finds failures so far"
     seed=$((seed + histories))
 done
 [ "$finds" -eq 0 ]

@@ -47,7 +47,7 @@ done
 seconds=4
 sleep "$seconds"
 lines=$(grep -c "could not be accepted" "$work/few.log") || fail "the log does not say that descriptors ran out"
-# One immediately and one a second, and a margin for a slow machine.
+# One line at once and one per second, with a margin for a slow machine.
 [ "$lines" -le $((2 * seconds)) ] || fail "$lines lines in $seconds seconds"
 for socket in "${sockets[@]}"; do
     exec {socket}>&-

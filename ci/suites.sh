@@ -41,7 +41,7 @@ report() {
     fi
 }
 
-# Its tests start an emulator by Docker: a stand-in replaces Docker, and --host names smalt.
+# Its tests start an emulator with Docker: a stand-in replaces Docker, and --host names smalt.
 suite_adlfs() {
     local expected=(test_ls test_find) source=$build/adlfs-$adlfs_version log=$build/adlfs.log
     python_packages
@@ -196,7 +196,7 @@ suite_azure_cli() {
     report "azure-cli, queues" "$passed" "$failed"
 }
 
-# cli_fails NAME PATTERN ARGUMENT...: runs `az storage`, which must be refused with this text.
+# cli_fails NAME PATTERN ARGUMENT...: runs `az storage`, which must fail with this text.
 cli_fails() {
     local name=$1 pattern=$2
     shift 2

@@ -27,7 +27,7 @@ SAS = account_sas()
 SLOWEST = 1.0
 # The interval of the watch, in seconds.
 PAUSE = 0.02
-# Requests in flight have five seconds to end; one record of a query may take two more.
+# Requests in flight have five seconds to end; one record of a query may take two more seconds.
 SHUTDOWN = 15.0
 BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob"}
 JSON_BODY = {"content-type": "application/json", "accept": "application/json;odata=nometadata"}

@@ -43,7 +43,7 @@ import java.util.Random;
 import java.util.UUID;
 
 /**
- * Microsoft's Java SDKs for blobs, queues and tables, each doing a piece of its usual work and
+ * Microsoft's Java SDKs for blobs, queues and tables, each doing some typical work and
  * reading back what it wrote. The argument is a connection string. Prints `FAILED name: why` for
  * each round that fails, and `N passed, N failed` at the end.
  */

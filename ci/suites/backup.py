@@ -2,8 +2,7 @@
 
     backup.py BLOB_URL ACCOUNT KEY DIRECTORY
 
-Both programs are found in PATH. rclone of Debian takes a path-style address only as an address with
-a signature. Prints `FAILED step: why` for each step that fails, and `N passed, N failed` at the end.
+Both programs are found in PATH. Debian's rclone accepts a path-style address only with a SAS. Prints `FAILED step: why` for each step that fails, and `N passed, N failed` at the end.
 """
 
 import base64
@@ -25,7 +24,7 @@ def step(function):
 
 
 def signature():
-    """An account SAS for everything in the Blob service. "Create an account SAS"."""
+    """Returns an account SAS for everything in the Blob service. "Create an account SAS"."""
     fields = {"sp": "rwdlacup", "ss": "b", "srt": "sco", "se": "2099-01-01", "sv": "2019-12-12"}
     order = ("sp", "ss", "srt", "st", "se", "sip", "spr", "sv")
     text = "\n".join([ACCOUNT, *(fields.get(name, "") for name in order), ""])

@@ -234,7 +234,7 @@ func tables() {
 	}
 	must(table.SubmitTransaction(background, changes, nil))
 	_, err = table.SubmitTransaction(background, changes[:2], nil)
-	fails("", err) // The SDK does not read the code of a refused change.
+	fails("", err) // The SDK does not read the error code of a change.
 	pages := table.NewListEntitiesPager(&aztables.ListEntitiesOptions{
 		Filter: to.Ptr("PartitionKey eq 'south' and n ge 90"), Top: to.Ptr(int32(3)),
 	})

@@ -1,4 +1,4 @@
-"""Python programs that people use with Azure Storage, each doing a piece of its usual work and
+"""Python programs that people use with Azure Storage, each doing some typical work and
 reading back what it wrote.
 
     clients.py BLOB QUEUE TABLE ACCOUNT KEY [NAME...]
@@ -20,7 +20,7 @@ CONNECTION = (
     f"BlobEndpoint={URL};QueueEndpoint=http://{QUEUE}/{ACCOUNT};"
     f"TableEndpoint=http://{TABLE}/{ACCOUNT};"
 )
-# What the programs on the object_store crate ask for when they are told to use an emulator.
+# Programs that use the object_store crate read this variable when they use an emulator.
 os.environ["AZURITE_BLOB_STORAGE_URL"] = f"http://{BLOB}"
 EMULATOR = {
     "account_name": ACCOUNT,
@@ -43,7 +43,7 @@ def service():
 
 
 def container(name):
-    """A new container; its name."""
+    """Creates a container and returns its name."""
     name = f"{name}-{uuid.uuid4().hex[:8]}"
     service().create_container(name)
     return name
@@ -151,7 +151,7 @@ def arrow_files():
 
 @client
 def arrow():
-    """It asks first whether the account has a hierarchical namespace."""
+    """The client first asks whether the account has a hierarchical namespace."""
     from pyarrow import fs
 
     files = arrow_files()
@@ -316,7 +316,7 @@ def django_storages():
 
 @client
 def mlflow():
-    """Its store of artifacts takes production's host from the URI, unless a client is handed in."""
+    """MLflow's artifact store takes production's host from the URI, unless a client is passed."""
     from mlflow.store.artifact.azure_blob_artifact_repo import AzureBlobArtifactRepository
 
     name = container("mlflow")
@@ -339,7 +339,7 @@ def mlflow():
 
 @client
 def data_lake_says_flat():
-    """The Data Lake library is refused as by an account without a hierarchical namespace."""
+    """The Data Lake library gets the errors of an account without a hierarchical namespace."""
     from azure.core.exceptions import HttpResponseError
     from azure.storage.filedatalake import DataLakeServiceClient
 
@@ -416,7 +416,7 @@ def main():
         try:
             one()
             passed += 1
-        except BaseException as error:  # Rust's panics are no `Exception`.
+        except BaseException as error:  # A Rust panic is not an `Exception`.
             if isinstance(error, KeyboardInterrupt):
                 raise
             failed += 1

@@ -21,7 +21,7 @@ FENCE = re.compile(r"^(#+) (?P<title>.*)$|^```(?P<kind>.*)\n(?P<text>(?:.*\n)*?)
 
 
 def blocks():
-    """Section, kind and text of each block."""
+    """Returns section, kind and text of each block."""
     title = ""
     with open(PAGE, encoding="utf-8") as file:
         for found in FENCE.finditer(file.read()):

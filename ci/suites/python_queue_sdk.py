@@ -1,8 +1,8 @@
-"""A round through the Queue service with Microsoft's Python SDK, as a new user would take it.
+"""Uses the Queue service with Microsoft's Python SDK, as a new user would.
 
     python python_queue_sdk.py URL ACCOUNT KEY
 
-Every function is a test on a queue of its own; the last line counts them.
+Every function is a test with a queue of its own; the last line has the counts.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ def in_an_hour():
 
 
 def refused(code, call, *args, **kwargs):
-    """The call must be refused with this code."""
+    """Expects the call to fail with this code."""
     try:
         result = call(*args, **kwargs)
         if hasattr(result, "__next__"):
@@ -53,7 +53,7 @@ def refused(code, call, *args, **kwargs):
     except HttpResponseError as error:
         assert code == error.error_code, f"{code}: {error}"
         return
-    raise AssertionError(f"not refused with {code}")
+    raise AssertionError(f"did not fail with {code}")
 
 
 def signed(queue, **options):
@@ -132,7 +132,7 @@ def sizes(queue):
 
 
 def creation(queue):
-    # The client treats the 204 for an existing queue as a refusal.
+    # The client treats the 204 for an existing queue as an error.
     refused("QueueAlreadyExists", queue.create_queue)
     refused("QueueAlreadyExists", queue.create_queue, metadata={"a": "1"})
     queue.set_queue_metadata({"a": "1"})

@@ -1,8 +1,8 @@
-"""A round through the Blob service with Microsoft's Python SDK, as a new user would take it.
+"""Uses the Blob service with Microsoft's Python SDK, as a new user would.
 
     python python_sdk.py URL ACCOUNT KEY
 
-Every function is a test on a container of its own; the last line counts them.
+Every function is a test with a container of its own; the last line has the counts.
 """
 
 import asyncio
@@ -51,13 +51,13 @@ def in_an_hour():
 
 
 def refused(code, call, *args, **kwargs):
-    """The call must be refused with this code, or status if there is no body."""
+    """Expects the call to fail with this code, or status if there is no body."""
     try:
         call(*args, **kwargs)
     except HttpResponseError as error:
         assert code in (error.error_code, error.status_code), f"{code}: {error}"
         return
-    raise AssertionError(f"not refused with {code}")
+    raise AssertionError(f"did not fail with {code}")
 
 
 def fetch(url):
@@ -69,7 +69,7 @@ def fetch(url):
 
 
 def signed(blob, **options):
-    """The URL of a blob with a signature over these options."""
+    """Returns the URL of a blob with a SAS of these options."""
     query = generate_blob_sas(
         ACCOUNT, blob.container_name, blob.blob_name, account_key=KEY, **options
     )

@@ -1,8 +1,8 @@
-"""A round through the Table service with Microsoft's Python SDK, as a new user would take it.
+"""Uses the Table service with Microsoft's Python SDK, as a new user would.
 
     python python_tables_sdk.py URL ACCOUNT KEY
 
-Every function is a test on a table of its own; the last line counts them.
+Every function is a test with a table of its own; the last line has the counts.
 """
 
 import asyncio
@@ -42,13 +42,13 @@ def in_an_hour():
 
 
 def code_of(error):
-    """The SDK names the code of some refusals, and leaves others as they came."""
+    """Returns the error's code. The SDK parses the code of some errors only."""
     named = getattr(error, "error_code", None)
     return named or error.response.json()["odata.error"]["code"]
 
 
 def refused(code, call, *args, **kwargs):
-    """The call must be refused with this code."""
+    """Expects the call to fail with this code."""
     try:
         result = call(*args, **kwargs)
         if hasattr(result, "__next__"):
@@ -56,7 +56,7 @@ def refused(code, call, *args, **kwargs):
     except HttpResponseError as error:
         assert code == code_of(error), f"{code}: {error}"
         return
-    raise AssertionError(f"not refused with {code}")
+    raise AssertionError(f"did not fail with {code}")
 
 
 def blog(row, **more):
@@ -76,7 +76,7 @@ def tables(table):
         SERVICE.create_table("a-b")
         raise AssertionError("no name of a table")
     except ValueError as error:
-        # The SDK's own text for the service's refusal.
+        # The SDK's own message for the service's error.
         assert "alphanumeric" in str(error), error
 
 

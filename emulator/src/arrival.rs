@@ -1,4 +1,4 @@
-//! The way in: from the head of an HTTP request to a [`Call`].
+//! Parses the head of an HTTP request into a [`Call`].
 
 use std::net::IpAddr;
 
@@ -19,25 +19,26 @@ use crate::lane::Lane;
 use crate::rules::web;
 use crate::target::{self, Address, Target};
 
-/// What the transport knows about a request.
+/// The transport of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Socket {
-    /// Service of the listening socket; absent in process, where host or port decide.
+    /// Service of the listening socket; `None` in process, where host or port decide.
     pub service: Option<Service>,
-    /// Peer.
+    /// Address of the peer; `None` in process.
     pub peer: Option<IpAddr>,
-    /// The address of this server that the peer connected to.
+    /// The address of this server that the peer connected to; `None` when it is unknown.
     pub local: Option<IpAddr>,
-    /// Whether it came over TLS.
+    /// Whether the request came over TLS.
     pub secure: bool,
 }
 
-/// Header of the method that a request to the Table service stands for.
+/// Header with the method that a POST to the Table service stands for.
 pub const TUNNEL: &str = "x-http-method";
-/// Version of requests that name none (anonymous access since the root container was introduced).
+/// Version of requests that name none, which anonymous access has used since the root container was
+/// introduced.
 const UNNAMED: ApiVersion = ApiVersion::V2009_09_19;
 
-/// Reads the head of a request. Nothing is authorised yet.
+/// Parses the head of a request, before authorisation.
 pub fn arrive(
     core: &Core,
     head: Parts,
@@ -104,9 +105,9 @@ pub fn arrive(
     })
 }
 
-/// What a POST with `X-HTTP-Method` asks for: clients reach the Table service through proxies that
-/// let no other method pass. *Authorization for the Azure Storage services* has the sent method
-/// signed. A header that is wrong changes nothing here; the register refuses it.
+/// Returns the method that a POST with `X-HTTP-Method` stands for: some proxies between clients and
+/// the Table service only pass GET and POST. *Authorization for the Azure Storage services* has the
+/// sent method signed. An invalid header has no effect here; the register refuses it.
 fn tunnelled(sent: &Method, headers: &HeaderMap, service: Service) -> Method {
     let named = headers.get(TUNNEL).filter(|_| service == Service::Table);
     let named = named.and_then(|name| Method::from_bytes(name.as_bytes()).ok());
@@ -121,16 +122,16 @@ fn host(head: &Parts) -> &str {
     }
 }
 
-/// The service that a request is for, as far as socket and host tell: it words the refusal of what
-/// cannot be read. The Blob service where they tell nothing.
+/// Returns the service that socket or host name; it decides the form of a refusal before the
+/// request is parsed. Returns the Blob service when neither names one.
 pub fn service(head: &Parts, socket: &Socket) -> Service {
     let told = socket.service.or_else(|| target::service_of(host(head)));
     told.unwrap_or(Service::Blob)
 }
 
-/// The version that a request names: by its header, else by `api-version`, else by its signature.
-/// "Previous Azure Storage service versions": under the first two versions of `sv` the header of a
-/// signed request counts for nothing.
+/// Returns the version that a request names: in its header, else in `api-version`, else in its
+/// signature. "Previous Azure Storage service versions": with the first two versions of `sv` the
+/// header of a signed request is ignored.
 fn named_version<'a>(headers: &'a HeaderMap, query: &'a [(String, String)]) -> Option<&'a str> {
     const DECIDES_ALONE: [&str; 2] = ["2012-02-12", "2013-08-15"];
     let signed = uri::lookup(query, "sv");
@@ -144,19 +145,19 @@ fn named_version<'a>(headers: &'a HeaderMap, query: &'a [(String, String)]) -> O
     }
 }
 
-/// What HTTP asks of a request on the wire, before anything is looked at.
+/// Checks what HTTP requires of a request on the wire, before anything else is parsed.
 pub fn check_framing(core: &Core, head: &Parts, socket: &Socket) -> Result<(), StorageError> {
     if socket.peer.is_none() {
         return Ok(());
     }
-    // RFC 9112, 3.2: one Host, and none only before HTTP/1.1.
+    // RFC 9112, 3.2: exactly one Host; before HTTP/1.1 it may be missing.
     let hosts = head.headers.get_all(HOST).iter().count();
     if hosts > 1 || (hosts == 0 && head.version >= Version::HTTP_11) {
         return Err(StorageError::invalid_header("Host", ""));
     }
     check_host(core, head, socket)?;
     check_codings(&head.headers)?;
-    // The service's front end answers 411 to an upload of no stated length, even an empty one.
+    // The service's front end answers 411 to an upload without a length, even an empty one.
     let is_upload = matches!(head.method, Method::PUT | Method::POST);
     let has_length = [CONTENT_LENGTH, TRANSFER_ENCODING]
         .iter()
@@ -167,7 +168,7 @@ pub fn check_framing(core: &Core, head: &Parts, socket: &Socket) -> Result<(), S
     Ok(())
 }
 
-/// RFC 9112, 6.1: bytes in a coding besides chunked would be kept as they came.
+/// RFC 9112, 6.1: rejects codings besides chunked, whose bytes would be stored undecoded.
 fn check_codings(headers: &HeaderMap) -> Result<(), StorageError> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else {
@@ -181,9 +182,8 @@ fn check_codings(headers: &HeaderMap) -> Result<(), StorageError> {
     Err(StorageError::invalid_header("Transfer-Encoding", &shown))
 }
 
-/// Refuses a host name that a web page could have pointed at this machine. No browser leaves the
-/// name out. Where a server listens for other machines, they name it as they like unless it was
-/// told how.
+/// Rejects a host name that a web page could have pointed at this machine; browsers always send
+/// one. On other than loopback addresses, every name is allowed unless `--allowHost` is given.
 fn check_host(core: &Core, head: &Parts, socket: &Socket) -> Result<(), StorageError> {
     let allowed = &core.config.allowed_hosts;
     let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
@@ -194,13 +194,13 @@ fn check_host(core: &Core, head: &Parts, socket: &Socket) -> Result<(), StorageE
     }
     Err(
         StorageError::invalid_header("Host", host).with_message(format!(
-            "The server is not addressed as {host}. If it should be, start it with --allowHost and \
-         this name."
+            "This server does not serve the host name {host}. To allow it, start smalt with \
+         --allowHost {host}."
         )),
     )
 }
 
-/// `DefaultServiceVersion` of the service's properties, for requests that name none.
+/// Returns `DefaultServiceVersion` of the service's properties, for requests that name no version.
 fn default_version(core: &Core, target: &Target) -> Result<Option<ApiVersion>, StorageError> {
     let stored = core
         .properties

@@ -1,8 +1,8 @@
-//! Whether the store agrees with itself: what records refer to is there, and is counted right.
+//! Checks the store's consistency: whether referenced records exist and the counts are right.
 //!
-//! Payloads, block lists and nodes of page blobs are shared and counted. An audit reads every
-//! record and counts again. What is counted and nothing refers to would be lost for ever; what is
-//! referred to more often than counted would be freed too early.
+//! Payloads, block lists and nodes of page blobs are shared and have reference counts. An audit
+//! reads every record and counts again. A count that is too high would leak space for ever; one
+//! that is too low would free data too early.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -15,32 +15,32 @@ use crate::records::{
 };
 use crate::store::{self, PayloadId, StoreResult, View};
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Payloads that are stored.
+    /// Number of stored payloads.
     pub payloads: usize,
-    /// References to them.
+    /// Number of references to payloads.
     pub references: u64,
-    /// What does not agree, in words.
+    /// Descriptions of the inconsistencies; empty for a consistent store.
     pub differences: Vec<String>,
 }
 
-/// References, counted again.
+/// References found in the records.
 #[derive(Default)]
 struct Counted {
     payloads: BTreeMap<PayloadId, u64>,
-    /// Block lists: who refers to them, and whether they are there.
+    /// Block lists by id: number of references, and whether the list exists.
     lists: BTreeMap<u64, (u64, bool)>,
-    /// Nodes: the same.
+    /// Page nodes by id: number of references, and whether the node exists.
     nodes: BTreeMap<u64, (u64, bool)>,
-    /// Nodes that wait to be released: one reference each is theirs.
+    /// Nodes that wait for their release; each counts as one reference.
     garbage: Vec<u64>,
-    /// Records whose references cannot be told.
+    /// Number of records that cannot be decoded.
     unreadable: usize,
 }
 
-/// Counts everything again.
+/// Counts all references again and compares them with the stored counts.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -115,7 +115,7 @@ impl Counted {
         }
         let mut differ = |what: &str, id: u64, stored: u64, counted: u64| {
             if stored != counted {
-                let told = format!("{what} {id}: {counted} references, {stored} counted");
+                let told = format!("{what} {id}: {counted} references, stored count {stored}");
                 differences.push(told);
             }
         };
@@ -166,9 +166,9 @@ mod tests {
         emulator.call(request).await.unwrap();
     }
 
-    /// A reference that nobody counted, and a count without a reference.
+    /// Finds a reference without a count, and a count without a reference.
     #[tokio::test]
-    async fn a_wrong_count_is_found() {
+    async fn wrong_reference_count_is_found() {
         let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
         let emulator = Emulator::builder().clock(clock).open().unwrap();
         put(&emulator, "c?restype=container").await;
@@ -181,7 +181,7 @@ mod tests {
         let id = store.commit(lose).await.unwrap();
         let found = emulator.audit().unwrap();
         assert_eq!((found.payloads, found.references), (1, 1));
-        let told = format!("payload {}: 0 references, 1 counted", id.0);
+        let told = format!("payload {}: 0 references, stored count 1", id.0);
         assert_eq!(found.differences, [told]);
         let block = BlockRecord {
             length: 4,
@@ -192,7 +192,7 @@ mod tests {
             Ok(())
         };
         store.commit(refer).await.unwrap();
-        let told = "payload 99: 1 references, 0 counted".to_owned();
+        let told = "payload 99: 1 references, stored count 0".to_owned();
         assert!(emulator.audit().unwrap().differences.contains(&told));
     }
 }

@@ -1,10 +1,10 @@
-//! Who asks, and whether they may.
+//! Identifies the caller and checks its permissions.
 //!
-//! One of four ways in: Shared Key or a bearer token in the `Authorization` header, a shared access
-//! signature in the query, or nobody at all. Each proves an [`Identity`]; what an operation
-//! requires of it stands in the register. Sources: "Authorize with Shared Key", "Authorize with
-//! Microsoft Entra ID", "Create a service SAS", "Create an account SAS", "Create a user delegation
-//! SAS", "Configure anonymous read access".
+//! A request has one of four kinds of credentials: Shared Key or a bearer token in the
+//! `Authorization` header, a shared access signature in the query, or none. Each proves an
+//! [`Identity`]; the register says what an operation requires of it. Sources: "Authorize with
+//! Shared Key", "Authorize with Microsoft Entra ID", "Create a service SAS", "Create an account
+//! SAS", "Create a user delegation SAS", "Configure anonymous read access".
 
 mod anonymous;
 mod bearer;
@@ -29,10 +29,10 @@ use identity::TOKEN_ONLY;
 pub use identity::{Identity, NO_ACCOUNT, Principal};
 pub use scope::bring_scope;
 
-/// Decides whether a call may run its operation, and in whose name.
+/// Checks whether a call may run its operation, and returns its identity.
 ///
 /// # Errors
-/// Azure's own refusal for the way in that was chosen.
+/// Azure's refusal for the kind of credentials in the request.
 pub fn authorise(core: &Core, call: &Call, access: &Access) -> Result<Identity, StorageError> {
     if access.anonymous == Anonymous::Always {
         return Ok(Identity::Anonymous);
@@ -44,8 +44,8 @@ pub fn authorise(core: &Core, call: &Call, access: &Access) -> Result<Identity, 
     Ok(identity)
 }
 
-/// Whether whoever sent a transaction may do what one of its requests asks for. The request has no
-/// credentials of its own; its call has the identity of the transaction.
+/// Checks whether the sender of a transaction may run one of its requests. The request has no
+/// credentials; its call has the identity of the transaction.
 ///
 /// # Errors
 /// 403 `AuthorizationPermissionMismatch`, 403 `AuthorizationFailure`.
@@ -79,7 +79,7 @@ fn identify(core: &Core, call: &Call, access: &Access) -> Result<Identity, Stora
             by_key.or_else(|refused| by_signature(core, call, access, account).ok_or(refused))
         }
         Some(Authorization::Bearer(token)) => match Sas::parse(&call.query)? {
-            // A signature for one user only comes with that user's token.
+            // A signature for a single user needs that user's token as well.
             Some(sas) if !sas.get("sduoid").is_empty() => {
                 let account = known(core, call)?;
                 let principal = bearer::authenticate(core, call, account, &token)?;
@@ -94,15 +94,15 @@ fn identify(core: &Core, call: &Call, access: &Access) -> Result<Identity, Stora
     }
 }
 
-/// A request that brings both a key's signature and a shared access signature is served by the
-/// second where the first is wrong, as Azurite does; no document says which of the two counts.
+/// Tries the shared access signature of a request whose key signature is wrong, as Azurite does; no
+/// document says which of the two counts.
 fn by_signature(core: &Core, call: &Call, access: &Access, account: &Account) -> Option<Identity> {
     let sas = Sas::parse(&call.query).ok()??;
     sas::authorise(core, call, account, access, sas, None).ok()
 }
 
-/// The account of a request with credentials. On Azure the host of one that does not exist has no
-/// address; here, as at Azurite, it is a resource that does not exist.
+/// Returns the account of a request with credentials. On Azure the host name of a missing account
+/// does not resolve; here, as in Azurite, it is a missing resource.
 fn known<'a>(core: &'a Core, call: &Call) -> Result<&'a Account, StorageError> {
     let name = call.account();
     core.config.account(name).ok_or_else(|| {

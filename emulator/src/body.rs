@@ -1,4 +1,4 @@
-//! Bodies in and out, the same in process and over a socket.
+//! Request and response bodies, the same in process and over a socket.
 
 use std::io;
 use std::pin::Pin;
@@ -13,19 +13,19 @@ use crate::store::PayloadReader;
 /// A streamed body.
 pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// No body.
+/// Returns an empty body.
 pub fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A body that is at hand.
+/// Returns a body of bytes in memory.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
 }
 
-/// The first `after_bytes` of a body, then a broken connection.
+/// Returns the first `after_bytes` of a body, followed by a connection error.
 pub fn cut(body: Body, after_bytes: u64) -> Body {
     Cut {
         body,
@@ -62,7 +62,7 @@ impl http_body::Body for Cut {
     }
 }
 
-/// `length` bytes of a body after its first `skip`; what comes behind them is not read.
+/// Returns `length` bytes of a body after its first `skip`; the bytes after them are not read.
 pub fn part(body: Body, skip: u64, length: u64) -> Body {
     Part {
         body,
@@ -107,7 +107,7 @@ impl http_body::Body for Part {
     }
 }
 
-/// A range of a stored payload, read while it is sent.
+/// Returns a range of a stored payload, which is read while it is sent.
 pub fn payload(reader: PayloadReader) -> Body {
     reader.boxed_unsync()
 }

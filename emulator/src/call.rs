@@ -1,4 +1,5 @@
-//! One request as the operations see it: resolved, dated, versioned, authorised; never raw bytes.
+//! A parsed request as the operations see it: target, time, version and identity, without raw
+//! bytes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,56 +15,57 @@ use crate::header_case::HeaderCase;
 use crate::lane::Lane;
 use crate::target::{Resource, Target};
 
-/// The head of a request, with everything that the way in has found out about it.
+/// The head of a request, with what the earlier stages of the pipeline derived from it.
 pub struct Call {
-    /// Method: what a tunnelled request asks for.
+    /// Method; for a tunnelled request the one in `X-HTTP-Method`.
     pub method: Method,
-    /// Method of the request line, which signatures cover.
+    /// Method of the request line, which is part of the string to sign.
     pub sent_method: Method,
-    /// Account, service, resource.
+    /// Account, service and resource.
     pub target: Target,
     /// Query parameters, decoded, in the order sent.
     pub query: Vec<(String, String)>,
     /// Headers.
     pub headers: HeaderMap,
-    /// Case of the metadata names among them.
+    /// Case of the metadata names among the headers.
     pub header_case: HeaderCase,
-    /// The version that is served.
+    /// API version under which the request is served.
     pub version: ApiVersion,
-    /// Whether the request named a version at all.
+    /// Whether the request names a version.
     pub version_given: bool,
-    /// Whether there is a version to go by: the request's own, or the service's default one.
+    /// Whether the request names a version, or the service has a default one.
     pub version_known: bool,
-    /// When the request arrived, on the emulator's clock.
+    /// Time of arrival on the emulator's clock.
     pub arrival: Timestamp,
     /// `x-ms-request-id` of the response.
     pub request_id: Uuid,
-    /// An id that nothing else uses: of the lease, copy or message that the request makes.
+    /// A unique id for the lease, copy or message that the request creates.
     pub fresh_id: Uuid,
-    /// Length of the body, where it is known.
+    /// Length of the body in bytes; `None` when it is unknown.
     pub body_length: Option<u64>,
-    /// Peer, where there is one.
+    /// Address of the peer; `None` in process.
     pub peer: Option<IpAddr>,
-    /// Whether it came over TLS.
+    /// Whether the request came over TLS.
     pub secure: bool,
     /// `scheme://host` as the client wrote it, for endpoints and copy sources.
     pub origin: String,
-    /// Settings of the account.
+    /// Settings of the account at the time of the request.
     pub settings: Arc<AccountSettings>,
-    /// How long the name of a deleted container or queue stays taken, in seconds.
+    /// How long the name of a deleted container, queue or table stays taken, in seconds.
     pub being_deleted_s: u64,
-    /// Whether messages of the same moment come in any order.
+    /// Whether messages that become visible at the same time come in random order.
     pub shuffle_messages: bool,
-    /// Where its long work runs.
+    /// Where the request's long work runs.
     pub lane: Lane,
-    /// Id of its operation in the register. Empty until it is authorised.
+    /// Operation id of the register; empty before authorisation.
     pub operation: &'static str,
-    /// Who asks. [`Identity::Anonymous`] until authorisation.
+    /// The caller's identity; [`Identity::Anonymous`] before authorisation.
     pub identity: Identity,
 }
 
 impl Call {
-    /// A header as text. Bytes beyond ASCII are refused: no header of ours has them.
+    /// Returns a header as a string. Rejects bytes beyond ASCII, which no header of the API
+    /// contains.
     pub fn header(&self, name: &'static str) -> Result<Option<&str>, StorageError> {
         match self.headers.get(name) {
             None => Ok(None),
@@ -74,13 +76,13 @@ impl Call {
         }
     }
 
-    /// A header that the operation cannot do without.
+    /// Returns a required header, or an error when it is missing.
     pub fn required_header(&self, name: &'static str) -> Result<&str, StorageError> {
         self.header(name)?
             .ok_or_else(|| StorageError::missing_header(name))
     }
 
-    /// The first query parameter of this name, compared without case.
+    /// Returns the first query parameter of this name, ignoring ASCII case.
     pub fn query(&self, name: &str) -> Option<&str> {
         self.query
             .iter()
@@ -88,7 +90,7 @@ impl Call {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Every value of a list parameter (`include=a,b` or repeated), without empty ones.
+    /// Returns the non-empty values of a list parameter (`include=a,b` or repeated).
     pub fn query_list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.query
             .iter()
@@ -98,10 +100,10 @@ impl Call {
             .filter(|value| !value.is_empty())
     }
 
-    /// User metadata of the request.
+    /// Parses the `x-ms-meta-*` headers.
     pub fn metadata(&self) -> Result<Metadata, StorageError> {
         Metadata::from_headers(self.headers.iter().map(|(name, value)| {
-            // A value that is not UTF-8 is refused like one that is not printable.
+            // A value that is not UTF-8 is rejected like one that is not printable.
             (
                 self.header_case.restore(name.as_str()),
                 std::str::from_utf8(value.as_bytes()).unwrap_or("\u{7f}"),
@@ -109,17 +111,17 @@ impl Call {
         }))
     }
 
-    /// Service addressed.
+    /// Returns the service of the request.
     pub fn service(&self) -> Service {
         self.target.service
     }
 
-    /// Account addressed.
+    /// Returns the account name of the request.
     pub fn account(&self) -> &str {
         &self.target.account
     }
 
-    /// Container addressed; empty when the resource is no container or blob.
+    /// Returns the container name; empty unless the resource is a container or a blob.
     pub fn container(&self) -> &str {
         match &self.target.resource {
             Resource::Container(name) | Resource::Blob(name, _) => name,
@@ -127,7 +129,7 @@ impl Call {
         }
     }
 
-    /// Blob addressed; empty when the resource is no blob.
+    /// Returns the blob name; empty unless the resource is a blob.
     pub fn blob(&self) -> &str {
         match &self.target.resource {
             Resource::Blob(_, name) => name,
@@ -135,7 +137,7 @@ impl Call {
         }
     }
 
-    /// Queue addressed; empty when the resource is no queue, message or messages.
+    /// Returns the queue name; empty unless the resource is a queue, its messages or a message.
     pub fn queue(&self) -> &str {
         match &self.target.resource {
             Resource::Queue(name) | Resource::Messages(name) | Resource::Message(name, _) => name,
@@ -143,7 +145,7 @@ impl Call {
         }
     }
 
-    /// Table addressed, as its path says; empty when the resource is no table or entity.
+    /// Returns the table name in the path; empty unless the resource is a table or an entity.
     pub fn table(&self) -> &str {
         match &self.target.resource {
             Resource::Table(Ok(
@@ -155,7 +157,7 @@ impl Call {
         }
     }
 
-    /// Message addressed; empty when the resource is no message.
+    /// Returns the message id; empty unless the resource is a message.
     pub fn message(&self) -> &str {
         match &self.target.resource {
             Resource::Message(_, id) => id,
@@ -163,7 +165,7 @@ impl Call {
         }
     }
 
-    /// `http://127.0.0.1:10000/devstoreaccount1/`: the endpoint that listings name.
+    /// Returns the endpoint that listings name, such as `http://127.0.0.1:10000/devstoreaccount1/`.
     pub fn service_endpoint(&self) -> String {
         let path_style = self
             .target
@@ -180,7 +182,7 @@ impl Call {
 }
 
 impl std::fmt::Debug for Call {
-    /// What is asked for. Headers and query may hold keys, tokens and signatures: none is shown.
+    /// Leaves out headers and query, which may contain keys, tokens and signatures.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Call")
             .field("method", &self.method)

@@ -1,8 +1,8 @@
-//! Certificates of smalt's own, so that https can be tried without a certificate authority.
+//! Generated certificates for trying HTTPS without a certificate authority.
 //!
-//! [`issue`] makes an authority and a server certificate of it; the authority's key is forgotten at
-//! once, so that nobody can ever make another certificate that a client would trust because of it.
-//! [`development`] keeps such a pair in a directory and makes a new one when it is about to expire.
+//! [`issue`] creates an authority and a server certificate signed by it. It discards the
+//! authority's key at once, so that no further certificate can be signed that clients would trust.
+//! [`development`] keeps such a pair in a directory and replaces it before it expires.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,43 +16,43 @@ use smalt_protocol::{Service, Timestamp};
 
 use crate::disk::{self, Disk};
 
-/// How long a pair is valid, in days: clients of Apple take no more than 825.
+/// Validity of a pair, in days; Apple's clients accept at most 825.
 pub const VALID_DAYS: u64 = 820;
-/// How long before its end a pair is replaced, in days.
+/// Remaining validity at which a pair is replaced, in days.
 const RENEWED_DAYS: u64 = 30;
 
-/// Certificate of the authority, in PEM: what clients have to trust.
+/// File of the authority's certificate in PEM, which clients must trust.
 pub const CA_FILE: &str = "ca.pem";
-/// Certificate of the server, in PEM.
+/// File of the server's certificate in PEM.
 pub const SERVER_FILE: &str = "server.pem";
-/// Private key of the server, in PEM.
+/// File of the server's private key in PEM.
 pub const KEY_FILE: &str = "server.key";
 
-/// Why there is no certificate.
+/// The reason why a certificate cannot be created or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// It could not be made.
-    #[error("the certificate cannot be made: {0}")]
+    /// The certificate cannot be generated.
+    #[error("cannot create the certificate: {0}")]
     Made(#[from] rcgen::Error),
-    /// It could not be read or written.
+    /// A file cannot be read or written.
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
 }
 
-/// An authority's certificate, a server's certificate of it, and the server's key, all in PEM.
+/// An authority's certificate, a server certificate signed by it, and the server's key, all in PEM.
 pub struct Issued {
-    /// What clients have to trust.
+    /// The authority's certificate, which clients must trust.
     pub ca: String,
-    /// What the server shows.
+    /// The server's certificate.
     pub server: String,
-    /// What the server proves it with.
+    /// The server's private key.
     pub key: String,
 }
 
-/// Makes a pair for these host names and addresses, valid from yesterday for [`VALID_DAYS`].
+/// Creates a pair for these host names and addresses, valid from yesterday for [`VALID_DAYS`].
 ///
 /// # Errors
-/// When a name is none, or there is no entropy.
+/// When a name is invalid, or the system has no entropy.
 pub fn issue(names: &[String], now: Timestamp) -> Result<Issued, CertificateError> {
     let mut authority = params(&[], "smalt development authority", now)?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -102,8 +102,8 @@ fn civil(time: Timestamp) -> (i32, u8, u8) {
     )
 }
 
-/// Names of this machine for these accounts: path style and host style. None of Azure's own, so
-/// that whoever steals the key can impersonate nobody but a smalt.
+/// Returns the local host names for these accounts, in path style and host style. None of them is
+/// Azure's, so that a stolen key cannot be used to impersonate Azure.
 pub fn local_names<'a>(accounts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
     for account in accounts {
@@ -114,36 +114,35 @@ pub fn local_names<'a>(accounts: impl IntoIterator<Item = &'a str>) -> Vec<Strin
     names
 }
 
-/// A pair that is kept in a directory.
+/// A certificate pair in a directory.
 pub struct Development {
-    /// Where it is.
     dir: PathBuf,
-    /// Whether it was made just now, so that clients do not trust it yet.
+    /// Whether the pair was created by this call, so that clients do not trust it yet.
     pub is_new: bool,
 }
 
 impl Development {
-    /// What clients have to trust.
+    /// Returns the path of the authority's certificate.
     pub fn ca(&self) -> PathBuf {
         self.dir.join(CA_FILE)
     }
 
-    /// What the server shows.
+    /// Returns the path of the server's certificate.
     pub fn server(&self) -> PathBuf {
         self.dir.join(SERVER_FILE)
     }
 
-    /// What the server proves it with.
+    /// Returns the path of the server's private key.
     pub fn key(&self) -> PathBuf {
         self.dir.join(KEY_FILE)
     }
 }
 
-/// The pair of a directory; made anew when there is none, when it is for other names, and when it
-/// is about to expire.
+/// Returns the pair in a directory. Creates it when there is none, when it is for other names, or
+/// when it expires soon.
 ///
 /// # Errors
-/// When it cannot be made, read or written.
+/// When the pair cannot be created, read or written.
 pub fn development(
     disk: &dyn Disk,
     dir: &Path,
@@ -163,7 +162,7 @@ pub fn development(
     }
     let issued = issue(names, now)?;
     disk.create_dir(dir).map_err(in_file(dir.to_owned()))?;
-    // PEM readers skip what stands before the certificate.
+    // PEM readers skip text before the certificate.
     let server = format!("{}\n{}", heading(names, expiry(now)), issued.server);
     for (path, text, is_secret) in [
         (kept.key(), issued.key, true),
@@ -189,7 +188,7 @@ fn heading(names: &[String], until: Timestamp) -> String {
     )
 }
 
-/// Whether a kept certificate is for these names and good for a while.
+/// Returns whether a stored certificate is for these names and does not expire soon.
 fn is_good(server: &[u8], names: &[String], now: Timestamp) -> bool {
     let text = String::from_utf8_lossy(server);
     let first = text.lines().next().unwrap_or_default();
@@ -207,7 +206,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_unix_s(1_700_000_000);
 
     #[test]
-    fn a_pair_is_kept_until_it_ends_or_is_for_others() {
+    fn pair_is_kept_until_it_expires_or_the_names_change() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("cert");
         let names = local_names(["one"]);
@@ -226,7 +225,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn nobody_else_reads_the_key() {
+    fn only_the_owner_can_read_the_key() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let made = development(&SystemDisk, dir.path(), &local_names([]), NOW).unwrap();
@@ -234,10 +233,10 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
     }
 
-    /// A client that trusts the authority accepts the server under its names and no others, and
-    /// the server can start with the pair.
+    /// A client that trusts the authority accepts the server under these names only, and the server
+    /// starts with the pair.
     #[test]
-    fn the_server_certificate_holds_for_its_names() {
+    fn server_certificate_is_valid_for_its_names() {
         use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
         let issued = issue(&local_names(["one"]), NOW).unwrap();
         let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();

@@ -1,7 +1,7 @@
-//! `smalt check`: whether a store is whole, told without changing it.
+//! `smalt check`: checks a store without changing it.
 //!
-//! The files are there, the metadata open, every record can be read, every payload has its bytes,
-//! what is counted is counted right, and every index agrees with its records.
+//! It checks that the files exist, the metadata opens, every record and every payload can be read,
+//! reference counts are right, and every index agrees with its records.
 
 mod indexes;
 mod records;
@@ -16,42 +16,41 @@ use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::store::{self, Inspected, OpenError, PayloadId, Store, StoreResult, View};
 
-/// Findings of one kind that are told one by one; there may be one for each record.
+/// Findings of one kind that are listed one by one; there may be one for each record.
 const TOLD_MAX: usize = 100;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
-    /// The directory.
+    /// The directory of the store.
     pub directory: String,
-    /// Whether nothing is wrong.
+    /// Whether there are no findings.
     pub whole: bool,
-    /// What is wrong.
+    /// Everything that is wrong.
     pub findings: Vec<Finding>,
-    /// What is not wrong and good to know.
+    /// Remarks that are not errors.
     pub notes: Vec<String>,
-    /// Records of the operations.
+    /// Number of records of the operations.
     pub records: u64,
-    /// Payloads that were read to their end, and their bytes.
+    /// Number of payloads that were read to their end.
     pub payloads: u64,
-    /// Bytes of these payloads.
+    /// Total bytes of these payloads.
     pub bytes: u64,
 }
 
-/// Something that is wrong.
+/// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is about: `files`, `record`, `payload`, `reference` or `index`.
+    /// The area: `files`, `record`, `payload`, `reference` or `index`.
     pub about: &'static str,
-    /// What is wrong, in words.
+    /// A description for people.
     pub what: String,
 }
 
-/// Findings as they come.
 #[derive(Debug, Default)]
 struct Findings {
     all: Vec<Finding>,
-    /// How many of the current kind were not told.
+    /// Findings of the current kind beyond [`TOLD_MAX`].
     untold: usize,
 }
 
@@ -65,7 +64,7 @@ impl Findings {
         }
     }
 
-    /// Ends a kind.
+    /// Ends a kind: adds the number of findings that were left out.
     fn end(&mut self, about: &'static str) {
         if self.untold > 0 {
             let what = format!("{} more of this kind", self.untold);
@@ -75,7 +74,7 @@ impl Findings {
     }
 }
 
-/// Checks the store in `dir`. A copy of its metadata is made in `scratch`.
+/// Checks the store in `dir`. Copies its metadata to `scratch` first.
 ///
 /// # Errors
 /// When there is no store, it is in use, or its files cannot be read.
@@ -117,7 +116,7 @@ fn look(store: &Store, report: &mut Report, findings: &mut Findings) -> StoreRes
     store.read(|view| agreement(view, findings))
 }
 
-/// What is wrong with the records of a state, if anything is; its payloads are not read.
+/// Returns the first error in the records of a state, or `None`. Does not read payloads.
 ///
 /// # Errors
 /// When the state cannot be read.
@@ -128,7 +127,6 @@ pub(crate) fn first(view: &dyn View) -> StoreResult<Option<Finding>> {
     Ok(findings.all.into_iter().next())
 }
 
-/// References are counted right, and indexes agree with their records.
 fn agreement(view: &dyn View, findings: &mut Findings) -> StoreResult<()> {
     for what in store::disagreements(view)? {
         findings.add("reference", what);
@@ -142,7 +140,7 @@ fn agreement(view: &dyn View, findings: &mut Findings) -> StoreResult<()> {
     Ok(())
 }
 
-/// Reads a payload to its end; its length.
+/// Reads a payload to its end and returns its length in bytes.
 fn payload(store: &Store, id: PayloadId) -> StoreResult<u64> {
     let payload = store.read(|view| store::location(view, id))?;
     let mut reader = store.payload(&payload, 0..payload.len());

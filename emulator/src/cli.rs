@@ -1,4 +1,4 @@
-//! The command line of `smalt`: Azurite's flags where there are such, and a few of its own.
+//! The command line of `smalt`: Azurite's flags and a few of its own.
 //!
 //! [`Cli::read`] turns the arguments and the environment into a [`Cli`]. Each long flag has an
 //! environment variable and a spelling in kebab-case; `spelling` derives both from its name.
@@ -22,49 +22,50 @@ pub use command::Command;
 pub use flags::{Durability, Flags, LogFormat, OAuthLevel};
 pub use program::Program;
 
-/// Azurite's variable for `--accounts`; `SMALT_ACCOUNTS` wins.
+/// Azurite's environment variable for `--accounts`; `SMALT_ACCOUNTS` takes precedence.
 const AZURITE_ACCOUNTS: &str = "AZURITE_ACCOUNTS";
 
-/// What `--version` says. A binary that has parts for tests says so: a build together with the
-/// harness has, and ci/build.sh sees to it that what ships has not.
+/// The output of `--version`. A build with test hooks, such as one together with the harness, names
+/// them; ci/build.sh rejects such a build for a release.
 #[cfg(not(any(feature = "schedule", feature = "failpoints")))]
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[cfg(any(feature = "schedule", feature = "failpoints"))]
 pub(crate) const VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
-    " with parts for tests (the product: cargo build --release -p smalt)"
+    " with test hooks (for a release: cargo build --release -p smalt)"
 );
 
-/// A whole command line.
+/// The whole command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "smalt",
     version = VERSION,
     disable_version_flag = true,
     args_conflicts_with_subcommands = true,
-    // The last one counts, so that a wrapper can add to what it was given.
+    // The last occurrence of a flag wins, so that a wrapper can append flags.
     args_override_self = true,
-    about = "A local Azure Storage: Blob, Queue and Table REST, durable by default.",
-    long_about = "A local Azure Storage: Blob, Queue and Table REST, durable by default.\n\n\
+    about = "A local Azure Storage emulator: Blob, Queue and Table REST, durable by default.",
+    long_about = "A local Azure Storage emulator: Blob, Queue and Table REST, durable by \
+        default.\n\n\
         Starts on Azurite's ports with Azurite's account and key; its flags and AZURITE_ACCOUNTS \
         are accepted. Without any flag it listens on 127.0.0.1:10000 (blob), 10001 (queue), \
         10002 (table) and 10003 (control) and keeps its data in ./smalt-data.\n\n\
-        Called as azurite, azurite-blob, azurite-queue or azurite-table, or with one of these as \
+        Started as azurite, azurite-blob, azurite-queue or azurite-table, or with one of these as \
         its first argument, smalt prints what that program prints and starts its services.",
     after_help = "Examples:\n  \
         smalt                                  start with defaults\n  \
         smalt --inMemoryPersistence            keep nothing on disk\n  \
         smalt --location /tmp/store --mode fast\n  \
         smalt --cert cert.pem --key key.pem    serve https\n  \
-        smalt --devCert --oauth basic          serve https, take bearer tokens\n  \
+        smalt --devCert --oauth basic          serve https, accept bearer tokens\n  \
         smalt azurite --silent --location data start as Azurite\n  \
         smalt --completions bash               print a completion script"
 )]
 pub struct Cli {
-    /// What to do instead of serving.
+    /// The subcommand; `None` to serve.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// How to serve.
+    /// The flags for serving.
     #[command(flatten)]
     pub flags: Flags,
     /// Print the version.
@@ -73,10 +74,10 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Reads arguments, the name of the program first, and the environment.
+    /// Parses the arguments, of which the first is the program name, and the environment.
     ///
     /// # Errors
-    /// What is wrong with them, or the text of `--help` or `--version`.
+    /// When they are invalid; also for `--help` and `--version`, with the text to print.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let (program, arguments) = Program::of(arguments);
         let command = Self::complete_command().bin_name(program.name());
@@ -88,7 +89,7 @@ impl Cli {
         Ok(cli)
     }
 
-    /// The command line with the environment variables and the further spellings of its flags.
+    /// Returns the clap command with the environment variables and aliases of all flags.
     pub fn complete_command() -> clap::Command {
         spelling::complete(Self::command())
     }
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_flag_names_the_nearest_one() {
+    fn unknown_flag_suggests_the_nearest_one() {
         for (given, nearest) in [
             ("--bloobPort 1", "--blobPort"),
             ("azurite --inMemoryPersistance", "--inMemoryPersistence"),
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_several_counts_in_either_spelling() {
+    fn last_occurrence_of_a_flag_wins_in_either_spelling() {
         let flags = read("--blobPort 1 --silent --blob-port 2 --silent")
             .unwrap()
             .flags;
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subcommand_takes_no_flags_of_serving() {
+    fn subcommand_rejects_serving_flags() {
         assert!(matches!(
             read("version").unwrap().command,
             Some(Command::Version)
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_is_that_of_the_program() {
+    fn help_shows_the_name_of_the_program() {
         let cli = read("azurite-queue --silent").unwrap();
         assert_eq!(
             cli.flags.services().collect::<Vec<_>>(),

@@ -1,7 +1,7 @@
-//! The one source of time. Everything else takes `now` as a value.
+//! The only source of time. All other code takes `now` as a value.
 //!
-//! A [`Clock`] reads a base (the system's time, tokio's, or nothing at all for a manual clock) and
-//! adds what the control endpoint did to it: an offset, or a freeze. Under tokio's paused time a
+//! A [`Clock`] reads a base (the system's time, tokio's, or none for a manual clock) and adds the
+//! changes of the control endpoint: an offset, or a freeze. With tokio's paused time, a
 //! [`Clock::tokio`] moves the service together with the workers and their sleeps.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use parking_lot::RwLock;
 use smalt_protocol::Timestamp;
 use tokio::time::Instant;
 
-/// A clock that can be set, advanced, frozen and run. Clones share their state.
+/// A clock that can be set, advanced, frozen and resumed. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Inner>);
 
@@ -28,7 +28,7 @@ enum Source {
     Manual,
 }
 
-/// What was done to the clock: it shows `shown` at the base's `at`, and stands or runs from there.
+/// The state of a clock: it shows `shown` when the base shows `at`, and stands or runs from there.
 #[derive(Clone, Copy, Debug)]
 struct State {
     shown: Timestamp,
@@ -36,23 +36,23 @@ struct State {
     running: bool,
 }
 
-/// What the control endpoint tells about the clock.
+/// The state of the clock as the control endpoint returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The emulator's time.
     pub now: Timestamp,
-    /// Whether it moves by itself.
+    /// Whether the clock moves by itself.
     pub running: bool,
-    /// Whether it shows the wall's time: never set, advanced or frozen.
+    /// Whether the clock shows the system's time, that is, was never set, advanced or frozen.
     pub is_wall: bool,
 }
 
 impl Clock {
-    /// The latest time that it can be set or moved to: 9000-01-01. ETags and ids are times that go
-    /// on, and times end with the year 9999.
+    /// The latest time that the clock can be set to: 9000-01-01. ETags and ids need later
+    /// timestamps, and timestamps end with the year 9999.
     pub const LATEST: Timestamp = Timestamp::UNIX_EPOCH.plus_s(221_845_392_000);
 
-    /// The machine's time.
+    /// Creates a clock that follows the system's time.
     pub fn system() -> Self {
         let now = wall();
         Self::new(
@@ -65,7 +65,8 @@ impl Clock {
         )
     }
 
-    /// Tokio's time, starting at `start`: with paused time it moves only when the runtime is idle.
+    /// Creates a clock that follows tokio's time and starts at `start`. With paused time it moves
+    /// only when the runtime is idle.
     pub fn tokio(start: Timestamp) -> Self {
         let state = State {
             shown: start,
@@ -80,7 +81,7 @@ impl Clock {
         )
     }
 
-    /// Stands at `start` until it is set or advanced.
+    /// Creates a clock that stays at `start` until it is set or advanced.
     pub fn manual(start: Timestamp) -> Self {
         let state = State {
             shown: start,
@@ -97,7 +98,7 @@ impl Clock {
         }))
     }
 
-    /// The emulator's time.
+    /// Returns the emulator's time.
     pub fn now(&self) -> Timestamp {
         let state = self.0.state.read();
         if !state.running {
@@ -106,8 +107,8 @@ impl Clock {
         state.shown.plus(self.base().since(state.at))
     }
 
-    /// The wall's time, for the skew check of signed requests. A clock without a wall of its own
-    /// (tokio's, manual) is its own wall.
+    /// Returns the system's time, for the skew check of signed requests. A tokio or manual clock
+    /// returns its own time.
     pub fn wall(&self) -> Timestamp {
         match self.0.source {
             Source::System => wall(),
@@ -115,12 +116,12 @@ impl Clock {
         }
     }
 
-    /// Whether waiting must hold tokio's clock (it would jump in the middle of a commit).
+    /// Returns whether a wait must stop tokio's clock, which would otherwise jump during a commit.
     pub fn follows_tokio(&self) -> bool {
         matches!(self.0.source, Source::Tokio { .. })
     }
 
-    /// Shows `to` from now on, at most [`Clock::LATEST`].
+    /// Sets the clock to `to`, at most [`Clock::LATEST`].
     pub fn set(&self, to: Timestamp) {
         let to = to.min(Self::LATEST);
         self.change(|state, at| {
@@ -132,13 +133,13 @@ impl Clock {
         });
     }
 
-    /// Moves forward by `by`.
+    /// Advances the clock by `by`.
     pub fn advance(&self, by: Duration) {
         let now = self.now();
         self.set(now.plus(by));
     }
 
-    /// Stands still at the time that it shows.
+    /// Stops the clock at its current time.
     pub fn freeze(&self) {
         let now = self.now();
         self.change(|state, at| {
@@ -150,7 +151,7 @@ impl Clock {
         });
     }
 
-    /// Moves by itself again, from the time that it shows. A manual clock has nothing to follow.
+    /// Resumes the clock from its current time. A manual clock stays where it is.
     pub fn run(&self) {
         let now = self.now();
         let can_run = !matches!(self.0.source, Source::Manual);
@@ -163,7 +164,7 @@ impl Clock {
         });
     }
 
-    /// Shows `now`, and runs or stands from there.
+    /// Sets the clock to `now`, running or stopped.
     pub fn show(&self, now: Timestamp, running: bool) {
         self.set(now);
         match running {
@@ -172,7 +173,7 @@ impl Clock {
         }
     }
 
-    /// Shows the wall's time again, if that is what it is based on.
+    /// Follows the system's time again, if that is the clock's base.
     pub fn follow_wall(&self) {
         if matches!(self.0.source, Source::System) {
             self.change(|state, at| {
@@ -185,13 +186,13 @@ impl Clock {
         }
     }
 
-    /// Another clock that shows the same time, and is moved by itself from now on.
+    /// Returns an independent clock that shows the same time.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self::new(self.0.source, *self.0.state.read())
     }
 
-    /// Time and mode.
+    /// Returns time and mode.
     pub fn reading(&self) -> Reading {
         let state = *self.0.state.read();
         let is_wall =
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manual_clock_stands_until_moved() {
+    fn manual_clock_stands_until_moved() {
         let start = Timestamp::from_unix_s(1_000);
         let clock = Clock::manual(start);
         assert_eq!(clock.now(), start);
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_tokio_clock_moves_with_the_sleep_of_a_test() {
+    async fn tokio_clock_moves_with_the_sleep_of_a_test() {
         let start = Timestamp::from_unix_s(1_000);
         let clock = Clock::tokio(start);
         tokio::time::sleep(Duration::from_secs(7 * 86_400)).await;
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_clock_is_the_wall_until_it_is_set() {
+    fn system_clock_shows_system_time_until_it_is_set() {
         let clock = Clock::system();
         assert!(clock.reading().is_wall);
         clock.advance(Duration::from_secs(3_600));

@@ -1,7 +1,7 @@
-//! Settings of an emulator.
+//! Configuration of an emulator.
 //!
-//! [`Config`] is fixed when an emulator is opened. [`AccountSettings`] are what Azure keeps in its
-//! management plane; they can change while it runs:
+//! [`Config`] is fixed when an emulator is opened. [`AccountSettings`] are the settings that Azure
+//! keeps in its management plane; they can change at run time:
 //! [`Emulator::change_settings`](crate::Emulator::change_settings).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,81 +13,84 @@ use smalt_protocol::signing::AccountKey;
 
 pub use crate::rules::web::{AllowedHost, AllowedHostError};
 
-/// Settings of an emulator. The defaults are Azurite's: one account, its well-known key.
+/// Configuration of an emulator. The default is Azurite's: one account with its well-known key.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Accounts by name.
     pub accounts: BTreeMap<String, Account>,
-    /// Host names may carry the account (`account.blob.example`).
+    /// Whether host names may name the account (`account.blob.example`).
     pub host_style: bool,
-    /// Versions newer than any known are refused, as Azure would.
+    /// Whether unknown newer versions are refused, as Azure does.
     pub strict_api_version: bool,
-    /// The skew check of signed requests uses the emulator's clock instead of the wall's.
+    /// Whether the date of signed requests is checked against the emulator's clock instead of the
+    /// system clock.
     pub strict_skew: bool,
-    /// Messages that become visible at the same time come in any order. Azure promises none; a test
-    /// that shuffles shows that nobody relies on one.
+    /// Whether messages that become visible at the same time come in random order. Azure guarantees
+    /// no order, so shuffling finds clients that rely on one.
     pub shuffle_messages: bool,
-    /// Whether bearer tokens are taken.
+    /// Whether bearer tokens are accepted.
     pub oauth: OAuth,
-    /// How long a deleted container or queue stays *being deleted*, in seconds. Azure: about 30.
+    /// How long a deleted container, queue or table stays *being deleted*, in seconds. Azure: about
+    /// 30.
     pub being_deleted_s: u64,
-    /// Hosts that requests may name besides addresses, names of one label and names that public DNS
-    /// does not have. Connections at a loopback address are held to this, and with a host in this
-    /// list all others as well.
+    /// Hosts that requests may name besides addresses, names of one label, and names that public
+    /// DNS does not have. Always checked on loopback connections; checked on all others only when
+    /// this list is not empty.
     pub allowed_hosts: Vec<AllowedHost>,
 }
 
-/// Whether bearer tokens of Microsoft Entra ID are taken. They need HTTPS.
+/// Whether bearer tokens of Microsoft Entra ID are accepted. They need HTTPS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OAuth {
-    /// No token is.
+    /// Rejects every token.
     #[default]
     Off,
-    /// Every token is whose audience, issuer and lifetime are right. Its signature is not checked:
-    /// there is no network, and whoever can reach the emulator can make such a token.
+    /// Accepts every token with a valid audience, issuer and lifetime. Does not check the
+    /// signature, which would need the network: anyone who can reach the emulator can forge a
+    /// token.
     Basic,
 }
 
-/// One account.
+/// A storage account.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Keys; every one of them is valid.
+    /// Account keys, each of which is valid.
     pub keys: Vec<AccountKey>,
-    /// What Azure keeps in its management plane.
+    /// Settings that Azure keeps in its management plane.
     pub settings: Arc<AccountSettings>,
 }
 
-/// Settings of an account that Azure keeps in its management plane. Soft delete of blobs is not
-/// among them: the data plane sets it with Set Blob Service Properties.
+/// Settings of an account that Azure keeps in its management plane. Blob soft delete is not among
+/// them: clients set it with Set Blob Service Properties.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AccountSettings {
-    /// Whether containers may be opened to anonymous readers.
+    /// Whether containers may allow anonymous read access.
     pub public_access: bool,
-    /// Tier of block blobs that were given none.
+    /// Access tier of block blobs without an explicit tier.
     pub default_tier: DefaultTier,
-    /// Whether a write keeps the version that it replaces. "Blob versioning".
+    /// Whether a write keeps the version that it replaces ("Blob versioning").
     pub versioning: bool,
-    /// How long a deleted container can be restored, in days; absent: not at all. "Soft delete for
-    /// containers".
+    /// How long a deleted container can be restored, in days; `None` when it cannot ("Soft delete
+    /// for containers").
     pub container_retention_days: Option<u32>,
-    /// Whether reads are noted in `x-ms-last-access-time`. "Last access time tracking".
+    /// Whether `x-ms-last-access-time` is recorded ("Last access time tracking").
     pub last_access_tracking: bool,
-    /// Whether containers support immutability policies of single versions.
+    /// Whether containers support version-level immutability policies.
     pub version_immutability: bool,
-    /// Whether blobs can be given an expiry. Azure: in accounts with a hierarchical namespace only.
+    /// Whether blobs can have an expiry. Azure: only in accounts with a hierarchical namespace.
     pub blob_expiry: bool,
-    /// Kind of redundancy, as Get Account Information tells it.
+    /// Kind of redundancy, which Get Account Information returns.
     pub sku: Sku,
-    /// The encryption scopes that exist; absent: every name does.
+    /// The encryption scopes that exist; `None` when every name is valid.
     pub encryption_scopes: Option<BTreeSet<String>>,
 }
 
 impl AccountSettings {
-    /// Checks what its types leave open.
+    /// Validates the ranges that the types do not express.
     ///
     /// # Errors
-    /// The field, and which values it takes.
+    /// The field and its valid values.
     pub fn validate(&self) -> Result<(), &'static str> {
         let days = self.container_retention_days;
         match days.is_none_or(|days| CONTAINER_RETENTION_DAYS.contains(&days)) {
@@ -98,7 +101,7 @@ impl AccountSettings {
 }
 
 impl Default for AccountSettings {
-    /// A new account of Azurite: nothing of it is switched on.
+    /// The settings of a new Azurite account: every feature is off.
     fn default() -> Self {
         AccountSettings {
             public_access: true,
@@ -117,35 +120,35 @@ impl Default for AccountSettings {
 /// `x-ms-sku-name`. "SKU types" of the storage resource provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sku {
-    /// Locally redundant.
+    /// Locally redundant storage.
     #[serde(rename = "Standard_LRS")]
     StandardLrs,
-    /// Redundant across zones.
+    /// Zone-redundant storage.
     #[serde(rename = "Standard_ZRS")]
     StandardZrs,
-    /// Redundant across regions.
+    /// Geo-redundant storage.
     #[serde(rename = "Standard_GRS")]
     StandardGrs,
-    /// The same, with a secondary to read from, as the emulator has one.
+    /// Geo-redundant storage with a readable secondary, which the emulator has.
     #[default]
     #[serde(rename = "Standard_RAGRS")]
     StandardRagrs,
-    /// Redundant across zones and regions.
+    /// Geo-zone-redundant storage.
     #[serde(rename = "Standard_GZRS")]
     StandardGzrs,
-    /// The same, with a secondary to read from.
+    /// Geo-zone-redundant storage with a readable secondary.
     #[serde(rename = "Standard_RAGZRS")]
     StandardRagzrs,
-    /// Premium, locally redundant.
+    /// Premium, locally redundant storage.
     #[serde(rename = "Premium_LRS")]
     PremiumLrs,
-    /// Premium, redundant across zones.
+    /// Premium, zone-redundant storage.
     #[serde(rename = "Premium_ZRS")]
     PremiumZrs,
 }
 
 impl Sku {
-    /// Every one.
+    /// Every SKU.
     pub const ALL: [Sku; 8] = [
         Sku::StandardLrs,
         Sku::StandardZrs,
@@ -157,7 +160,7 @@ impl Sku {
         Sku::PremiumZrs,
     ];
 
-    /// Its name on the wire.
+    /// Returns the wire name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Sku::StandardLrs => "Standard_LRS",
@@ -172,24 +175,23 @@ impl Sku {
     }
 }
 
-/// Days that a deleted container can be kept. "Soft delete for containers".
+/// Valid numbers of days to keep a deleted container. "Soft delete for containers".
 pub const CONTAINER_RETENTION_DAYS: std::ops::RangeInclusive<u32> = 1..=365;
 
-/// Tier of block blobs that were given none: a setting of the account.
-/// Source: "Access tiers for blob data".
+/// Access tier of block blobs without an explicit tier. Source: "Access tiers for blob data".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DefaultTier {
-    /// Hot, as in a new account.
+    /// Hot, the default of a new account.
     #[default]
     Hot,
     /// Cool.
     Cool,
-    /// Premium, in an account of premium page blobs: their tier goes by their length.
+    /// Premium, in an account of premium page blobs, where the tier follows from the length.
     Premium,
 }
 
 impl DefaultTier {
-    /// Its name on the wire.
+    /// Returns the wire name.
     pub const fn as_str(self) -> &'static str {
         match self {
             DefaultTier::Hot => "Hot",
@@ -200,12 +202,12 @@ impl DefaultTier {
 }
 
 impl Account {
-    /// An account with this key.
+    /// Creates an account with this key and default settings.
     pub fn with_key(key: AccountKey) -> Self {
         Self::with_keys(vec![key])
     }
 
-    /// An account with these keys.
+    /// Creates an account with these keys and default settings.
     pub fn with_keys(keys: Vec<AccountKey>) -> Self {
         Account {
             keys,
@@ -215,7 +217,7 @@ impl Account {
 }
 
 impl Config {
-    /// The account of this name.
+    /// Returns the account of this name; `None` when it is not configured.
     pub fn account(&self, name: &str) -> Option<&Account> {
         self.accounts.get(name)
     }

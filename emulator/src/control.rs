@@ -1,4 +1,4 @@
-//! The control endpoint: what tests and operators do to the emulator from outside.
+//! The control endpoint: lets tests and operators control the emulator from outside.
 //!
 //! | path | methods | |
 //! | --- | --- | --- |
@@ -15,8 +15,8 @@
 //! | `/accounts` | GET | settings of every account |
 //! | `/accounts/{name}` | GET, PUT, PATCH | read; set all; set some |
 //!
-//! It never answers a browser's request from another origin, nor one for a foreign host name: a web
-//! page must not reach it through the user's browser. Beyond loopback it asks for a token.
+//! It rejects cross-origin requests of browsers and foreign host names, so that a web page cannot
+//! reach it through the user's browser. Beyond loopback it requires a token.
 
 mod accounts;
 mod clock;
@@ -49,10 +49,10 @@ use crate::http::{Ends, Patience, accept};
 use refusal::no_such_method;
 pub(crate) use refusal::{Refusal, failed};
 
-/// Largest request body: a fault rule is a few hundred bytes.
+/// Largest request body in bytes: a fault rule is a few hundred bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// The bound control endpoint.
+/// A control endpoint bound to an address.
 pub struct Control {
     listener: TcpListener,
     token: Option<String>,
@@ -60,7 +60,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Binds it.
+    /// Binds the endpoint.
     ///
     /// # Errors
     /// When the address is taken, or is beyond loopback without a token.
@@ -71,7 +71,7 @@ impl Control {
     ) -> std::io::Result<Self> {
         if !address.ip().is_loopback() && token.is_none() {
             return Err(std::io::Error::other(
-                "the control endpoint beyond loopback needs --controlToken",
+                "beyond loopback the control endpoint needs --controlToken",
             ));
         }
         let listener = TcpListener::bind(address).await?;
@@ -82,15 +82,15 @@ impl Control {
         })
     }
 
-    /// The bound address.
+    /// Returns the bound address.
     ///
     /// # Errors
-    /// When the system cannot tell.
+    /// When the operating system cannot tell.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves until `stop` is ready.
+    /// Serves requests until `stop` completes.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let (emulator, token) = (self.emulator, Arc::new(self.token));
         let handle = Arc::new(move |request: Request<Body>, _: Ends| {
@@ -101,7 +101,7 @@ impl Control {
     }
 }
 
-/// Answers one request, as [`Control::serve`] does for each that comes over its socket.
+/// Answers one request as [`Control::serve`] does, without a socket.
 pub async fn answer(
     emulator: &Emulator,
     token: Option<&str>,
@@ -176,7 +176,7 @@ async fn serve(
             (_, Some(name)) => Ok(json(&saved::serve(emulator, name, method).await?)),
             _ => Err(Refusal::new(
                 StatusCode::NOT_FOUND,
-                "paths are /health, /ready, /metrics, /clock, /faults, /state and /accounts",
+                "unknown path; use /health, /ready, /metrics, /clock, /faults, /state or /accounts",
             )),
         },
     }
@@ -208,7 +208,7 @@ async fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {
         }
     };
     serde_json::from_slice(&bytes)
-        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body: {error}")))
+        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("invalid body: {error}")))
 }
 
 fn json(value: &impl Serialize) -> Response<Body> {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn time_passes_on_request_and_never_backwards() {
+    async fn time_moves_on_request_and_never_backwards() {
         let emulator = emulator();
         let (status, clock) = ask(&emulator, "PUT", "/clock", r#"{"advance_s": 3600}"#).await;
         assert_eq!(
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(ask(&emulator, "PUT", "/clock", back).await.0, 409);
         assert_eq!(ask(&emulator, "DELETE", "/state", "").await.0, 200);
         assert_eq!(ask(&emulator, "PUT", "/clock", back).await.0, 200);
-        // ETags and ids have times left to go on.
+        // Leaves room for later ETags and ids.
         for far in [
             r#"{"now": "9999-12-31T23:59:59Z"}"#,
             r#"{"advance_s": 1e18}"#,
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// A restart after the clock was moved: time stands still, and everybody can see it.
+    /// After a restart with a clock that was moved, time stands still until it is rebased.
     #[tokio::test]
     async fn a_clock_behind_the_store_is_shown_and_rebased() {
         let dir = tempfile::tempdir().unwrap();

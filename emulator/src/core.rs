@@ -1,4 +1,4 @@
-//! What every request is served from: configuration, ids, store, faults, metrics.
+//! The shared parts of an emulator: configuration, clock, ids, store, faults, metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,43 +18,43 @@ use crate::reap::Reaper;
 use crate::service_properties::PropertiesCache;
 use crate::store::{Store, StoreResult};
 
-/// The parts of one emulator.
+/// The shared parts of one emulator.
 pub struct Core {
-    /// Settings, accounts among them.
+    /// Configuration, including the accounts.
     pub config: Config,
-    /// Time.
+    /// Source of time.
     pub clock: Clock,
-    /// Ids.
+    /// Source of ids.
     pub ids: Ids,
-    /// State.
+    /// The stored state.
     pub store: Store,
-    /// Fault rules.
+    /// Fault rules of the control endpoint and of tests.
     pub faults: Faults,
-    /// What copy sources that are elsewhere are fetched with.
+    /// Client for copy sources outside this emulator.
     pub fetcher: Fetcher,
-    /// Who is told of every exchange.
+    /// Observer of every exchange.
     pub observer: Observer,
-    /// Where long work of requests from sockets runs.
+    /// Lane for long work of requests from sockets.
     pub lane: Lane,
-    /// Rooms for answers that hold much.
+    /// Rooms for responses that need much memory.
     pub rooms: Rooms,
-    /// Counters.
+    /// Counters of served requests.
     pub metrics: Metrics,
-    /// Removal of what was deleted or ran out.
+    /// Background removal of deleted and expired records.
     pub reaper: Reaper,
-    /// Properties of the services, decoded.
+    /// Cache of decoded service properties.
     pub properties: PropertiesCache,
-    /// Settings of accounts that were changed since the start.
+    /// Account settings that were changed since the start.
     changed: RwLock<BTreeMap<String, Arc<AccountSettings>>>,
-    /// Versions newer than any known that were logged already.
+    /// Unknown newer versions that were logged already.
     newer_versions: Mutex<BTreeSet<String>>,
 }
 
-/// Most distinct versions that are remembered as logged.
+/// Most versions in `newer_versions`.
 const NEWER_VERSIONS_MAX: usize = 64;
 
 impl Core {
-    /// Puts the parts together.
+    /// Creates the parts of an emulator.
     pub fn new(config: Config, clock: Clock, ids: Ids, store: Store) -> Self {
         Core {
             config,
@@ -74,7 +74,7 @@ impl Core {
         }
     }
 
-    /// Another one that begins with the same settings and ids.
+    /// Returns an independent core with the same settings and the next ids.
     #[must_use]
     pub fn fork(&self, clock: Clock, store: Store) -> Self {
         let fork = Core::new(self.config.clone(), clock, self.ids.fork(), store);
@@ -85,7 +85,7 @@ impl Core {
         }
     }
 
-    /// Settings of an account as they are now; those of a new one where there is no such account.
+    /// Returns the current settings of an account, or the default ones when it does not exist.
     pub fn settings(&self, account: &str) -> Arc<AccountSettings> {
         if let Some(changed) = self.changed.read().get(account) {
             return Arc::clone(changed);
@@ -94,8 +94,7 @@ impl Core {
         configured.map_or_else(Arc::default, |account| Arc::clone(&account.settings))
     }
 
-    /// Changes the settings of an account for the requests to come. Whether there is such an
-    /// account.
+    /// Changes the settings of an account for future requests. Returns whether the account exists.
     pub fn change_settings(&self, account: &str, settings: AccountSettings) -> bool {
         let is_known = self.config.account(account).is_some();
         if is_known {
@@ -105,19 +104,19 @@ impl Core {
         is_known
     }
 
-    /// Forgets everything: state, payloads, time. The clock may go back afterwards.
+    /// Deletes all state, payloads and the last time, so that the clock may go back.
     ///
     /// # Errors
-    /// When the store takes no writes.
+    /// When the store accepts no writes.
     pub fn reset(&self) -> StoreResult<()> {
         self.store.reset()
     }
 
-    /// Logs once that a version newer than any known is served as the newest known.
+    /// Logs once for each unknown newer version that the newest known one is served.
     pub fn note_newer_version(&self, asked: &str, served: ApiVersion) {
         let mut noted = self.newer_versions.lock();
         if noted.len() < NEWER_VERSIONS_MAX && noted.insert(asked.to_owned()) {
-            tracing::warn!(asked, %served, "x-ms-version is newer than any known: newest served");
+            tracing::warn!(asked, %served, "unknown newer x-ms-version: serving the newest known");
         }
     }
 }

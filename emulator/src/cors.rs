@@ -17,7 +17,7 @@ use crate::rules::cors::{self, Grant};
 use crate::rules::web;
 use crate::store::StoreResult;
 
-/// Recorded: these are named as exposed in every answer, there or not.
+/// Recorded: every response lists these as exposed, even when it does not have them.
 const ALWAYS_EXPOSED: [&str; 7] = [
     "x-ms-request-id",
     "x-ms-client-request-id",
@@ -28,18 +28,19 @@ const ALWAYS_EXPOSED: [&str; 7] = [
     "transfer-encoding",
 ];
 
-/// Operations of blobs and containers whose answers name as exposed exactly what they have, by
-/// `comp`. Recorded.
+/// Blob and container operations, by `comp`, whose responses list exactly their own headers as
+/// exposed. Recorded.
 const EXACT: [&str; 4] = ["pagelist", "tags", "blobs", "seal"];
 
-/// What a browser says of requests that carry no `Origin`, such as those for the images of a page.
+/// Header of browsers on requests without `Origin`, such as those for a page's images.
 const SITE: &str = "sec-fetch-site";
-/// The origin of a page that does not say which it is.
+/// Value of `Origin` for pages that hide their origin.
 const UNNAMED: &str = "null";
 
-/// Refuses what comes from a web page of another machine that no rule of the service lets in. Azure
-/// runs such a request and keeps its answer from the page. There the page has no key; the
-/// emulator's is public. A preflight is left to the rules; in process there is no page.
+/// Rejects a request from a web page of another machine unless a rule of the service allows it.
+/// Azure runs such a request and only hides the response from the page; there the page has no key,
+/// while the emulator's key is public. A preflight is left to the rules; in process there is no
+/// page.
 ///
 /// # Errors
 /// 403 `AuthorizationFailure`; the store's own.
@@ -64,18 +65,18 @@ pub fn admit(core: &Core, call: &Call, entry: &Entry) -> Result<(), StorageError
     }
     let code = ErrorCode::AuthorizationFailure;
     Err(StorageError::new(code).with_message(format!(
-        "{} It comes from a web page of the origin {origin}, which no CORS rule of the service \
-         allows.",
+        "{} A web page of the origin {origin} sent it, and no CORS rule of the service allows \
+         that.",
         code.message()
     )))
 }
 
-/// The origin of the page that sends a request, if one does. Requests that only read go without one
-/// where a page shows an image or follows a link: these are served, and the page does not see what
-/// they return.
+/// Returns the origin of the web page that sends a request; `None` when no page sends it. Read
+/// requests without an origin, for an image or a followed link, are served, because the page cannot
+/// see the response.
 fn page_of<'a>(call: &'a Call, entry: &Entry) -> Option<&'a str> {
     let is_of_other_site = || call.headers.get(SITE).is_some_and(|s| s == "cross-site");
-    // Some clients send a word of their own; a browser's is a URL or `null`.
+    // Some clients send another word as origin; a browser sends a URL or `null`.
     let is_of_page = |origin: &&str| *origin == UNNAMED || origin.contains("://");
     match call.headers.get(ORIGIN) {
         Some(origin) => origin.to_str().ok().filter(is_of_page),
@@ -83,7 +84,7 @@ fn page_of<'a>(call: &'a Call, entry: &Entry) -> Option<&'a str> {
     }
 }
 
-/// Adds what the service's rules say. A preflight has said it already.
+/// Adds the headers of the service's rules. The response to a preflight has them already.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -111,7 +112,7 @@ pub fn share(core: &Core, call: &Call, response: &mut Response<Body>) -> StoreRe
     Ok(())
 }
 
-/// `Access-Control-Allow-Origin` and `-Credentials`.
+/// Adds `Access-Control-Allow-Origin` and `Access-Control-Allow-Credentials`.
 fn grant_origin(grant: &Grant<'_>, headers: &mut HeaderMap) {
     if let Ok(origin) = HeaderValue::from_str(grant.origin) {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -130,7 +131,7 @@ fn expose(grant: &Grant<'_>, call: &Call, response: &mut Response<Body>) {
     let has_id = response.headers().contains_key("x-ms-client-request-id");
     let is_late_id = |name: &&str| *name == "x-ms-client-request-id" && !has_id;
     let is_exact = is_exact(call, response);
-    // Recorded: what is refused before the version was looked at comes from another server.
+    // Recorded: another server sends refusals that precede reading the version.
     let is_versioned = response.headers().contains_key("x-ms-version");
     let always = ALWAYS_EXPOSED.into_iter();
     let always = always.filter(|name| is_versioned || !["server", "x-ms-version"].contains(name));
@@ -143,8 +144,8 @@ fn expose(grant: &Grant<'_>, call: &Call, response: &mut Response<Body>) {
     }
 }
 
-/// Recorded: the younger operations, and what is refused as early as their requests are read, name
-/// what is there and nothing else.
+/// Returns whether only the response's own headers are exposed. Recorded: newer operations do so,
+/// and refusals that occur when their requests are parsed.
 fn is_exact(call: &Call, response: &Response<Body>) -> bool {
     let refused_early = ErrorCode::MutuallyExclusiveQueryParameters.as_str();
     let code = response.headers().get("x-ms-error-code");
@@ -152,8 +153,9 @@ fn is_exact(call: &Call, response: &Response<Body>) -> bool {
         || EXACT.contains(&(call.query("comp").unwrap_or_default()))
 }
 
-/// Recorded: what is written after the names were gathered is not among them. It is all that
-/// belongs to a range, and the type of refusals and of documents about settings.
+/// Returns whether a header is added after the exposed names were collected, and so is not among
+/// them. Recorded: the headers of ranges, and the content type of refusals and of settings
+/// documents.
 fn is_late(name: &HeaderName, call: &Call, response: &Response<Body>) -> bool {
     let status = response.status();
     let is_partial = status == StatusCode::PARTIAL_CONTENT;

@@ -1,15 +1,15 @@
-//! Requests of the Data Lake interface, and how they are recognised.
+//! Recognises requests of the Data Lake interface.
 //!
 //! An account has two interfaces to the same objects: Blob Storage and Data Lake Storage, "DFS".
-//! Production tells them apart by host name, `account.blob` and `account.dfs`. A path-style
-//! address has one origin for both, so there the shape of a request decides.
+//! Azure tells them apart by host name, `account.blob` and `account.dfs`. A path-style address has
+//! one origin for both, so there the shape of a request decides.
 //!
 //! Source: the operation groups *Filesystem* and *Path* of "Azure Data Lake Storage REST API".
 
 use http::{HeaderMap, Method};
 use smalt_protocol::uri;
 
-/// The second label of the interface's host names.
+/// Second label of the Data Lake host names.
 pub const LABEL: &str = "dfs";
 
 const RESOURCES: [&str; 4] = ["account", "directory", "file", "filesystem"];
@@ -25,7 +25,7 @@ const ACTIONS: [&str; 8] = [
     "setProperties",
 ];
 
-/// Whether only the Data Lake interface has requests of this shape. A request that names an
+/// Returns whether only the Data Lake interface has requests of this shape. A request with an
 /// operation of the Blob service in `restype` or `comp` never has it.
 pub fn has_shape(method: &Method, headers: &HeaderMap, query: &[(String, String)]) -> bool {
     let is_one_of = |parameter: &str, values: &[&str]| {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shape_tells_the_interfaces_apart() {
+    fn request_shape_distinguishes_the_interfaces() {
         for (request, header, expected) in [
             ("GET ?resource=account", "", true),
             ("PUT ?resource=filesystem", "", true),

@@ -1,6 +1,6 @@
 //! The only module that opens the emulator's own files.
 //!
-//! [`Disk`] is a seam: tests put a disk in its place that loses, tears and refuses.
+//! [`Disk`] is a trait so that tests can use a disk that loses writes, tears them or fails.
 
 mod reading;
 mod system;
@@ -16,30 +16,31 @@ use std::time::Duration;
 pub use reading::ReadingDisk;
 pub use system::SystemDisk;
 
-/// Tries to get a file that its last owner is about to let go, [`wait_for_lock`] apart: a second.
+/// Attempts, 1 ms apart ([`wait_for_lock`]), to lock a file that its last owner is about to
+/// release.
 pub(crate) const LOCK_TRIES_MAX: u32 = 1_000;
 
 /// A file or directory in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name, without the directory.
+    /// The file name without the directory.
     pub name: String,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u64,
 }
 
-/// Room on the file system that holds a directory.
+/// Free space of the file system that holds a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes that this process may still take; 0 when no further file can be made.
+    /// Bytes that this process may still allocate; 0 when no further file can be created.
     pub available: u64,
-    /// Bytes of the whole file system.
+    /// Total bytes of the file system.
     pub total: u64,
     /// Whether the file system accepts writes.
     pub is_writable: bool,
 }
 
-/// Tells a file from every other file that has, or later gets, the same path.
+/// Distinguishes a file from every other file that has, or later gets, the same path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     device: u64,
@@ -47,13 +48,13 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// An identity of these two numbers.
+    /// Creates an identity from device and inode.
     pub const fn new(device: u64, inode: u64) -> Self {
         Identity { device, inode }
     }
 }
 
-/// Whether an error says that the disk, or the quota of the user, is used up.
+/// Whether the error means that the disk or the user's quota is full.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -61,167 +62,169 @@ pub fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Files and directories.
+/// Operations on files and directories.
 pub trait Disk: Debug + Send + Sync {
-    /// Opens a file for reading and writing; with `create`, makes it when it is not there.
+    /// Opens a file for reading and writing; with `create`, creates it if it does not exist.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn open(&self, path: &Path, create: bool) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Opens a file to be read; writing to it fails.
+    /// Opens a file for reading; writing to it fails.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         self.open(path, false)
     }
 
-    /// Makes an empty file that only its owner can read, where the system knows owners.
+    /// Creates an empty file that only its owner can read, where the system has owners.
     ///
     /// # Errors
-    /// The system's; `AlreadyExists` when it is there.
+    /// Any error of the operating system; `AlreadyExists` when the file exists.
     fn create_secret(&self, path: &Path) -> io::Result<()> {
         self.open(path, true).map(drop)
     }
 
-    /// Makes a directory and those above it, and makes their names durable.
+    /// Creates a directory and its parents, and makes their names durable.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Makes a directory as [`Disk::create_dir`] does. If it is new, only its owner can enter it,
-    /// where the system knows owners.
+    /// Creates a directory as [`Disk::create_dir`] does. A new directory can be entered only by its
+    /// owner, where the system has owners.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn create_private_dir(&self, dir: &Path) -> io::Result<()> {
         self.create_dir(dir)
     }
 
-    /// The room that is left for files in `dir`; `None` where the system cannot tell.
+    /// Returns the space that is left for files in `dir`; `None` where the system cannot tell.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn room(&self, dir: &Path) -> io::Result<Option<Room>> {
         let _ = dir;
         Ok(None)
     }
 
-    /// The identity of the file that has this path now; `None` where the system has none.
+    /// Returns the identity of the file that has this path now; `None` where the system has none.
     ///
     /// # Errors
-    /// The system's; `NotFound` when there is no such file.
+    /// Any error of the operating system; `NotFound` when there is no such file.
     fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
         let _ = path;
         Ok(None)
     }
 
-    /// Takes `bytes` of the disk for a file without writing them. Where the system cannot do that
-    /// it fails with `Unsupported`.
+    /// Allocates `bytes` for a file without writing them. Fails with `Unsupported` where the system
+    /// cannot do that.
     ///
     /// # Errors
-    /// The system's; the file may then exist and be shorter.
+    /// Any error of the operating system; the file may then exist and be shorter.
     fn set_aside(&self, path: &Path, bytes: u64) -> io::Result<()> {
         let _ = (path, bytes);
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// What a directory holds; nothing when it is not there.
+    /// Lists a directory; a missing one is empty.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes a directory with everything in it, if it is there.
+    /// Removes a directory and its contents, if it exists.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn remove_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Gives a file another name, in place of a file that has it.
+    /// Renames a file and replaces a file that has the new name.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Copies a file.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn copy(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Makes durable which names a directory holds.
+    /// Makes the names in a directory durable.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Takes a lock that lasts as long as what is returned; `None` when another process has it.
+    /// Takes a lock that is released when the returned value is dropped; `None` when another
+    /// process has it.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Any + Send + Sync>>>;
 }
 
-/// An open file. Places are given with each call: many threads use one file at once.
+/// An open file. Each call gives its own offset: many threads use one file at once.
 pub trait DiskFile: Debug + Send + Sync {
     /// Fills `buffer` from `offset`.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the file ends before; else the system's.
+    /// `UnexpectedEof` when the file ends earlier; otherwise any error of the operating system.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Writes all of `bytes` at `offset`.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Makes contents and length durable.
     ///
     /// # Errors
-    /// The system's. What was written before is then unknown.
+    /// Any error of the operating system. It is then unknown which earlier writes are durable.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn len(&self) -> io::Result<u64>;
 
-    /// The identity of the open file, whatever has its path by now; `None` where the system has
-    /// none.
+    /// Returns the identity of the open file, even if its path now leads elsewhere; `None` where
+    /// the system has none.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn identity(&self) -> io::Result<Option<Identity>> {
         Ok(None)
     }
 
-    /// Whether it is empty.
+    /// Whether the file is empty.
     ///
     /// # Errors
-    /// The system's.
+    /// Any error of the operating system.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
 }
 
-/// The longest file that is read as a whole: a database of Azurite, a seed.
+/// Longest file in bytes that is read as a whole: an Azurite database or a seed.
 const SMALL_BYTES_MAX: u64 = 1 << 30;
 
-/// Reads a small file; `None` when it is not there.
+/// Reads a small file; returns `None` if it does not exist.
 ///
 /// # Errors
-/// `FileTooLarge` above 1 GiB, so that a sparse file cannot exhaust the memory; else the system's.
+/// `FileTooLarge` above 1 GiB, so that a sparse file cannot exhaust the memory; otherwise any error
+/// of the operating system.
 pub fn read_small(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match disk.open_to_read(path) {
         Ok(file) => file,
@@ -237,10 +240,10 @@ pub fn read_small(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Replaces a small file: after a crash it is the old or the new one.
+/// Replaces a small file atomically: after a crash it is the old or the new one.
 ///
 /// # Errors
-/// The system's.
+/// Any error of the operating system.
 pub fn replace_small(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     if disk.open(&beside, true)?.len()? > bytes.len() as u64 {
@@ -256,7 +259,7 @@ pub fn replace_small(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<(
 /// Replaces a small file as [`replace_small`] does, with one that only its owner can read.
 ///
 /// # Errors
-/// The system's.
+/// Any error of the operating system.
 pub fn replace_secret(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     match disk.remove(&beside) {
@@ -266,10 +269,10 @@ pub fn replace_secret(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<
     replace_small(disk, path, bytes)
 }
 
-/// Copies the files of a directory and of those below it, but for those that `skip` names.
+/// Copies the files of a directory and its subdirectories, except those that `skip` matches.
 ///
 /// # Errors
-/// The system's.
+/// Any error of the operating system.
 pub fn copy_dir(
     disk: &dyn Disk,
     from: &Path,
@@ -288,11 +291,11 @@ pub fn copy_dir(
     disk.sync_dir(to)
 }
 
-/// Fails with `NotFound` unless the path still leads to this open file. What is written to a file
-/// that was removed, moved or replaced is lost, and syncing it succeeds all the same.
+/// Fails with `NotFound` unless `path` still leads to this open file. Writes to a file that was
+/// removed, moved or replaced are lost, although syncing it succeeds.
 ///
 /// # Errors
-/// `NotFound`, or the system's.
+/// `NotFound`, or any other error of the operating system.
 pub fn check_is_at(disk: &dyn Disk, path: &Path, file: &dyn DiskFile) -> io::Result<()> {
     let opened = file.identity()?;
     if opened == disk.identity(path)? {
@@ -305,10 +308,10 @@ pub fn check_is_at(disk: &dyn Disk, path: &Path, file: &dyn DiskFile) -> io::Res
     Err(io::Error::new(io::ErrorKind::NotFound, text))
 }
 
-/// All files of a directory and of those below it, relative to it.
+/// Lists all files of a directory and its subdirectories, with paths relative to `dir`.
 ///
 /// # Errors
-/// The system's.
+/// Any error of the operating system.
 pub fn files_below(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
@@ -326,10 +329,10 @@ pub fn files_below(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The names of the directories in a directory that can be shown as text.
+/// Lists the names of the subdirectories that are valid UTF-8.
 ///
 /// # Errors
-/// The system's.
+/// Any error of the operating system.
 pub fn folders_in(dir: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -341,11 +344,11 @@ pub fn folders_in(dir: &Path) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Between two tries to lock a file. A thread that merely yields leaves nothing to one of lower
-/// priority, which its last owner may be.
+/// Sleeps between two attempts to lock a file. Merely yielding would starve a thread of lower
+/// priority, which may be the lock's last owner.
 #[expect(
     clippy::disallowed_methods,
-    reason = "who opens a store waits for it, and nothing tells when a lock is free"
+    reason = "opening a store waits for its lock, and the system does not signal a release"
 )]
 pub(crate) fn wait_for_lock() {
     std::thread::sleep(Duration::from_millis(1));

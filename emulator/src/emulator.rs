@@ -1,4 +1,4 @@
-//! The emulator as a library: build one, hand it requests.
+//! The library's entry point: builds an emulator and serves requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreRes
 #[derive(Clone, Debug)]
 pub struct Emulator(Arc<Core>);
 
-/// Settings of an emulator to be opened.
+/// The options of an emulator before it is opened.
 #[derive(Debug)]
 pub struct Builder {
     config: Config,
@@ -58,7 +58,7 @@ pub struct Builder {
 }
 
 impl Emulator {
-    /// An emulator with Azurite's account, in memory, on the system's clock.
+    /// Returns a builder with Azurite's account, state in memory, and the system's clock.
     pub fn builder() -> Builder {
         Builder {
             config: Config::default(),
@@ -75,8 +75,8 @@ impl Emulator {
         }
     }
 
-    /// Serves a request in process. The host and port of its URI say which service it is for, as
-    /// they do on the wire: `http://127.0.0.1:10000/devstoreaccount1/...` or
+    /// Serves a request in process. Host and port of its URI name the service, as they do on the
+    /// wire: `http://127.0.0.1:10000/devstoreaccount1/...` or
     /// `https://devstoreaccount1.blob.core.windows.net/...`.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Emulator {
         .await
     }
 
-    /// Serves a request that came in by a socket.
+    /// Serves a request from a socket.
     ///
     /// # Errors
     /// [`ConnectionLost`] when a fault rule cuts the connection.
@@ -105,18 +105,18 @@ impl Emulator {
         pipeline::serve(&self.0, request, socket).await
     }
 
-    /// The clock.
+    /// Returns the clock.
     pub fn clock(&self) -> &Clock {
         &self.0.clock
     }
 
-    /// The time that requests are served at.
+    /// Returns the time at which a request would be served now.
     pub fn now(&self) -> Timestamp {
         self.0.store.now()
     }
 
-    /// Changes the settings of an account for the requests to come, as Azure's management plane
-    /// would. Whether there is such an account.
+    /// Changes the settings of an account for future requests, as Azure's management plane does.
+    /// Returns whether the account exists.
     ///
     /// ```
     /// # use smalt::{AccountSettings, Emulator};
@@ -129,25 +129,27 @@ impl Emulator {
         self.0.change_settings(account, settings)
     }
 
-    /// The fault rules, with an account of which fired.
+    /// Returns the fault rules, with counts of the calls for which they fired.
     pub fn faults(&self) -> &Faults {
         &self.0.faults
     }
 
-    /// Why the store takes no more writes, when one has failed: they are refused until it is opened
-    /// again, and so are [some reads](crate::store::CUT_OFF) if the cause says so.
+    /// Returns why the store accepts no writes after one has failed; `None` while it does. It
+    /// refuses writes until it is opened again, and [some reads](crate::store::CUT_OFF) if the
+    /// cause says so.
     pub fn store_failure(&self) -> Option<&str> {
         self.0.store.failure()
     }
 
-    /// What keeps the store from taking writes, or its time from going on, at this moment.
+    /// Returns the current conditions that keep the store from accepting writes or its time from
+    /// advancing.
     pub fn troubles(&self) -> Vec<Trouble> {
         self.0.store.troubles()
     }
 
-    /// Does background work in at most `budget` steps: removes what is left of deleted containers
-    /// and queues and what ran out, then gives its bytes back to the disk. It blocks meanwhile.
-    /// What is [wrong](Emulator::troubles) is noticed here and logged once.
+    /// Runs at most `budget` steps of background work and blocks meanwhile: removes the rest of
+    /// deleted containers, queues and tables and expired records, then returns their space to the
+    /// disk. Logs new [troubles](Emulator::troubles) once.
     ///
     /// # Errors
     /// When the store's disk fails.
@@ -160,15 +162,15 @@ impl Emulator {
         Ok(report)
     }
 
-    /// Lets an emulator that was built [`stepped`](Builder::stepped) take one step in its commit
-    /// path: the point that it has reached, `None` when no commit waits. A group that is formed now
-    /// has at most so many commits.
+    /// Lets an emulator that was built as [`stepped`](Builder::stepped) take one step in its commit
+    /// path. Returns the point that it reached, or `None` when no commit waits. A group that forms
+    /// in this step has at most `most` commits.
     #[cfg(feature = "schedule")]
     pub fn step(&self, most: usize) -> Option<Point> {
         self.0.store.step(most)
     }
 
-    /// Whether the store agrees with itself: for tests, since it reads every record.
+    /// Checks the store's consistency. Reads every record, so it is for tests.
     ///
     /// # Errors
     /// When a record cannot be read.
@@ -177,15 +179,15 @@ impl Emulator {
         self.0.store.read(audit::audit)
     }
 
-    /// Forgets everything: state, contents, the highest time that was used.
+    /// Deletes all state, contents, and the highest time used.
     ///
     /// # Errors
-    /// When the store takes no writes.
+    /// When the store accepts no writes.
     pub fn reset(&self) -> StoreResult<()> {
         self.0.reset()
     }
 
-    /// Takes no more writes; what was acknowledged is on disk.
+    /// Stops accepting writes; acknowledged ones are on disk.
     ///
     /// # Errors
     /// When the disk fails.
@@ -197,21 +199,20 @@ impl Emulator {
         Emulator(Arc::new(core))
     }
 
-    /// The parts, for the control endpoint.
     pub(crate) fn core(&self) -> &Core {
         &self.0
     }
 }
 
 impl Builder {
-    /// Settings in place of the defaults.
+    /// Sets the configuration.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
     }
 
-    /// One more account, with its key.
+    /// Adds an account with its key.
     #[must_use]
     pub fn account(mut self, name: impl Into<String>, key: AccountKey) -> Self {
         self.config
@@ -220,29 +221,29 @@ impl Builder {
         self
     }
 
-    /// Takes bearer tokens of Microsoft Entra ID, or none. They come over `https://` only.
+    /// Sets whether bearer tokens of Microsoft Entra ID are accepted, over `https://` only.
     #[must_use]
     pub fn oauth(mut self, oauth: OAuth) -> Self {
         self.config.oauth = oauth;
         self
     }
 
-    /// The clock in place of the system's.
+    /// Sets the clock; the default is the system's.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Ids from this seed: the same requests get the same ids. A store that is opened again after
-    /// commits goes on with others, so that none is given twice.
+    /// Sets the seed of the ids: the same requests get the same ids. A store that is reopened after
+    /// commits continues with other ids, so that none is used twice.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.ids = Some(seed);
         self
     }
 
-    /// Keeps everything in this directory. Durable: nothing is acknowledged before it is on disk.
+    /// Keeps the state in this directory. Durable: writes are acknowledged after they are on disk.
     #[must_use]
     pub fn durable(mut self, dir: impl Into<PathBuf>) -> Self {
         self.mode = Mode::Durable;
@@ -250,7 +251,8 @@ impl Builder {
         self
     }
 
-    /// Keeps everything in this directory; a crash may lose the last moments, never more.
+    /// Keeps the state in this directory; a crash may lose the most recent writes, but nothing
+    /// else.
     #[must_use]
     pub fn fast(mut self, dir: impl Into<PathBuf>) -> Self {
         self.mode = Mode::Fast;
@@ -258,32 +260,31 @@ impl Builder {
         self
     }
 
-    /// Closes a file of payloads at this size, in place of [`StoreConfig::segment_bytes`]'s
-    /// default: small ones show in a test what large ones do in a year.
+    /// Sets the size in bytes at which a payload file is closed, instead of the default of
+    /// [`StoreConfig::segment_bytes`]; tests use small files to reach many of them.
     #[must_use]
     pub fn segment_bytes(mut self, bytes: u64) -> Self {
         self.segment_bytes = Some(bytes);
         self
     }
 
-    /// Refuses uploads that would take more bytes of memory for contents than this, as a full disk
-    /// would, when everything is in memory. Contents of up to 16 KiB are not counted.
+    /// Limits the memory for contents to this many bytes when the state is in memory. Uploads
+    /// beyond it are refused as on a full disk. Contents of up to 16 KiB are not counted.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
     }
 
-    /// Fetches copy sources that are neither this emulator's nor its accounts' with this: a client,
-    /// or any function from request to response. Without one there are no such sources.
+    /// Sets the client, or a function from request to response, that fetches copy sources outside
+    /// this emulator. Without one, such sources are refused.
     #[must_use]
     pub fn fetch_sources_by(mut self, fetch: impl Fetch) -> Self {
         self.fetcher = Fetcher::new(fetch);
         self
     }
 
-    /// Commits go on only when [`Emulator::step`] is called: whoever tests what happens at once
-    /// chooses what happens next.
+    /// Makes each commit wait for [`Emulator::step`], so that a concurrency test chooses the order.
     #[cfg(feature = "schedule")]
     #[must_use]
     pub fn stepped(mut self) -> Self {
@@ -291,17 +292,18 @@ impl Builder {
         self
     }
 
-    /// Tells this function of every exchange as the service sees it, lost answers included.
+    /// Sets a function that receives every exchange as the service sees it, including lost
+    /// responses.
     #[must_use]
     pub fn observe(mut self, tell: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
         self.observer = Observer::new(tell);
         self
     }
 
-    /// Opens it.
+    /// Opens the emulator.
     ///
     /// # Errors
-    /// What is wrong with the directory, and what to do about it.
+    /// When the directory cannot be opened; the error says what to do about it.
     pub fn open(self) -> Result<Emulator, OpenError> {
         let mut store = match (self.mode, self.dir) {
             (Mode::Durable, Some(dir)) => StoreConfig::durable(dir, self.clock.clone()),

@@ -1,7 +1,7 @@
-//! Planned faults: what tests ask the service to do wrong, and an account of what fired.
+//! Fault rules, with which tests make the service fail, and counts of the calls that they affected.
 //!
-//! A rule names an operation, which calls of it, and a resource; [`Faults::plan`] decides before a
-//! request runs. *Answer lost after commit* runs the request and cuts the connection instead of
+//! A rule names an operation, a resource, and the calls to affect; [`Faults::plan`] decides before
+//! a request runs. *Answer lost after commit* runs the request and cuts the connection instead of
 //! answering: the first fault to test a client with.
 
 use std::time::Duration;
@@ -15,69 +15,69 @@ use crate::body::Body;
 use crate::call::Call;
 pub use crate::rules::pending_copy::Hold;
 
-/// No answer: a fault rule cut the connection.
+/// A fault rule cut the connection before the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the connection was cut by a fault rule")]
+#[error("a fault rule cut the connection")]
 pub struct ConnectionLost;
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Fault {
-    /// The answer comes this much later.
+    /// Delays the response.
     Latency {
         /// Delay in milliseconds, on the runtime's time.
         delay_ms: u64,
     },
-    /// The request is refused before it runs.
+    /// Refuses the request before it runs.
     Refuse {
-        /// 500 or 503.
+        /// HTTP status, 500 or 503.
         status: u16,
         /// `Retry-After`, in seconds.
         #[serde(default)]
         retry_after_s: Option<u64>,
     },
-    /// The connection is cut before the request runs.
+    /// Cuts the connection before the request runs.
     Reset,
-    /// The request runs, and the connection is cut instead of answering.
+    /// Runs the request, then cuts the connection instead of answering.
     AnswerLost,
-    /// The answer's body is cut after this many bytes.
+    /// Cuts the response body after this many bytes.
     CutBody {
-        /// Bytes that still arrive.
+        /// Number of bytes that are still sent.
         after_bytes: u64,
     },
-    /// A Copy Blob that would be done at once is pending for a while, on the emulator's clock.
+    /// Keeps a Copy Blob pending that would complete at once, on the emulator's clock.
     PendingCopy(Hold),
 }
 
-/// When it goes wrong.
+/// A fault, and the calls that it affects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// Operation id of the register (`BlockBlob_Upload`), or `*`.
     #[serde(default = "any")]
     pub operation: String,
-    /// Path that the request must start with, as sent; empty for any.
+    /// Prefix of the request path as sent; empty for any path.
     #[serde(default)]
     pub resource: String,
-    /// First matching call that fires, counted from 1.
+    /// First matching call to affect, counted from 1.
     #[serde(default = "one")]
     pub nth: u64,
-    /// How many matching calls fire from there on.
+    /// Number of matching calls to affect from there on.
     #[serde(default = "one")]
     pub times: u64,
-    /// What happens.
+    /// The fault to cause.
     pub fault: Fault,
 }
 
-/// A rule with its account.
+/// A rule with the number of its calls.
 #[derive(Clone, Debug, Serialize)]
 pub struct Account {
-    /// The rule.
+    /// The rule as it was added.
     pub rule: Rule,
-    /// Calls that matched.
+    /// Number of calls that matched.
     pub seen: u64,
-    /// Calls that it fired for.
+    /// Number of calls that the rule affected.
     pub fired: u64,
 }
 
@@ -89,18 +89,18 @@ fn one() -> u64 {
     1
 }
 
-/// The rules of one emulator.
+/// The fault rules of one emulator.
 #[derive(Debug, Default)]
 pub struct Faults(Mutex<Vec<Account>>);
 
-/// What a fault made of a request before it ran.
+/// The effect of a fault before the request runs.
 #[derive(Debug)]
 pub enum Faulted {
-    /// Nothing: it runs.
+    /// The request runs.
     No,
-    /// It is refused.
+    /// The request is refused with this error.
     Refused(StorageError),
-    /// Cuts the connection.
+    /// The connection is cut.
     Lost,
 }
 
@@ -123,19 +123,21 @@ impl Faults {
         self.0.lock().clear();
     }
 
-    /// Every rule with its account.
+    /// Returns every rule with its counts.
     pub fn account(&self) -> Vec<Account> {
         self.0.lock().clone()
     }
 
-    /// The fault of this call: the first rule that fires. Every rule that matches counts it.
+    /// Returns the fault of the first rule that fires for this call. Every matching rule counts the
+    /// call.
     pub fn plan(&self, operation: &str, call: &Call) -> Option<Plan> {
         self.first(operation, call, |fault| {
             !matches!(fault, Fault::PendingCopy(_))
         })
     }
 
-    /// How a copy is held pending whose source may be read. Only such copies count.
+    /// Returns how long to keep a copy pending. Call it only for copies whose source is readable,
+    /// so that the rules count only those.
     pub fn hold(&self, operation: &str, call: &Call) -> Option<Hold> {
         let plan = self.first(operation, call, |fault| {
             matches!(fault, Fault::PendingCopy(_))
@@ -172,7 +174,7 @@ impl Rule {
 }
 
 impl Plan {
-    /// What happens before the request runs.
+    /// Applies the fault before the request runs; waits for a delay.
     pub async fn before(&self) -> Faulted {
         match &self.0 {
             Fault::Latency { delay_ms } => {
@@ -198,12 +200,12 @@ impl Plan {
         }
     }
 
-    /// Whether the answer is sent whole.
+    /// Returns whether the whole response is sent.
     pub fn delivers(&self) -> bool {
         !matches!(self.0, Fault::AnswerLost | Fault::CutBody { .. })
     }
 
-    /// What happens to the answer.
+    /// Applies the fault to the response.
     pub fn after(self, response: Response<Body>) -> Result<Response<Body>, ConnectionLost> {
         match self.0 {
             Fault::AnswerLost => Err(ConnectionLost),

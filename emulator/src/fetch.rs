@@ -1,8 +1,8 @@
-//! Sources of copies that are elsewhere: who fetches them, and what of the world may be reached.
+//! Fetches copy sources outside the emulator, and limits which hosts may be reached.
 //!
-//! The emulator itself opens no connection. It hands a GET to the [`Fetch`] that it was built with
-//! and streams the answer into its store; without one, nothing is elsewhere. The binary's is an
-//! HTTP client that keeps to its [`SourceRules`]; a test's may be a function:
+//! The emulator itself opens no connection. It passes a GET to the [`Fetch`] that it was built with
+//! and streams the answer into its store; without one, it has no outside sources. The binary uses
+//! an HTTP client that obeys [`SourceRules`]; a test may use a function:
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -34,14 +34,14 @@ pub use allow::{RuleError, SourceRule, SourceRules};
 
 use crate::body::Body;
 
-/// A fetch under way.
+/// The future that [`Fetch::fetch`] returns.
 pub type Fetching<'a> =
     Pin<Box<dyn Future<Output = Result<Response<Body>, FetchError>> + Send + 'a>>;
 
-/// Fetches what a URL names.
+/// Fetches URLs outside the emulator.
 pub trait Fetch: Send + Sync + 'static {
-    /// Sends a GET and returns the answer, whatever its status; redirects are answers. The body
-    /// streams, and breaks off with an error when it takes too long.
+    /// Sends a GET and returns the response, whatever its status; does not follow redirects. The
+    /// body streams, and ends with an error when it takes too long.
     fn fetch(&self, request: Request<()>) -> Fetching<'_>;
 }
 
@@ -55,7 +55,7 @@ where
     }
 }
 
-/// Why there is no answer.
+/// Why a fetch failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// The rules do not admit the address.
@@ -64,25 +64,25 @@ pub enum FetchError {
     /// The URL cannot be fetched at all.
     #[error("{0} cannot be fetched")]
     Malformed(String),
-    /// No such host, nobody there, or a broken answer.
+    /// The host is unknown or unreachable, or the response is broken.
     #[error("{0}")]
     Unreachable(String),
-    /// It took too long.
+    /// The response took too long.
     #[error("{0} took too long to answer")]
     TimedOut(String),
 }
 
-/// What an emulator fetches with, if with anything.
+/// The [`Fetch`] that an emulator uses, if any.
 #[derive(Clone, Default)]
 pub struct Fetcher(Option<Arc<dyn Fetch>>);
 
 impl Fetcher {
-    /// Fetches with this.
+    /// Wraps a [`Fetch`].
     pub fn new(fetch: impl Fetch) -> Self {
         Fetcher(Some(Arc::new(fetch)))
     }
 
-    /// What fetches; absent where nothing is elsewhere.
+    /// Returns the [`Fetch`]; `None` if there are no outside sources.
     pub fn get(&self) -> Option<&dyn Fetch> {
         self.0.as_deref()
     }

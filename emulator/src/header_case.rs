@@ -1,19 +1,19 @@
 //! The case of metadata names, which Azure keeps and HTTP libraries lose.
 //!
-//! Header names compare without case, so the libraries fold them; but `x-ms-meta-TimeToLive` comes
-//! back from Azure as it was sent (recorded). The names that have capitals travel beside the
-//! headers, as an extension of request and response; the sockets read and write them on the wire.
+//! Header names ignore case, so the libraries lowercase them; but Azure returns
+//! `x-ms-meta-TimeToLive` as it was sent (recorded). Names with capitals are kept in an extension
+//! of request and response; the sockets read them from the wire and write them back.
 
 use http::HeaderMap;
 use smalt_protocol::Metadata;
 use smalt_protocol::metadata::HEADER_PREFIX;
 
-/// Metadata header names with capitals, as the client wrote them: `x-ms-meta-TimeToLive`.
+/// Metadata header names with capitals, as the client wrote them, such as `x-ms-meta-TimeToLive`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderCase(Vec<String>);
 
 impl HeaderCase {
-    /// Of names as they stand on the wire; those without capitals or of other headers are left out.
+    /// Collects the metadata names with capitals from header names as they are on the wire.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let with_capitals = |name: &&str| {
             let (prefix, rest) = name
@@ -31,7 +31,7 @@ impl HeaderCase {
         )
     }
 
-    /// The names that a response with this metadata must restore.
+    /// Returns the names that a response with this metadata must restore.
     pub fn of_metadata(metadata: &Metadata) -> Self {
         let capitals = metadata
             .iter()
@@ -43,29 +43,29 @@ impl HeaderCase {
         )
     }
 
-    /// Whether there is nothing to restore.
+    /// Returns whether there are no names to restore.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The names.
+    /// Returns the names.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// The name as it was written, for one that was folded.
+    /// Returns the original form of a lowercased name, or the name itself.
     pub fn restore<'a>(&'a self, folded: &'a str) -> &'a str {
         let written = self.0.iter().find(|name| name.eq_ignore_ascii_case(folded));
         written.map_or(folded, String::as_str)
     }
 
-    /// Those of `self` that are headers of this request.
+    /// Returns the names that are headers of this request.
     pub fn within(&self, headers: &HeaderMap) -> Self {
         let present = |name: &&String| headers.contains_key(name.as_str());
         HeaderCase(self.0.iter().filter(present).cloned().collect())
     }
 
-    /// Adds a name, unless it is there.
+    /// Adds a name unless it is present.
     pub fn add(&mut self, name: &str) {
         self.0.retain(|known| !known.eq_ignore_ascii_case(name));
         self.0.push(name.to_owned());

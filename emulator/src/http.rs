@@ -1,5 +1,5 @@
 //! The loopback servers and the client for copy sources: sockets, TLS, HTTP/1.1. The only module
-//! that knows hyper.
+//! that uses hyper.
 
 mod accept_errors;
 mod access_log;
@@ -35,15 +35,14 @@ use accept_errors::AcceptErrors;
 use access_log::Asked;
 use connection::Connections;
 
-/// How long requests in flight have to end when the server stops.
+/// Time limit for requests in flight when the server stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// The two ends of a connection.
+/// The addresses of both ends of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
-    /// The address that the peer connected to; `None` when the system cannot tell.
+    /// Address that the peer connected to; `None` when the system cannot return it.
     pub(crate) local: Option<SocketAddr>,
-    /// The peer.
     pub(crate) peer: SocketAddr,
 }
 
@@ -57,10 +56,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds an address. Port 0 takes a free one.
+    /// Binds an address. Port 0 picks a free one.
     ///
     /// # Errors
-    /// When the address is taken or not ours.
+    /// When the address is taken or does not belong to this machine.
     pub async fn bind(
         service: Service,
         address: SocketAddr,
@@ -76,27 +75,27 @@ impl Listener {
         })
     }
 
-    /// Logs every exchange.
+    /// Writes each request to the access log `log`.
     #[must_use]
     pub fn logged(mut self, log: AccessLog) -> Self {
         self.log = Some(log);
         self
     }
 
-    /// The service.
+    /// Returns the service that this socket serves.
     pub fn service(&self) -> Service {
         self.service
     }
 
-    /// The bound address.
+    /// Returns the bound address.
     ///
     /// # Errors
-    /// When the system cannot tell.
+    /// When the system cannot return it.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Serves until `stop` is ready, then lets requests in flight end.
+    /// Serves until `stop` is ready, then waits for requests in flight, for at most five seconds.
     pub async fn serve(self, emulator: Emulator, stop: impl Future<Output = ()>) {
         let socket = Socket {
             service: Some(self.service),
@@ -127,7 +126,6 @@ impl Listener {
     }
 }
 
-/// The next connection, after a pause.
 async fn next(listener: &TcpListener, pause: Duration) -> std::io::Result<(TcpStream, SocketAddr)> {
     if !pause.is_zero() {
         tokio::time::sleep(pause).await;
@@ -135,7 +133,7 @@ async fn next(listener: &TcpListener, pause: Duration) -> std::io::Result<(TcpSt
     listener.accept().await
 }
 
-/// Accepts connections and gives each request to `handle`; an `Err` cuts the connection.
+/// Accepts connections and passes each request to `handle`; an `Err` cuts the connection.
 pub(crate) async fn accept<H, F>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -163,10 +161,10 @@ pub(crate) async fn accept<H, F>(
                 errors.accepted();
                 connections.spawn(stream, peer, &handle, &graceful);
             }
-            // Out of file descriptors, or the peer has gone already: the next one may do better.
+            // File descriptors ran out, or the peer is gone already; the next accept may succeed.
             Err(error) => {
                 if let Some(failed) = errors.failed(Instant::now()) {
-                    tracing::warn!(%error, failed, "connections could not be accepted");
+                    tracing::warn!(%error, failed, "cannot accept connections");
                 }
             }
         }
@@ -176,6 +174,6 @@ pub(crate) async fn accept<H, F>(
         .await
         .is_err()
     {
-        tracing::warn!("requests in flight were cut");
+        tracing::warn!("cut requests that were still in flight");
     }
 }

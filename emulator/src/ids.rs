@@ -1,8 +1,8 @@
-//! The one source of randomness: request ids, message ids, lease ids, copy ids, pop receipts.
+//! The only source of randomness: request ids, message ids, lease ids, copy ids, pop receipts.
 //!
-//! One seeded stream: the same seed and the same requests give the same ids. The binary seeds it
-//! from the system; tests give a number. The nth id does not depend on what the ids before it were
-//! for. A store that is opened again goes on with other ids than those it already holds.
+//! All ids come from one seeded stream, so the same seed and the same requests give the same ids.
+//! The binary seeds it from the system; tests pass a number. The nth id does not depend on the use
+//! of earlier ids. A reopened store continues with ids that it does not contain yet.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +19,7 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// The stream of this seed, for a store whose last commit had this tick.
+    /// Creates the stream of this seed for a store whose last commit had the tick `opened_after`.
     pub fn seeded(seed: u64, opened_after: Timestamp) -> Self {
         let mut stream = ChaCha8Rng::seed_from_u64(seed);
         stream.set_stream(opened_after.ticks());
@@ -29,10 +29,10 @@ impl Ids {
         }
     }
 
-    /// A stream that no other start of the process has.
+    /// Creates a stream that is unique to this start of the process.
     pub fn from_system() -> Self {
         let mut seed = [0_u8; 32];
-        // Without entropy the time since the epoch still keeps two starts apart.
+        // Without entropy, the time since the epoch still distinguishes two starts.
         if getrandom::fill(&mut seed).is_err() {
             let now = crate::clock::Clock::system().now();
             seed[..8].copy_from_slice(&now.ticks().to_le_bytes());
@@ -43,7 +43,7 @@ impl Ids {
         }
     }
 
-    /// The same stream from here on, drawn from alone.
+    /// Returns an independent stream that continues from the current place.
     #[must_use]
     pub fn fork(&self) -> Self {
         Ids {
@@ -52,17 +52,17 @@ impl Ids {
         }
     }
 
-    /// Goes on behind what a fork has drawn.
+    /// Skips the ids that a fork has drawn.
     pub fn catch_up(&self, fork: &Ids) {
         let drawn = fork.drawn.load(Ordering::Relaxed);
         self.drawn.fetch_max(drawn, Ordering::Relaxed);
     }
 
-    /// The next id, as a version 4 UUID.
+    /// Returns the next id, as a version 4 UUID.
     pub fn next(&self) -> Uuid {
         let place = self.drawn.fetch_add(1, Ordering::Relaxed);
         let mut stream = self.stream.clone();
-        // Each id takes four words of the stream: draws never overlap and need no lock.
+        // Each id takes four words of the stream, so draws never overlap and need no lock.
         stream.set_word_pos(u128::from(place) * 4);
         let mut bytes = [0_u8; 16];
         stream.fill_bytes(&mut bytes);
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_ids_and_no_id_twice() {
+    fn same_seed_gives_same_ids_without_duplicates() {
         let fresh = |seed| Ids::seeded(seed, Timestamp::from_ticks(0));
         let (a, b) = (fresh(7), fresh(7));
         let first: Vec<Uuid> = (0..100).map(|_| a.next()).collect();

@@ -1,8 +1,8 @@
 //! Keys of the operations' records.
 //!
-//! One prefix byte, then fixed-width big-endian numbers and names, so that the order of bytes is
-//! the order that Azure lists in. Contents are keyed by the *generation* of their container, queue
-//! or table and never by its name: delete and clear are one write, re-creation starts clean.
+//! A key is one prefix byte, then fixed-width big-endian numbers and names, so that byte order is
+//! Azure's listing order. Contents are keyed by the *generation* of their container, queue or table
+//! and never by its name: delete and clear are one write, and a re-created resource starts empty.
 //!
 //! ARCHITECTURE.md has the table of all prefixes, under *The store*; a test compares it with this
 //! file. Prefixes below `0x10` belong to the store itself.
@@ -43,7 +43,7 @@ const SERVICE: u8 = 0x30;
 const GARBAGE: u8 = 0x40;
 const EXPIRING: u8 = 0x41;
 
-/// What sets one life of a container, queue or table apart from the next: the tick of its creation.
+/// Distinguishes successive containers, queues or tables of one name: the tick of the creation.
 pub type Generation = u64;
 
 fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -55,24 +55,24 @@ fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
     key
 }
 
-/// A record that refers to what others hold as well, by its key.
+/// A record that refers to shared data, by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A blob, snapshot or version, deleted or not.
     Blob,
     /// An uncommitted block.
     Block,
-    /// A part of a committed block list, by the content's id.
+    /// Part of a committed block list, with the id of the content.
     BlockList(u64),
-    /// A node of the map of a page blob, by its id.
+    /// A node of a page blob's map, with its id.
     PageNode(u64),
-    /// A node that is left to release.
+    /// A node that still has to be released, with its id.
     PageGarbage(u64),
     /// A message.
     Message,
 }
 
-/// What kind of holder a key is of.
+/// Returns the kind of holder of a key; `None` for keys of other records.
 pub fn holder(key: &[u8]) -> Option<Holder> {
     let id = || Some(u64::from_be_bytes(key.get(1..9)?.try_into().ok()?));
     match *key.first()? {
@@ -86,7 +86,7 @@ pub fn holder(key: &[u8]) -> Option<Holder> {
     }
 }
 
-/// The first key behind every key that starts with this one.
+/// Returns the first key after all keys that start with `prefix`.
 pub fn after(mut prefix: Vec<u8>) -> Vec<u8> {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {
@@ -97,17 +97,18 @@ pub fn after(mut prefix: Vec<u8>) -> Vec<u8> {
     vec![u8::MAX; 1]
 }
 
-/// A container. With an empty name: where the account's containers start.
+/// Returns the key of a container. With an empty name, returns where the account's containers
+/// start.
 pub fn container(account: &str, name: &str) -> Vec<u8> {
     key(CONTAINER, &[account.as_bytes(), &[0], name.as_bytes()])
 }
 
-/// A base blob. With an empty name: where the container's blobs start.
+/// Returns the key of a base blob. With an empty name, returns where the container's blobs start.
 pub fn blob(generation: Generation, name: &str) -> Vec<u8> {
     key(BLOB, &[&generation.to_be_bytes(), name.as_bytes()])
 }
 
-/// A snapshot.
+/// Returns the key of a snapshot.
 pub fn snapshot(generation: Generation, name: &str, tick: Timestamp) -> Vec<u8> {
     key(
         SNAPSHOT,
@@ -120,29 +121,30 @@ pub fn snapshot(generation: Generation, name: &str, tick: Timestamp) -> Vec<u8> 
     )
 }
 
-/// A previous version.
+/// Returns the key of a previous version.
 pub fn version(generation: Generation, name: &str, id: Timestamp) -> Vec<u8> {
     let mut key = versions(generation, name);
     key.extend_from_slice(&id.ticks().to_be_bytes());
     key
 }
 
-/// Where the previous versions of a blob start; with [`after`], where they end.
+/// Returns where the previous versions of a blob start; [`after`] gives their end.
 pub fn versions(generation: Generation, name: &str) -> Vec<u8> {
     key(VERSION, &[&generation.to_be_bytes(), name.as_bytes(), &[0]])
 }
 
-/// Where the previous versions of a container start that belong to blobs from this name on.
+/// Returns where the previous versions of a container's blobs start, from blob `name` on.
 pub fn versions_from(generation: Generation, name: &str) -> Vec<u8> {
     key(VERSION, &[&generation.to_be_bytes(), name.as_bytes()])
 }
 
-/// A deleted base blob: one that can be undeleted, or that left previous versions.
+/// Returns the key of a deleted base blob: one that can be undeleted, or that left previous
+/// versions.
 pub fn deleted_blob(generation: Generation, name: &str) -> Vec<u8> {
     key(DELETED_BLOB, &[&generation.to_be_bytes(), name.as_bytes()])
 }
 
-/// A container that was deleted then and can be restored.
+/// Returns the key of a container that was deleted at `at` and can be restored.
 pub fn deleted_container(account: &str, name: &str, at: Timestamp) -> Vec<u8> {
     let parts: [&[u8]; 5] = [
         account.as_bytes(),
@@ -154,33 +156,33 @@ pub fn deleted_container(account: &str, name: &str, at: Timestamp) -> Vec<u8> {
     key(DELETED_CONTAINER, &parts)
 }
 
-/// Where the deleted containers of an account start whose names are not before this one.
+/// Returns where the account's deleted containers start, from `name` on.
 pub fn deleted_containers_from(account: &str, name: &str) -> Vec<u8> {
     let parts: [&[u8]; 3] = [account.as_bytes(), &[0], name.as_bytes()];
     key(DELETED_CONTAINER, &parts)
 }
 
-/// Name and time of deletion of a key of a deleted container.
+/// Returns name and time of deletion from the key of a deleted container.
 pub fn deleted_container_name(key: &[u8], account: &str) -> (String, Timestamp) {
     timed_name(key.get(account.len() + 2..).unwrap_or_default())
 }
 
-/// The reminder that the record of a key is kept until then and no longer.
+/// Returns the key of a reminder that the record with the key `of` expires at `at`.
 pub fn expiring(at: Timestamp, of: &[u8]) -> Vec<u8> {
     key(EXPIRING, &[&at.ticks().to_be_bytes(), of])
 }
 
-/// Where the reminders start of what is kept until this time or longer.
+/// Returns where the reminders that are due at `at` or later start.
 pub fn expiring_from(at: Timestamp) -> Vec<u8> {
     key(EXPIRING, &[&at.ticks().to_be_bytes()])
 }
 
-/// The key that a reminder is about.
+/// Returns the key of the record that a reminder is about.
 pub fn expiring_key(key: &[u8]) -> &[u8] {
     key.get(9..).unwrap_or_default()
 }
 
-/// Where the snapshots of a blob start; with [`after`], where they end.
+/// Returns where the snapshots of a blob start; [`after`] gives their end.
 pub fn snapshots(generation: Generation, name: &str) -> Vec<u8> {
     key(
         SNAPSHOT,
@@ -188,12 +190,12 @@ pub fn snapshots(generation: Generation, name: &str) -> Vec<u8> {
     )
 }
 
-/// Where the snapshots of a container start that belong to blobs from this name on.
+/// Returns where the snapshots of a container's blobs start, from blob `name` on.
 pub fn snapshots_from(generation: Generation, name: &str) -> Vec<u8> {
     key(SNAPSHOT, &[&generation.to_be_bytes(), name.as_bytes()])
 }
 
-/// An uncommitted block.
+/// Returns the key of an uncommitted block.
 pub fn block(generation: Generation, name: &str, block_id: &[u8]) -> Vec<u8> {
     key(
         BLOCK,
@@ -201,28 +203,28 @@ pub fn block(generation: Generation, name: &str, block_id: &[u8]) -> Vec<u8> {
     )
 }
 
-/// Where the uncommitted blocks of a blob start; with [`after`], where they end.
+/// Returns where the uncommitted blocks of a blob start; [`after`] gives their end.
 pub fn blocks(generation: Generation, name: &str) -> Vec<u8> {
     block(generation, name, &[])
 }
 
-/// A blob that has uncommitted blocks.
+/// Returns the key of the record of a blob's uncommitted blocks.
 pub fn uncommitted(generation: Generation, name: &str) -> Vec<u8> {
     key(UNCOMMITTED, &[&generation.to_be_bytes(), name.as_bytes()])
 }
 
-/// A part of a committed block list.
+/// Returns the key of a part of a committed block list.
 pub fn block_list(content: u64, chunk: u32) -> Vec<u8> {
     key(BLOCK_LIST, &[&content.to_be_bytes(), &chunk.to_be_bytes()])
 }
 
-/// How many records share a committed block list.
+/// Returns the key of the number of records that share a committed block list.
 pub fn block_list_refs(content: u64) -> Vec<u8> {
     key(BLOCK_LIST_REFS, &[&content.to_be_bytes()])
 }
 
-/// Place of a blob among those that have a tag, in the order of its values. The time is that of a
-/// version, [`Timestamp::MAX`] for the blob as it is.
+/// Returns the key of a blob in the tag index, which orders the blobs with a tag by its value. `at`
+/// is the time of a version, or [`Timestamp::MAX`] for the base blob.
 pub fn tag(generation: Generation, tag: &str, value: &str, blob: &str, at: Timestamp) -> Vec<u8> {
     let mut key = tag_value(generation, tag, value);
     key.extend_from_slice(blob.as_bytes());
@@ -231,7 +233,7 @@ pub fn tag(generation: Generation, tag: &str, value: &str, blob: &str, at: Times
     key
 }
 
-/// Where the blobs start that have this value of a tag; with [`after`], where they end.
+/// Returns where the blobs with this value of a tag start; [`after`] gives their end.
 pub fn tag_value(generation: Generation, tag: &str, value: &str) -> Vec<u8> {
     let mut key = tag_values(generation, tag);
     key.extend_from_slice(value.as_bytes());
@@ -239,12 +241,12 @@ pub fn tag_value(generation: Generation, tag: &str, value: &str) -> Vec<u8> {
     key
 }
 
-/// Where the blobs start that have a tag; with [`after`], where they end.
+/// Returns where the blobs with a tag start; [`after`] gives their end.
 pub fn tag_values(generation: Generation, tag: &str) -> Vec<u8> {
     key(TAG, &[&generation.to_be_bytes(), tag.as_bytes(), &[0]])
 }
 
-/// Value, blob and time of a key of a [`tag`].
+/// Returns value, blob name and time from the key of a [`tag`].
 pub fn tag_place(key: &[u8]) -> (String, String, Timestamp) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut parts = key
@@ -256,47 +258,47 @@ pub fn tag_place(key: &[u8]) -> (String, String, Timestamp) {
     (text(value), blob, at)
 }
 
-/// A node of the map of a page blob.
+/// Returns the key of a node of a page blob's map.
 pub fn page_node(id: u64) -> Vec<u8> {
     key(PAGE_NODE, &[&id.to_be_bytes()])
 }
 
-/// How many nodes, blobs and snapshots share a node.
+/// Returns the key of the number of nodes, blobs and snapshots that share a node.
 pub fn page_node_refs(id: u64) -> Vec<u8> {
     key(PAGE_NODE_REFS, &[&id.to_be_bytes()])
 }
 
-/// The last id that a node was given.
+/// Returns the key of the last node id that was assigned.
 pub fn page_node_last() -> Vec<u8> {
     vec![PAGE_NODE_LAST]
 }
 
-/// A node that nothing refers to any more and that `maintain` still has to release.
+/// Returns the key of a node without references that `maintain` still has to release.
 pub fn page_garbage(id: u64) -> Vec<u8> {
     key(PAGE_GARBAGE, &[&id.to_be_bytes()])
 }
 
-/// Where the nodes start that are left to release; with [`after`], where they end.
+/// Returns where the nodes that still have to be released start; [`after`] gives their end.
 pub fn all_page_garbage() -> Vec<u8> {
     vec![PAGE_GARBAGE]
 }
 
-/// A queue. With an empty name: where the account's queues start.
+/// Returns the key of a queue. With an empty name, returns where the account's queues start.
 pub fn queue(account: &str, name: &str) -> Vec<u8> {
     key(QUEUE, &[account.as_bytes(), &[0], name.as_bytes()])
 }
 
-/// A message.
+/// Returns the key of a message.
 pub fn message(generation: Generation, id: &[u8; 16]) -> Vec<u8> {
     key(MESSAGE, &[&generation.to_be_bytes(), id])
 }
 
-/// Place of a message in the order of delivery.
+/// Returns the key of a message in delivery order.
 pub fn visible(generation: Generation, at: Timestamp, sequence: u64) -> Vec<u8> {
     ordered(VISIBLE, generation, at, sequence)
 }
 
-/// Place of a message in the order of expiry.
+/// Returns the key of a message in expiry order.
 pub fn expiry(generation: Generation, at: Timestamp, sequence: u64) -> Vec<u8> {
     ordered(EXPIRY, generation, at, sequence)
 }
@@ -312,22 +314,22 @@ fn ordered(prefix: u8, generation: Generation, at: Timestamp, sequence: u64) -> 
     )
 }
 
-/// Number of messages of a queue.
+/// Returns the key of the number of messages of a queue.
 pub fn message_count(generation: Generation) -> Vec<u8> {
     key(MESSAGE_COUNT, &[&generation.to_be_bytes()])
 }
 
-/// Properties of a service of an account.
+/// Returns the key of the properties of a service of an account.
 pub fn service(account: &str, service: &str) -> Vec<u8> {
     key(SERVICE, &[account.as_bytes(), &[0], service.as_bytes()])
 }
 
-/// A generation whose contents `maintain` still has to remove.
+/// Returns the key of a garbage marker: a generation whose contents `maintain` still has to remove.
 pub fn garbage(generation: Generation) -> Vec<u8> {
     key(GARBAGE, &[&generation.to_be_bytes()])
 }
 
-/// The prefixes of everything that a generation keys, with what its records hold.
+/// Returns the prefixes of all records that a generation keys.
 pub fn contents(generation: Generation) -> [Vec<u8>; 13] {
     [
         TAG,
@@ -347,17 +349,17 @@ pub fn contents(generation: Generation) -> [Vec<u8>; 13] {
     .map(|prefix| key(prefix, &[&generation.to_be_bytes()]))
 }
 
-/// Where the generations start that `maintain` has to look at; with [`after`], where they end.
+/// Returns where the garbage markers start; [`after`] gives their end.
 pub fn all_garbage() -> Vec<u8> {
     vec![GARBAGE]
 }
 
-/// Where all blobs start that have uncommitted blocks; with [`after`], where they end.
+/// Returns where the records of uncommitted blocks start; [`after`] gives their end.
 pub fn all_uncommitted() -> Vec<u8> {
     vec![UNCOMMITTED]
 }
 
-/// What the record of a key of [`contents`] holds on to.
+/// What the record of a key of [`contents`] refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// The content of a blob, snapshot or version.
@@ -375,13 +377,13 @@ pub enum Holds {
 pub enum Kept {
     /// A snapshot, previous version or base blob that was deleted, or a base blob that expires.
     Blob,
-    /// A container that could be restored.
+    /// A deleted container that can still be restored.
     Container,
-    /// The record that kept the name of such a container taken.
+    /// The record that reserves the name of such a container.
     Name,
 }
 
-/// What a reminder is about, by the key of it.
+/// Returns what a reminder is about, given the key of the record.
 pub fn kept(key: &[u8]) -> Kept {
     match key.first() {
         Some(&DELETED_CONTAINER) => Kept::Container,
@@ -390,14 +392,13 @@ pub fn kept(key: &[u8]) -> Kept {
     }
 }
 
-/// Generation and name of the blob that a key of a snapshot or version belongs to; absent for other
-/// keys.
+/// Returns generation and name of the blob of a snapshot or version; `None` for other keys.
 pub fn blob_of_part(key: &[u8]) -> Option<(Generation, String)> {
     matches!(key.first(), Some(&(SNAPSHOT | VERSION)))
         .then(|| (generation(key), snapshot_name(key).0))
 }
 
-/// What the record of a key of [`contents`] holds on to.
+/// Returns what the record of a key of [`contents`] refers to.
 pub fn holds(key: &[u8]) -> Holds {
     match key.first() {
         Some(&(BLOB | SNAPSHOT | VERSION | DELETED_BLOB)) => Holds::Content,
@@ -407,23 +408,23 @@ pub fn holds(key: &[u8]) -> Holds {
     }
 }
 
-/// The generation of a key that starts with one.
+/// Returns the generation of a key that starts with one.
 pub fn generation(key: &[u8]) -> Generation {
     let bytes = key.get(1..9).and_then(|bytes| bytes.try_into().ok());
     bytes.map_or(0, u64::from_be_bytes)
 }
 
-/// The name behind the generation in a key of a blob or uncommitted blob.
+/// Returns the name from the key of a blob or of its uncommitted blocks.
 pub fn blob_name(key: &[u8]) -> String {
     String::from_utf8_lossy(key.get(9..).unwrap_or_default()).into_owned()
 }
 
-/// Name and tick of a key of a snapshot or version.
+/// Returns name and tick from the key of a snapshot or version.
 pub fn snapshot_name(key: &[u8]) -> (String, Timestamp) {
     timed_name(key.get(9..).unwrap_or_default())
 }
 
-/// Name and tick of `name 0 tick`.
+/// Parses `name 0 tick`.
 fn timed_name(rest: &[u8]) -> (String, Timestamp) {
     let (name, tick) = rest.split_at(rest.len().saturating_sub(9));
     let tick = tick
@@ -436,8 +437,7 @@ fn timed_name(rest: &[u8]) -> (String, Timestamp) {
     )
 }
 
-/// The account that a key of a container, queue, table or service belongs to; `None` for other
-/// keys.
+/// Returns the account from the key of a container, queue, table or service; `None` for other keys.
 pub fn account(key: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
     let (CONTAINER | DELETED_CONTAINER | QUEUE | TABLE | SERVICE) = *key.first()? else {
         return None;
@@ -446,7 +446,7 @@ pub fn account(key: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
     Some(String::from_utf8_lossy(name))
 }
 
-/// The name behind the account in a key of a container or queue.
+/// Returns the name from the key of a container or queue.
 pub fn resource_name<'a>(key: &'a [u8], account: &str) -> std::borrow::Cow<'a, str> {
     String::from_utf8_lossy(key.get(account.len() + 2..).unwrap_or_default())
 }

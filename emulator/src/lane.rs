@@ -1,11 +1,11 @@
-//! Work whose length a client chooses, off the threads that serve sockets.
+//! Runs long work, whose length a client chooses, off the threads that serve sockets.
 //!
 //! A long piece of work waits for its turn, first come, first served, and then blocks a thread that
-//! the runtime replaces meanwhile: connections, signals and the control endpoint go on. Work that
-//! goes on for longer than a moment is done in turns, so that others come in between.
+//! the runtime replaces meanwhile: connections, signals and the control endpoint continue. Work
+//! that takes longer than a moment is done in several turns, so that others can run in between.
 //!
-//! What is asked in process runs where it is asked, at once: the caller has chosen its runtime, and
-//! the same requests lead to the same bytes in the same order.
+//! In-process calls run on the caller's thread at once: the caller has chosen its runtime, and the
+//! same requests must produce the same bytes in the same order.
 
 mod rooms;
 
@@ -16,47 +16,47 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use rooms::{Guest, Room, Rooms};
 
-/// Pieces of work at once, at least: ours. A second one, so that a long one does not keep a short
-/// one waiting. On large machines half of the processors, so that the other half is there for the
-/// requests that cost nothing.
+/// Minimum of concurrent pieces of work, smalt's own choice: with two, a long one does not block a
+/// short one. On large machines the limit is half of the processors, which leaves the other half
+/// for cheap requests.
 const AT_ONCE_MIN: usize = 2;
 
-/// Where the long work of a request runs.
+/// Decides where the long work of a request runs.
 #[derive(Clone, Debug, Default)]
 pub struct Lane(Option<Arc<Semaphore>>);
 
-/// Waits for a turn.
+/// The future that [`Lane::turn`] returns.
 pub type Waiting = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
 impl Lane {
-    /// A lane of its own.
+    /// Creates a lane with its own limit; work blocks a replaceable thread.
     pub fn new() -> Self {
         Lane(Some(Arc::new(Semaphore::new(at_once()))))
     }
 
-    /// Where the caller is.
+    /// Creates a lane that runs work on the caller's thread.
     pub fn here() -> Self {
         Lane(None)
     }
 
-    /// Whether work leaves the thread of its caller.
+    /// Whether work leaves the caller's thread.
     pub fn is_apart(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Does a piece of work in its turn.
+    /// Waits for a turn and runs `work`.
     pub async fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         let _turn = self.turn().await;
         self.block(work)
     }
 
-    /// Waits for a turn. It ends when what it comes to is dropped.
+    /// Waits for a turn, which lasts until the returned value is dropped.
     pub fn turn(&self) -> Waiting {
         let permits = self.0.clone();
         Box::pin(async move { permits?.acquire_owned().await.ok() })
     }
 
-    /// Does a piece of work whose turn has come.
+    /// Runs `work`; the caller has a turn.
     pub fn block<T>(&self, work: impl FnOnce() -> T) -> T {
         #[cfg(feature = "server")]
         if self.is_apart() && has_threads() {
@@ -71,7 +71,7 @@ fn at_once() -> usize {
     processors.map_or(0, |all| all.get() / 2).max(AT_ONCE_MIN)
 }
 
-/// Whether the runtime can replace a thread that is blocked.
+/// Whether the runtime can replace a blocked thread.
 #[cfg(feature = "server")]
 fn has_threads() -> bool {
     use tokio::runtime::{Handle, RuntimeFlavor};
@@ -84,10 +84,10 @@ mod tests {
 
     use super::*;
 
-    /// More pieces of work than the runtime has threads, each of which ends when it is told to by
-    /// what runs besides.
+    /// Starts more pieces of work than the runtime has threads; each ends only when another task
+    /// stops it.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn long_work_leaves_the_threads_to_others() {
+    async fn long_work_does_not_block_other_tasks() {
         let lane = Lane::new();
         let mut stops = Vec::new();
         let mut done = Vec::new();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_of_a_runtime_with_one_thread_runs_there() {
+    async fn single_threaded_runtime_runs_work_on_its_thread() {
         let here = std::thread::current().id();
         for lane in [Lane::new(), Lane::here()] {
             let there = lane.run(|| std::thread::current().id()).await;

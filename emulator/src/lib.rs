@@ -1,9 +1,9 @@
 //! Azure Blob, Queue and Table Storage, in process or as one binary.
 //!
-//! [`Emulator::call`] takes an HTTP request and returns the response that Azure would give. There
-//! is no socket, no timer and no ambient time: a [`Clock`] says what time it is, a seed says which
-//! ids are drawn, and state is in memory or in a directory. The binary `smalt` puts servers around
-//! the same type.
+//! [`Emulator::call`] takes an HTTP request and returns the response that Azure would give. It
+//! needs no socket, no timer and no ambient time: a [`Clock`] provides the time, a seed determines
+//! the ids, and the state is in memory or in a directory. The `smalt` binary runs servers on the
+//! same type.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -26,26 +26,26 @@
 //! - `sdk`: `Emulator::sdk_transport`, the HTTP client for Microsoft's Rust SDK.
 //!
 //! # Layout
-//! - [`emulator`]: the library's face, [`Emulator`]. [`config`]: accounts and their settings.
-//! - `pipeline`: one request's life. `arrival` and `target` are the way in, `register` names the
-//!   operations, `auth` decides who may, `stage` streams bodies in, `reply` is the way out.
+//! - [`emulator`]: the entry point, [`Emulator`]. [`config`]: accounts and their settings.
+//! - `pipeline`: the stages of a request. `arrival` and `target` parse it, `register` lists the
+//!   operations, `auth` authorises, `stage` reads bodies, `reply` builds the response.
 //! - `ops`: one file per operation; `rules`: the pure rules that they share; `records` and `keys`:
-//!   what the store keeps; `reap`: how it goes. `query`: SQL over the bytes of a blob.
-//! - `lane`: where work runs whose length a client chooses.
-//! - `state`: the whole state as one thing: snapshots, export and import, seeds, data of Azurite.
+//!   stored records and their keys; `reap`: background removal; `query`: SQL over a blob's bytes.
+//! - `lane`: runs work whose length a client chooses.
+//! - `state`: snapshots, export and import, seeds, and Azurite's data.
 //! - [`store`]: the map, its one committer, and extents for large payloads.
-//! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: copy sources that are
-//!   elsewhere; [`faults`]: what goes wrong on request;
+//! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: copy sources outside
+//!   the emulator; [`faults`]: faults on request;
 //!   [`observe`]: exchanges as the service sees them.
 //!
 //! # Errors
-//! What Azure refuses is a response, not an error: status, code and message as Azure gives them.
-//! [`Emulator::call`] itself fails only with [`ConnectionLost`], where a fault rule asked for it.
-//! [`Builder::open`] says why a store cannot be opened.
+//! A refusal by Azure is a response, not an error: it has Azure's status, code and message.
+//! [`Emulator::call`] fails only with [`ConnectionLost`], when a fault rule cuts the connection.
+//! [`Builder::open`] returns an error when a store cannot be opened.
 
 #![expect(
     unreachable_pub,
-    reason = "in a layer that the library keeps to itself, `pub` marks what the next layer may use"
+    reason = "in a private layer, `pub` marks the items that the next layer may use"
 )]
 
 pub mod auth;

@@ -1,5 +1,5 @@
-//! The log of the binary: on stderr, as text or JSON lines, coloured where a person reads, and in
-//! the file of `--debug`.
+//! The log of the binary: on stderr, as text or JSON lines, coloured on a terminal, and in the file
+//! of `--debug`.
 
 use std::fmt::Debug;
 use std::io::{self, IsTerminal as _, Write};
@@ -19,10 +19,10 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 use crate::cli::{Flags, LogFormat};
 use crate::disk::{Disk as _, DiskFile, SystemDisk};
 
-/// What `--debug` asks for.
+/// Filter of `--debug`.
 const DEBUG: &str = "smalt=debug";
 
-/// Starts logging. `RUST_LOG` wins over the flags for what is shown on stderr.
+/// Starts logging. On stderr `RUST_LOG` overrides the flags.
 ///
 /// # Errors
 /// When the file of `--debug` cannot be written.
@@ -69,7 +69,7 @@ fn layer(
     }
 }
 
-/// A file that grows.
+/// A log file to which lines are appended.
 #[derive(Debug)]
 struct LogFile {
     file: Arc<dyn DiskFile>,
@@ -77,7 +77,7 @@ struct LogFile {
 }
 
 impl LogFile {
-    /// Opens it behind what it holds; its directory is made.
+    /// Opens the file for appending, and creates its directory.
     fn open(path: &Path) -> io::Result<Self> {
         if let Some(dir) = path.parent() {
             SystemDisk.create_dir(dir)?;
@@ -100,7 +100,7 @@ impl Write for LogFile {
     }
 }
 
-/// Prints why the program ends.
+/// Prints the error that ends the program to stderr.
 pub fn print_error(error: &anyhow::Error) {
     let error = format!("{error:#}");
     let error = terminal::lines(&error);
@@ -117,7 +117,7 @@ mod tests {
     use crate::disk::read_small;
 
     #[test]
-    fn a_log_goes_on_where_it_ended() {
+    fn log_file_is_appended_to() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/debug.log");
         for line in ["one\n", "two\n"] {

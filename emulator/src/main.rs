@@ -1,4 +1,4 @@
-//! The binary `smalt`: reads the command line, opens the store, serves until it is told to stop.
+//! The `smalt` binary: reads the command line, opens the store, and serves until it is stopped.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use smalt::cli::{Cli, Durability, Flags};
 use smalt::log;
 use smalt::server::{self, Server};
 
-/// Why not the C library's: docs/adr/0016-mimalloc.md.
+/// docs/adr/0016-mimalloc.md says why it replaces the C library's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -35,15 +35,15 @@ fn serve(flags: &Flags) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .context("the runtime cannot start")?;
+        .context("cannot start the runtime")?;
     let served = runtime.block_on(run(flags));
-    // The store is closed: what a thread still computes has nobody to be sent to.
+    // The store is closed, so results of threads that still compute are not needed.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
 
 async fn run(flags: &Flags) -> anyhow::Result<()> {
-    let stop = server::stop_signal().context("signals cannot be received")?;
+    let stop = server::stop_signal().context("cannot listen for signals")?;
     let builder = server::builder(flags)?;
     let emulator = match (flags.in_memory_persistence, flags.mode) {
         (true, _) => builder,

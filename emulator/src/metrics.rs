@@ -6,14 +6,14 @@ use parking_lot::Mutex;
 
 use smalt_protocol::Service;
 
-/// Requests served, by operation and status.
+/// Counters of requests by operation and status.
 #[derive(Debug, Default)]
 pub struct Metrics {
     served: Mutex<BTreeMap<(&'static str, &'static str, u16), u64>>,
 }
 
 impl Metrics {
-    /// Counts one answer.
+    /// Counts one response.
     pub fn count(&self, service: Service, operation: &'static str, status: u16) {
         *self
             .served
@@ -22,7 +22,7 @@ impl Metrics {
             .or_default() += 1;
     }
 
-    /// Every counter: service, operation, status, number.
+    /// Returns every counter: service, operation, status, number.
     pub fn snapshot(&self) -> Vec<(&'static str, &'static str, u16, u64)> {
         self.served
             .lock()

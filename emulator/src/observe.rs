@@ -1,7 +1,7 @@
-//! What truly happened, told to whoever asked to know: for tests that judge a client.
+//! Reports every exchange to an observer, for tests of clients.
 //!
-//! An observer sees each exchange as the service does, so it also knows what a client whose answer
-//! was lost does not. Bodies are read whole for it; without an observer nothing is.
+//! An observer sees each exchange as the service does, including responses that the client did not
+//! receive. Bodies are read whole for it; without an observer they are not.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,32 +13,32 @@ use smalt_protocol::Timestamp;
 
 use crate::body::{self, Body};
 
-/// A request that ran or was refused, with the service's answer to it.
+/// A request that ran or was refused, with the service's response.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// When it was answered, on the emulator's clock.
+    /// Time of the response on the emulator's clock.
     pub at: Timestamp,
-    /// Operation id of the register (`BlockBlob_Upload`), if the request named one.
+    /// Operation id of the register (`BlockBlob_Upload`); `None` when the request matches none.
     pub operation: Option<&'static str>,
-    /// The request. Of a body that broke off there is what arrived.
+    /// The request, with the part of its body that arrived.
     pub request: Request<Bytes>,
-    /// The answer.
+    /// The response with its whole body.
     pub response: Response<Bytes>,
-    /// Whether the answer was sent whole: no fault rule lost or cut it.
+    /// Whether the whole response was sent; false when a fault rule lost or cut it.
     pub delivered: bool,
 }
 
-/// Who is told of every exchange, if anybody.
+/// An optional function that receives every exchange.
 #[derive(Clone, Default)]
 pub struct Observer(Option<Arc<dyn Fn(Exchange) + Send + Sync>>);
 
 impl Observer {
-    /// Tells this function, in the order in which requests are answered.
+    /// Creates an observer that calls `tell` in the order of the responses.
     pub fn new(tell: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
         Observer(Some(Arc::new(tell)))
     }
 
-    /// Reads the request for the observer, and leaves it as it was.
+    /// Reads the request's body for the observer, and replaces it with an equal one.
     pub(crate) async fn note(&self, head: &request::Parts, body: &mut Body) -> Option<Noted> {
         let tell = Arc::clone(self.0.as_ref()?);
         let (bytes, again) = read(std::mem::replace(body, body::empty())).await;
@@ -54,14 +54,14 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// A request that the observer will be told of when it is answered.
+/// A request whose response the observer still waits for.
 pub(crate) struct Noted {
     tell: Arc<dyn Fn(Exchange) + Send + Sync>,
     request: Request<Bytes>,
 }
 
 impl Noted {
-    /// Tells the observer, and gives the answer back as it was.
+    /// Passes the exchange to the observer, and returns an equal response.
     pub(crate) async fn answered(
         self,
         (at, operation): (Timestamp, Option<&'static str>),
@@ -81,13 +81,13 @@ impl Noted {
     }
 }
 
-/// Reads a body, and makes one that reads the same, a break included.
+/// Reads a body and returns its bytes with an equal body, including an error at its end.
 async fn read(mut body: Body) -> (Bytes, Body) {
     let mut bytes = bytes::BytesMut::new();
     while let Some(frame) = body.frame().await {
         match frame.map(http_body::Frame::into_data) {
             Ok(Ok(data)) => bytes.extend_from_slice(&data),
-            // Trailers, which nobody here sends.
+            // Trailers, which neither side sends.
             Ok(Err(_)) => {}
             Err(_) => {
                 let bytes = bytes.freeze();

@@ -1,4 +1,4 @@
-//! The operations, one file each. The register names them.
+//! The operations, one file each; `register` lists them.
 
 pub mod batch;
 pub mod blob;

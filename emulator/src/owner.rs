@@ -1,4 +1,4 @@
-//! Requests in process that are signed as the owner of an account.
+//! Signs in-process requests as the owner of an account.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request};
@@ -8,15 +8,15 @@ use smalt_protocol::{ApiVersion, Service, uri};
 use crate::body::Body;
 use crate::core::Core;
 
-/// Dates a request and signs it with the account's first key; an account without one signs nothing,
-/// and the service will say so.
+/// Dates a request and signs it with the account's first key. Leaves a request for an account
+/// without a key unsigned; the service refuses it.
 pub fn sign(
     core: &Core,
     service: Service,
     account: &str,
     request: &mut Request<Body>,
 ) -> Result<(), http::Error> {
-    // By the clock that the date is compared with.
+    // Uses the clock that the service compares the date with.
     let date = match core.config.strict_skew {
         true => core.store.now(),
         false => core.clock.wall(),

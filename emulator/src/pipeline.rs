@@ -1,4 +1,4 @@
-//! One request's life: arrive, route, authorise, parse, stage, check and apply, render.
+//! The stages of a request: arrive, route, authorise, parse, stage, check and apply, render.
 //!
 //! ```text
 //! bytes -> http (or in process) -> arrive -> route -> authorise -> parse -> stage body
@@ -73,7 +73,7 @@ pub async fn serve(
     }
     let mut response = reply::finish(reply, &method, &common);
     if let Err(error) = cors::share(core, &call, &mut response) {
-        tracing::error!(%request_id, %error, "the rules of CORS cannot be read");
+        tracing::error!(%request_id, %error, "cannot read the CORS rules");
     }
     if let Some(noted) = noted {
         let delivered = plan.as_ref().is_none_or(Plan::delivers);
@@ -86,7 +86,7 @@ pub async fn serve(
     }
 }
 
-/// Runs the operation of a call that has been routed, when its caller may.
+/// Runs the operation of a routed call if its caller is authorised.
 async fn authorise_and_run(
     core: &Core,
     call: &mut Call,
@@ -108,8 +108,8 @@ async fn authorise_and_run(
     }
 }
 
-/// Rejects a `timeout` that is not a number of seconds. Its value changes nothing: the emulator
-/// answers sooner than any of them. "Setting timeouts for Blob service operations".
+/// Rejects a `timeout` that is not a number of seconds. A valid value has no effect, because the
+/// emulator answers sooner. "Setting timeouts for Blob service operations".
 fn check_timeout(call: &Call) -> Result<(), StorageError> {
     const NAME: &str = "timeout";
     let Some(text) = call.query(NAME).filter(|text| !text.is_empty()) else {

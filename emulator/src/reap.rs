@@ -1,13 +1,14 @@
-//! Removal, in bounded steps, of what was deleted or ran out.
+//! Removes deleted and expired data in bounded steps.
 //!
 //! Deleting a container or clearing a queue is one write: its generation is marked as garbage, and
-//! nothing names it any more. What the generation keys is removed here, payloads released, and at
-//! last the marker. Uncommitted blocks go a week after the last one was put. Pages that a large
-//! page blob or a long clearing left behind are released here as well. Blobs go when they expire,
-//! and what was deleted softly when its retention ends: reminders in the order of time lead to it.
+//! no name leads to it any more. The reaper removes the records of the generation, releases their
+//! payloads, and removes the marker last. It removes uncommitted blocks a week after the last one
+//! was put, releases the pages that a large page blob or a long clearing left behind, and removes
+//! blobs when they expire and soft-deleted resources when their retention ends; reminders in the
+//! order of time lead to those.
 //!
 //! Each commit does at most [`COMMIT_STEPS_MAX`] steps, so that requests wait no longer than for an
-//! upload, and finds its work anew: a crash in between loses nothing.
+//! upload. Each run searches for its work again, so a crash loses nothing.
 
 mod expired;
 
@@ -26,27 +27,26 @@ use crate::records::{
 };
 use crate::store::{self, Store, StoreResult, Transaction, View};
 
-/// Records removed in one commit.
+/// Steps in one commit.
 const COMMIT_STEPS_MAX: usize = 256;
-/// Blobs with uncommitted blocks that one run looks at.
+/// Blobs with uncommitted blocks that one run inspects.
 const UNCOMMITTED_SEEN_MAX: usize = 4_096;
 
-/// An entry of the store.
 type Entry = (Vec<u8>, Bytes);
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reaped {
-    /// Records removed.
+    /// Number of records removed.
     pub records: usize,
-    /// Whether the budget ended before the work.
+    /// Whether the budget was used up, so that work may remain.
     pub more: bool,
 }
 
-/// Removes what was deleted or ran out.
+/// Removes deleted and expired data.
 #[derive(Debug, Default)]
 pub struct Reaper {
-    /// Where the search for old uncommitted blocks goes on. Held while a run is under way.
+    /// Where the search for old uncommitted blocks continues. Locked during a run.
     next_uncommitted: Mutex<Option<Vec<u8>>>,
 }
 
@@ -98,7 +98,7 @@ impl Reaper {
     }
 }
 
-/// Removes up to `most` records of the first generation that has any; 0 where there is no work.
+/// Removes up to `most` records of the first generation with work and returns their number.
 fn work_on_garbage(store: &Store, now: Timestamp, most: usize) -> StoreResult<usize> {
     if most == 0 || store.read(|view| first_garbage(view, now))?.is_none() {
         return Ok(0);
@@ -112,7 +112,7 @@ fn work_on_garbage(store: &Store, now: Timestamp, most: usize) -> StoreResult<us
     })
 }
 
-/// Releases about this many pages of page blobs that are gone; 0 where there is no work.
+/// Releases about `most` pages of deleted page blobs and returns their number.
 fn release_pages(store: &Store, most: usize) -> StoreResult<usize> {
     if most == 0 || store.read(pages::first_left)?.is_none() {
         return Ok(0);
@@ -120,7 +120,7 @@ fn release_pages(store: &Store, most: usize) -> StoreResult<usize> {
     store.commit_blocking(move |tx| pages::release_more(tx, most))
 }
 
-/// The first generation with contents, or with a name that has become free.
+/// Returns the first generation with contents, or with a name that has become free.
 fn first_garbage(
     view: &dyn View,
     now: Timestamp,
@@ -144,7 +144,7 @@ fn workable(
     value: &Bytes,
     now: Timestamp,
 ) -> StoreResult<Option<(Generation, GarbageRecord)>> {
-    // A marker without a value is that of a queue: its name was free at once.
+    // The marker of a queue has no value: its name is free at once.
     let garbage = if value.is_empty() {
         GarbageRecord::default()
     } else {
@@ -155,7 +155,7 @@ fn workable(
     Ok(has_work.then_some((generation, garbage)))
 }
 
-/// The first records that a generation keys, all of one kind.
+/// Returns the first records of a generation, all of one kind.
 fn first_contents(view: &dyn View, generation: Generation, most: usize) -> StoreResult<Vec<Entry>> {
     for prefix in keys::contents(generation) {
         let found = entries(view, &prefix, &keys::after(prefix.clone()), most)?;
@@ -184,7 +184,8 @@ fn remove_contents(
     Ok(removed)
 }
 
-/// Lets go of what a record holds; how many steps that takes, with the removal of the record.
+/// Releases the payloads of a record. Returns the number of steps, including the removal of the
+/// record.
 fn release(tx: &mut Transaction<'_>, holds: Holds, value: &[u8]) -> StoreResult<usize> {
     let payload = match holds {
         Holds::Content => {
@@ -211,8 +212,8 @@ fn release(tx: &mut Transaction<'_>, holds: Holds, value: &[u8]) -> StoreResult<
     Ok(1)
 }
 
-/// Removes the marker of an empty generation, and the record that kept its name taken, unless the
-/// name has a new owner.
+/// Removes the marker of an empty generation, and the record that reserved its name unless the name
+/// has a new owner.
 fn forget(
     tx: &mut Transaction<'_>,
     generation: Generation,
@@ -229,7 +230,7 @@ fn forget(
     Ok(1)
 }
 
-/// The next blobs, from where the last run ended, whose uncommitted blocks are too old.
+/// Returns the next blobs, from where the last run ended, whose uncommitted blocks are too old.
 fn old_uncommitted(
     store: &Store,
     now: Timestamp,
@@ -251,7 +252,7 @@ fn old_uncommitted(
     Ok(old)
 }
 
-/// Removes up to `most` uncommitted blocks of a blob and, after the last, its record.
+/// Removes up to `most` uncommitted blocks of a blob and, after the last, their record.
 fn drop_blocks(
     tx: &mut Transaction<'_>,
     key: &[u8],

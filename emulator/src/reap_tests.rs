@@ -1,4 +1,4 @@
-//! Reaping takes what is garbage or too old, all of it, in bounded steps, and nothing else.
+//! Reaping removes all garbage and expired records, in bounded steps, and nothing else.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn blob(content: BlobContent) -> BlobRecord {
     }
 }
 
-/// A record as an early release would have written it: later fields have defaults.
+/// Encodes a record as an early release did, without the fields that were added later.
 fn minimal() -> Bytes {
     #[derive(serde::Serialize)]
     struct Minimal {
@@ -75,7 +75,7 @@ fn left(store: &Store, generation: Generation) -> usize {
     keys::contents(generation).into_iter().map(all).sum()
 }
 
-/// Puts `count` blobs of one payload each, and one of a block list that a living blob shares.
+/// Puts `count` blobs with one payload each, and one blob whose block list a live blob shares.
 async fn fill(store: &Store, count: usize) -> (Vec<PayloadId>, PayloadId) {
     let mut own = Vec::new();
     for number in 0..count {
@@ -114,7 +114,7 @@ fn mark(store: &Store, garbage: Option<GarbageRecord>) {
 }
 
 #[tokio::test]
-async fn garbage_goes_in_bounded_steps_and_what_is_shared_stays() {
+async fn garbage_is_removed_in_bounded_steps_and_shared_data_stays() {
     let (store, _) = open();
     let reaper = Reaper::default();
     let (own, shared) = fill(&store, 600).await;
@@ -124,7 +124,7 @@ async fn garbage_goes_in_bounded_steps_and_what_is_shared_stays() {
     assert_eq!((first.records, first.more), (300, true));
     assert_eq!(left(&store, GARBAGE), 301);
     let rest = reaper.run(&store, 10_000).unwrap();
-    // The marker is one more record.
+    // Includes one record for the marker.
     assert_eq!((rest.records, rest.more), (302, false));
     assert_eq!(left(&store, GARBAGE), 0);
     assert!(!is_there(&store, &keys::garbage(GARBAGE)));
@@ -163,7 +163,7 @@ async fn messages_of_a_cleared_queue_release_their_payloads() {
 }
 
 #[tokio::test]
-async fn a_name_stays_taken_until_its_time() {
+async fn deleted_name_stays_taken_until_its_time() {
     let (store, clock) = open();
     let reaper = Reaper::default();
     let name = keys::container("a", "c");
@@ -190,7 +190,7 @@ async fn a_name_stays_taken_until_its_time() {
 }
 
 #[tokio::test]
-async fn a_name_that_was_taken_again_is_left_alone() {
+async fn name_that_was_taken_again_is_not_removed() {
     let (store, clock) = open();
     let name = keys::container("a", "c");
     let again = Tombstone {
@@ -213,7 +213,7 @@ async fn a_name_that_was_taken_again_is_left_alone() {
 }
 
 #[tokio::test]
-async fn uncommitted_blocks_go_a_week_after_the_last_one() {
+async fn uncommitted_blocks_are_removed_a_week_after_the_last_one() {
     let (store, clock) = open();
     let reaper = Reaper::default();
     let payload = payload(&store).await;
@@ -255,7 +255,7 @@ async fn uncommitted_blocks_go_a_week_after_the_last_one() {
     assert_eq!(left(&store, LIVE), 11);
 }
 
-/// Puts a blob of so many pages, none beside another.
+/// Puts a blob of `pages` pages that are not adjacent.
 fn scatter(store: &Store, key: Vec<u8>, pages: u64) {
     let mut content = BlobContent::Empty;
     for page in 0..pages {
@@ -272,7 +272,7 @@ fn scatter(store: &Store, key: Vec<u8>, pages: u64) {
 }
 
 #[tokio::test]
-async fn pages_of_a_deleted_container_go_in_bounded_steps() {
+async fn pages_of_a_deleted_container_are_removed_in_bounded_steps() {
     let (store, _) = open();
     scatter(
         &store,

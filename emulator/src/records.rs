@@ -1,5 +1,5 @@
-//! What the store keeps: one type per kind of record, as named MessagePack so that a later field
-//! has a default in an older store.
+//! The records of the store: one type per kind, encoded as MessagePack with field names, so that a
+//! field added later gets a default in an older store.
 
 mod binary;
 mod blob;
@@ -27,34 +27,33 @@ pub use table::{EntityRecord, TableRecord};
 
 use crate::store::{StoreError, StoreResult, Transaction, View};
 
-/// A record of the store.
+/// A value of the store with a fixed encoding.
 pub trait Record: Serialize + DeserializeOwned {
-    /// Reads a stored value.
+    /// Decodes a stored value.
     fn decode(value: &[u8]) -> StoreResult<Self> {
         rmp_serde::from_slice(value).map_err(|e| StoreError::Corrupt(e.to_string()))
     }
 
-    /// Writes a value to store.
+    /// Encodes the value for the store.
     fn encode(&self) -> StoreResult<Bytes> {
         rmp_serde::to_vec_named(self)
             .map(Bytes::from)
             .map_err(|e| StoreError::Corrupt(e.to_string()))
     }
 
-    /// The record of a key.
+    /// Reads the record with this key; `None` if there is none.
     fn load(view: &dyn View, key: &[u8]) -> StoreResult<Option<Self>> {
         view.get(key)?.map(|value| Self::decode(&value)).transpose()
     }
 
-    /// Stores the record.
+    /// Stores the record under this key.
     fn save(&self, tx: &mut Transaction<'_>, key: Vec<u8>) -> StoreResult<()> {
         tx.put(key, self.encode()?);
         Ok(())
     }
 }
 
-/// What a field without a value of its own is left out by: a record then takes the time and the
-/// space of what it says.
+/// Returns `true` for a default value, which is omitted to save time and space.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_says_only_what_is_special() {
+    fn defaults_are_not_stored() {
         let (plain, mut sealed) = (plain(), plain());
         sealed.sealed = true;
         let text = |record: &BlobRecord| {
@@ -102,9 +101,9 @@ mod tests {
         assert!(text(&sealed).contains("sealed"));
     }
 
-    /// Stores of earlier releases name every field.
+    /// Stores of earlier releases contain every field.
     #[test]
-    fn a_record_that_names_every_field_is_the_same() {
+    fn record_with_every_field_is_decoded() {
         #[derive(Serialize)]
         struct Earlier {
             kind: BlobKind,
@@ -173,9 +172,8 @@ mod tests {
     }
 
     proptest! {
-        /// A record is read as it was written.
         #[test]
-        fn a_record_survives_the_store(
+        fn records_are_decoded_as_encoded(
             message in any_message(),
             tags in any::<Vec<(String, String)>>(),
         ) {
@@ -185,9 +183,8 @@ mod tests {
             prop_assert_eq!(BlobRecord::decode(&blob.encode().unwrap()).unwrap(), blob);
         }
 
-        /// Damaged bytes are a record or an error, never a panic or memory without bound.
         #[test]
-        fn damaged_bytes_are_refused(
+        fn damaged_bytes_do_not_panic(
             message in any_message(),
             at in any::<prop::sample::Index>(),
             byte: u8,

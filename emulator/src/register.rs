@@ -1,7 +1,7 @@
-//! The register: one line per operation of the three services, built or not.
+//! The register: one entry per operation of the three services, implemented or not.
 //!
-//! Router, fault selectors, metrics, the harness's report rows and `docs/operations.md` derive from
-//! it. Adding an operation is its file and its line here.
+//! Router, fault selectors, metrics, the harness's report rows and `docs/operations.md` are derived
+//! from it. To add an operation, add its file and its entry here.
 
 mod access;
 mod blob;
@@ -24,14 +24,18 @@ use crate::target::Resource;
 /// Number of operations that Azure Storage documents for the three services.
 pub const OPERATIONS: usize = 106;
 
-/// Every operation, blob first.
+/// Returns every operation: Blob, then Queue, then Table.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
     [blob::ENTRIES, queue::ENTRIES, table::ENTRIES]
         .into_iter()
         .flatten()
 }
 
-/// The operation that a call is for.
+/// Finds the operation that a call addresses.
+///
+/// # Errors
+/// The error of an invalid table address or `X-HTTP-Method`; `UnsupportedHttpVerb` or 400
+/// `InvalidQueryParameterValue` if no operation matches.
 pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
     if let Resource::Table(Err(error)) = &call.target.resource {
         return Err(error.clone());
@@ -50,7 +54,7 @@ pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
     };
     let entries = entries_of(call.service());
     if call.method == Method::OPTIONS {
-        // A preflight asks about whatever resource its path names.
+        // A preflight applies to any resource.
         let preflight = entries.iter().find(|e| e.verb == Verb::Options);
         return preflight.ok_or_else(|| ErrorCode::UnsupportedHttpVerb.into());
     }
@@ -71,7 +75,7 @@ pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
     ))
 }
 
-/// The operation of this service and id.
+/// Returns the operation with this service and id.
 pub fn by_id(service: Service, id: &str) -> Option<&'static Entry> {
     entries_of(service).iter().find(|e| e.id == id)
 }
@@ -94,7 +98,7 @@ fn unmatched(call: &Call, other_verb: bool, comp: &str) -> StorageError {
     }
     if comp.is_empty() {
         return match call.query("restype") {
-            // Recorded: `restype` is known, and it is the missing `comp` that is named.
+            // Recorded: with a known `restype` the error names the missing `comp`.
             Some("service" | "container" | "account") => {
                 StorageError::no_such_operation("comp", "")
             }
@@ -110,9 +114,8 @@ mod tests {
     use super::*;
     use crate::ops::blob::testing;
 
-    /// By method, and what is otherwise than its method says: a dequeue hides messages; a query
-    /// with a body, a key that is derived and the requests of a transaction change nothing by
-    /// themselves.
+    /// Classifies by method, with exceptions: a dequeue hides messages; a query with a body, a key
+    /// derivation and a transaction itself change nothing.
     fn is_to_write(entry: &Entry) -> bool {
         match entry.id {
             "Messages_Dequeue" => true,
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secondary_takes_reads_only() {
+    fn secondary_accepts_only_reads() {
         let mut call = testing::call(&[], &[]);
         for secondary in [true, false] {
             call.target.secondary = secondary;
@@ -140,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_stands_once() {
+    fn every_operation_is_listed_once() {
         assert_eq!(all().count(), OPERATIONS);
         let ids: std::collections::BTreeSet<_> =
             all().map(|e| (e.service.as_str(), e.id)).collect();

@@ -1,4 +1,4 @@
-//! Responses: what operations render, and what every response carries besides.
+//! Responses: the replies of operations, and the headers common to all responses.
 
 mod data_lake;
 pub mod table;
@@ -18,19 +18,19 @@ use crate::store::PayloadReader;
 
 pub use table::Form;
 
-/// Headers that an answer has room for before its map grows: properties of a blob have as many.
+/// Initial capacity of a reply's headers: as many as a blob's properties need.
 const HEADERS_USUAL: usize = 24;
 
-/// A rendered outcome, before the common headers.
+/// A reply of an operation, before the common headers are added.
 #[derive(Debug)]
 pub struct Reply {
-    /// Status.
+    /// HTTP status code.
     pub status: StatusCode,
-    /// Headers.
+    /// Headers of this reply alone.
     pub headers: HeaderMap,
-    /// Case of the metadata names among them.
+    /// Case of the metadata names among the headers.
     pub case: HeaderCase,
-    /// Content.
+    /// Body.
     pub content: Content,
 }
 
@@ -39,25 +39,25 @@ pub struct Reply {
 pub enum Content {
     /// No body.
     Empty,
-    /// At hand. A document is sent with its length or, as Azure does, in chunks.
+    /// Bytes in memory, sent with their length.
     Bytes(Bytes),
-    /// Read from the store while it is sent.
+    /// A payload that is read from the store while it is sent.
     Payload(PayloadReader),
-    /// Read from several places while it is sent.
+    /// A body of known length that is produced while it is sent.
     Stream {
-        /// Bytes.
+        /// The bytes to send.
         body: Body,
         /// Length in bytes.
         length: u64,
     },
-    /// Made while it is sent: of no known length, so that it goes out in chunks.
+    /// A body of unknown length, sent in chunks.
     Chunked(Body),
-    /// What a HEAD would have sent: the length without the bytes.
+    /// The length of a body that is not sent, for HEAD.
     Length(u64),
 }
 
 impl Reply {
-    /// A reply without headers or body.
+    /// Creates a reply without headers or body.
     pub fn new(status: u16) -> Self {
         Reply {
             status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
@@ -67,21 +67,21 @@ impl Reply {
         }
     }
 
-    /// An XML document.
+    /// Creates a reply with an XML document.
     pub fn xml(status: u16, document: Vec<u8>) -> Self {
         let mut reply = Reply::new(status).header("content-type", "application/xml");
         reply.content = Content::Bytes(document.into());
         reply
     }
 
-    /// Adds a header. A value that HTTP cannot carry is left out.
+    /// Adds a header. Skips a value that HTTP does not allow.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.set(name, value);
         self
     }
 
-    /// Adds a header when there is a value.
+    /// Adds a header if there is a value.
     #[must_use]
     pub fn maybe(mut self, name: &str, value: Option<impl AsRef<[u8]>>) -> Self {
         if let Some(value) = value {
@@ -90,7 +90,7 @@ impl Reply {
         self
     }
 
-    /// Adds a header in place.
+    /// Sets a header in place. Skips a value that HTTP does not allow.
     pub fn set(&mut self, name: &str, value: impl AsRef<[u8]>) {
         let name = HeaderName::from_bytes(name.as_bytes());
         let value = HeaderValue::from_bytes(value.as_ref());
@@ -99,7 +99,7 @@ impl Reply {
         }
     }
 
-    /// The `x-ms-meta-*` headers.
+    /// Adds the `x-ms-meta-*` headers.
     #[must_use]
     pub fn metadata(mut self, metadata: &Metadata) -> Self {
         for (name, value) in metadata.iter() {
@@ -109,14 +109,14 @@ impl Reply {
         self
     }
 
-    /// `ETag` and `Last-Modified`.
+    /// Adds `ETag` and `Last-Modified`.
     #[must_use]
     pub fn version(self, etag: ETag, last_modified: Timestamp) -> Self {
         self.header(ETAG.as_str(), etag.quoted())
             .header(LAST_MODIFIED.as_str(), last_modified.rfc1123())
     }
 
-    /// With this content.
+    /// Sets the body.
     #[must_use]
     pub fn content(mut self, content: Content) -> Self {
         self.content = content;
@@ -124,30 +124,30 @@ impl Reply {
     }
 }
 
-/// Since this version an answer names the version that it was made under. *Version 2009-09-19*.
+/// The first version that is named in responses. *Version 2009-09-19*.
 const NAMES_VERSION: ApiVersion = ApiVersion::V2009_09_19;
 
-/// What the common headers say.
+/// The values of the common headers.
 #[derive(Clone, Copy, Debug)]
 pub struct Common<'a> {
-    /// Service, for `Server`.
+    /// Service named in `Server`.
     pub service: Service,
     /// `x-ms-request-id`.
     pub request_id: Uuid,
-    /// `x-ms-version`, where the request is answered under one.
+    /// `x-ms-version`; `None` to leave the header out.
     pub version: Option<ApiVersion>,
-    /// Whether a refusal names its code in `x-ms-error-code`. "Version 2017-07-29".
+    /// Whether a refusal has its code in `x-ms-error-code`. "Version 2017-07-29".
     pub tells_code: bool,
     /// `x-ms-client-request-id`, echoed.
     pub client_request_id: Option<&'a HeaderValue>,
     /// `Date`.
     pub now: Timestamp,
-    /// How refusals are worded.
+    /// Form of refusals.
     pub form: Form,
 }
 
 impl<'a> Common<'a> {
-    /// The headers of the answer to a request that was understood.
+    /// Returns the headers for a parsed request.
     pub fn of(call: &'a Call, now: Timestamp) -> Self {
         Common {
             service: call.service(),
@@ -160,11 +160,11 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// Of a refusal. Recorded: what is refused before the version was looked at is answered under
-    /// none: who could not be told apart, a resource without an operation, and a snapshot whose
-    /// time is none. The last is not told the code in a header either, nor is nobody in particular
-    /// who names no version. Snapshot and version at once are refused before the client's id is
-    /// read.
+    /// Returns the headers of a refusal. Recorded: a refusal before the version is read has no
+    /// version. That concerns unusable credentials, a resource without an operation, and a snapshot
+    /// with a malformed time. The last has no code in a header either, nor has the 404 of a request
+    /// without a version. A request with both a snapshot and a version is refused before its client
+    /// request id is read.
     pub fn of_refusal(call: &'a Call, error: &StorageError, now: Timestamp) -> Self {
         let common = Self::of(call, now);
         let names_snapshot = ("QueryParameterName", "snapshot".to_owned());
@@ -198,7 +198,7 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// The headers of the answer to a request that could not be read.
+    /// Returns the headers for a request that could not be parsed.
     pub fn bare(service: Service, request_id: Uuid, now: Timestamp) -> Self {
         Common {
             service,
@@ -216,7 +216,7 @@ impl<'a> Common<'a> {
     }
 }
 
-/// Completes a reply.
+/// Adds the common headers and builds the response; HEAD gets no body.
 pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Body> {
     let mut headers = reply.headers;
     let is_head = method == Method::HEAD;
@@ -262,7 +262,7 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
     response
 }
 
-/// Renders a refusal: status, `x-ms-error-code`, extra headers, XML body with its byte-order mark.
+/// Renders a refusal: status, `x-ms-error-code`, extra headers, and a body in its form.
 pub fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {
     let status = error.status();
     let mut reply = if status == 304 {
@@ -296,9 +296,9 @@ pub fn refuse(error: &StorageError, method: &Method, common: &Common<'_>) -> Rep
     if let Some(cause) = error.cause() {
         let (request_id, status) = (common.request_id, error.status());
         if status < 500 {
-            tracing::debug!(%request_id, status, cause, "a request is refused");
+            tracing::debug!(%request_id, status, cause, "request refused");
         } else {
-            tracing::error!(%request_id, status, cause, "a request failed");
+            tracing::error!(%request_id, status, cause, "request failed");
         }
     }
     let reply = refusal(error, common);
@@ -309,7 +309,7 @@ pub fn refuse(error: &StorageError, method: &Method, common: &Common<'_>) -> Rep
     }
 }
 
-/// Drops the entity headers of a refusal to HEAD: Azure sends none.
+/// Drops the content headers and the body of a refusal to HEAD, as Azure does.
 fn without_entity(mut reply: Reply) -> Reply {
     reply.headers.remove(CONTENT_TYPE);
     reply.content = Content::Empty;

@@ -1,4 +1,4 @@
-//! Pure rules: functions of values that return values. No IO, no clock.
+//! Pure functions on values. They do no I/O and read no clock.
 
 pub mod block_list;
 pub mod conditions;

@@ -1,4 +1,4 @@
-//! `smalt salvage`: what is readable of a store that does not open, as plain files.
+//! `smalt salvage`: saves the readable data of a store that does not open, as plain files.
 //!
 //! ```text
 //! manifest.json             what is here, and what was lost
@@ -9,7 +9,7 @@
 //! unnamed/<segment>-<offset>        payloads, when the metadata are lost and with them all names
 //! ```
 //!
-//! Names are escaped, so that no file comes to lie outside of the directory or over another one.
+//! Names are escaped, so that no file is written outside of the directory or over another one.
 
 mod blobs;
 mod entities;
@@ -30,24 +30,24 @@ use crate::store::{Carved, Inspected, OpenError, Store};
 
 pub use report::{Lost, Salvaged};
 
-/// Why nothing was saved, or not all that could be read.
+/// Why nothing, or not everything readable, was saved.
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
     /// There is no store, it is in use, or its files cannot be read.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// What is read cannot be written.
-    #[error("cannot write to {path}: {error}; give a new or an empty directory with room for it")]
+    /// The output cannot be written.
+    #[error("cannot write to {path}: {error}; use a new or empty directory with enough space")]
     Out {
-        /// The directory.
+        /// The output directory.
         path: String,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
 }
 
-/// Saves what can be read of the store in `dir` to the directory `to`, which is new or empty.
-/// Meanwhile a copy of the metadata lies in `scratch`.
+/// Saves the readable data of the store in `dir` to the directory `to`, which must be new or empty.
+/// Copies the metadata to `scratch` first.
 ///
 /// # Errors
 /// When there is no store, it is in use, or nothing can be written.
@@ -86,7 +86,7 @@ fn named(store: &Store, out: &mut Out, salvaged: &mut Salvaged) -> io::Result<()
     entities::save(store, out, salvaged)
 }
 
-/// Payloads by their checksums alone.
+/// Saves payloads that only their checksums identify, because the metadata cannot be read.
 fn unnamed(inspected: &Inspected, out: &mut Out, salvaged: &mut Salvaged) -> io::Result<()> {
     let why = "the metadata cannot be read";
     let what = "names, metadata, messages, entities and blobs of up to 16 KiB";
@@ -96,7 +96,7 @@ fn unnamed(inspected: &Inspected, out: &mut Out, salvaged: &mut Salvaged) -> io:
         match carved {
             Carved::Lost { segment, at } => {
                 let what = format!("some bytes of segment {segment} from {at} on");
-                salvaged.lose(what, &"no checksum is right there");
+                salvaged.lose(what, &"no checksum matches");
             }
             Carved::Bytes {
                 segment,
@@ -138,7 +138,7 @@ impl std::fmt::Display for Salvaged {
         }
         write!(
             f,
-            "saved of {}: {} blobs, {} messages, {} entities, {} payloads without a name; {} lost",
+            "saved from {}: {} blobs, {} messages, {} entities, {} unnamed payloads; {} lost",
             self.from,
             self.blobs,
             self.messages,

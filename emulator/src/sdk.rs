@@ -50,8 +50,8 @@ use crate::emulator::Emulator;
 use crate::owner;
 
 impl Emulator {
-    /// A transport for the SDK's client options. The requests need no credential: they are signed
-    /// as the owner of the account that they address.
+    /// Returns a transport for the SDK's client options. Requests need no credential: they are
+    /// signed as the owner of the account that they address.
     pub fn sdk_transport(&self) -> Transport {
         Transport::new(Arc::new(InProcess(self.clone())))
     }
@@ -123,7 +123,7 @@ fn to_http(request: &SdkRequest) -> Result<Request<Body>, http::Error> {
     })
 }
 
-/// Signs as the owner of the account that the path or the host names.
+/// Signs a request as the owner of the account in its path or host name.
 fn sign(emulator: &Emulator, request: &mut Request<Body>) -> Result<(), http::Error> {
     let core = emulator.core();
     let (host, path) = (
@@ -140,7 +140,7 @@ fn sign(emulator: &Emulator, request: &mut Request<Body>) -> Result<(), http::Er
     let found = accounts
         .get_key_value(by_host)
         .or_else(|| accounts.get_key_value(by_path));
-    // Queues sign as blobs do; the SDK for tables is not in Rust yet.
+    // Queues use the same signature as blobs; there is no Rust SDK for tables yet.
     let account = found.map_or(by_path, |(name, _)| name.as_str()).to_owned();
     owner::sign(core, Service::Blob, &account, request)
 }

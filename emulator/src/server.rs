@@ -1,4 +1,4 @@
-//! The emulator on its sockets, from bind to the last answer.
+//! The emulator on its sockets, from binding them to the last response.
 
 mod announce;
 mod azurite;
@@ -30,37 +30,37 @@ use crate::fetch::SourceRules;
 use crate::http::{self, AccessLog, AccessLogEnd, Listener, SourceClient};
 use crate::state::start::{self, Start, Started};
 
-/// How often background work is looked after.
+/// Interval between checks for background work.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
-/// Pause between two rounds when the first left something to do.
+/// Pause between two rounds when the first left work to do.
 const MAINTENANCE_BREATH: Duration = Duration::from_millis(50);
-/// Steps of background work at a time.
+/// Steps of background work in one round.
 const MAINTENANCE_BUDGET: usize = 1_000;
 
-/// Time in which a line about the end must be read.
+/// Time limit for printing a line while the server stops.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A bound emulator.
+/// An emulator with bound sockets.
 pub struct Server {
     emulator: Emulator,
     listeners: Vec<Listener>,
     control: Control,
     endpoints: Endpoints,
-    /// The certificate of smalt's own, if one is served.
+    /// The certificate of `--devCert`; `None` without that flag.
     made: Option<Development>,
-    /// Says what Azurite says when it stops.
+    /// Formats Azurite's lines; `None` when they are not printed.
     voice: Option<Voice>,
     log_end: Option<AccessLogEnd>,
     ready_file: Option<ReadyFile>,
 }
 
-/// An emulator as the command line has it, but for where it keeps its state.
+/// Returns a builder with the configuration of the command line, without a place for the state.
 ///
 /// # Errors
-/// What is wrong with the accounts, or with TLS for the sources of copies.
+/// When the accounts are invalid, or TLS for copy sources cannot be set up.
 pub fn builder(flags: &Flags) -> anyhow::Result<Builder> {
     let rules = SourceRules::new(flags.copy_source_allow.clone());
-    let sources = SourceClient::new(rules).context("TLS cannot be set up")?;
+    let sources = SourceClient::new(rules).context("cannot set up TLS")?;
     let builder = Emulator::builder()
         .config(flags.config()?)
         .fetch_sources_by(sources);
@@ -70,10 +70,10 @@ pub fn builder(flags: &Flags) -> anyhow::Result<Builder> {
     })
 }
 
-/// Imports data of Azurite and plants the seed.
+/// Imports Azurite's data and applies the seed.
 ///
 /// # Errors
-/// When an import or the seed is refused; the state is then as it was.
+/// When the import or the seed fails; the state is then unchanged.
 pub async fn start(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Started> {
     let what = Start {
         location: (!flags.in_memory_persistence).then(|| flags.location.clone()),
@@ -83,23 +83,23 @@ pub async fn start(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Started
     Ok(start::start(emulator, &SystemDisk, &what).await?)
 }
 
-/// Tells the user what was imported and what the seed made.
+/// Prints what was imported and what the seed created.
 pub fn announce_start(flags: &Flags, started: &Started) {
     if let Some(dir) = &started.passed_over {
         tracing::warn!(
-            "{} holds data of Azurite that is not in this store: it changed since it was imported, \
-             or never was. To import it, start with another, empty --location and --importAzurite",
+            "{} contains Azurite data that is not in this store: it was never imported, or changed \
+             since. To import it, start with an empty --location and --importAzurite",
             dir.display()
         );
     }
     let mut text = String::new();
     if let Some((dir, report)) = &started.imported {
         let dir = dir.display();
-        text += &format!("\nImported from Azurite's {dir}, which stays as it is:\n  {report}\n");
+        text += &format!("\nImported from Azurite's {dir}, which was not changed:\n  {report}\n");
     }
     if let Some(seeded) = &started.seeded {
         let (made, left) = (seeded.made, seeded.left);
-        text += &format!("\nSeed: {made} made, {left} there already\n");
+        text += &format!("\nSeed: {made} created, {left} existed already\n");
     }
     if !flags.silent {
         print(&text);
@@ -107,16 +107,16 @@ pub fn announce_start(flags: &Flags, started: &Started) {
 }
 
 impl Server {
-    /// Binds every socket. Azurite's lines, if they are asked for, are printed meanwhile.
+    /// Binds every socket, and prints Azurite's lines meanwhile if they are wanted.
     ///
     /// # Errors
-    /// Which address is taken, or what is wrong with the certificate.
+    /// When an address is taken, or the certificate cannot be used.
     pub async fn bind(flags: &Flags, emulator: Emulator) -> anyhow::Result<Self> {
         let made = development(flags, &emulator)?;
         let tls = acceptor(flags, made.as_ref())?;
         let is_logged = flags.speaks_as_azurite() && !flags.silent;
         let log = is_logged.then(AccessLog::start).transpose();
-        let (log, log_end) = log.context("the access log cannot be started")?.unzip();
+        let (log, log_end) = log.context("cannot start the access log")?.unzip();
         let listeners = sockets::bind_services(flags, tls.as_ref(), log).await?;
         let control = sockets::bind_control(flags, &emulator).await?;
         let services = listeners
@@ -139,17 +139,17 @@ impl Server {
         })
     }
 
-    /// The bound address of a service, if it was started.
+    /// Returns the bound address of a service; `None` when it was not started.
     pub fn address(&self, service: Service) -> Option<SocketAddr> {
         self.endpoints.of(service)
     }
 
-    /// The bound address of the control endpoint.
+    /// Returns the bound address of the control endpoint.
     pub fn control_address(&self) -> SocketAddr {
         self.endpoints.control
     }
 
-    /// Tells the user where everything is, and whoever waits for the ready file.
+    /// Prints the addresses, and writes the ready file.
     ///
     /// # Errors
     /// When the ready file cannot be written.
@@ -158,7 +158,7 @@ impl Server {
             print(&announce::text(self, flags));
             if self.endpoints.is_beyond_loopback() && flags.accounts.is_none() {
                 tracing::warn!(
-                    "listening beyond loopback with the public key: anybody who reaches this port \
+                    "listening beyond loopback with the public key: anyone who reaches this port \
                      can read and write; set AZURITE_ACCOUNTS"
                 );
             }
@@ -172,7 +172,7 @@ impl Server {
         Ok(())
     }
 
-    /// Serves until `stop` is ready, lets requests in flight end, closes the store.
+    /// Serves until `stop` is ready, waits for requests in flight, and closes the store.
     ///
     /// # Errors
     /// When the store cannot be closed cleanly.
@@ -195,7 +195,7 @@ impl Server {
             }
         };
         say(Voice::closing).await;
-        // The receivers are alive in the tasks.
+        // Cannot fail: the tasks keep the receivers.
         let _ = stopping.send(true);
         while tasks.join_next().await.is_some() {}
         self.emulator.close()?;
@@ -207,18 +207,18 @@ impl Server {
     }
 }
 
-/// Prints at once. A reader that has gone, as `head` goes, is no reason to end.
+/// Prints at once, and ignores a closed pipe, as with `head`.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Prints, but waits for a reader that stands still only for [`LAST_WORDS`].
+/// Prints, but waits at most [`LAST_WORDS`] for a stalled reader.
 async fn print_in_time(text: String) {
     let (done, printed) = oneshot::channel();
     std::thread::spawn(move || {
         print(&text);
-        // Nobody waits any more.
+        // Fails when the wait has timed out.
         let _ = done.send(());
     });
     let _ = tokio::time::timeout(LAST_WORDS, printed).await;
@@ -233,26 +233,26 @@ fn acceptor(flags: &Flags, made: Option<&Development>) -> anyhow::Result<Option<
     })
 }
 
-/// The certificate that `--devCert` asks for.
+/// Creates or loads the certificate of `--devCert`.
 fn development(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Option<Development>> {
     let Some(dir) = &flags.dev_cert else {
         return Ok(None);
     };
     let accounts = emulator.core().config.accounts.keys();
     let names = certificate::local_names(accounts.map(String::as_str));
-    // Clients check it by their own clocks.
+    // Clients check the certificate against their own clocks.
     let now = Clock::system().now();
     let made = certificate::development(&SystemDisk, dir, &names, now);
     made.map(Some).context("--devCert")
 }
 
 async fn wait(mut stopped: watch::Receiver<bool>) {
-    // A dropped sender stops as well.
+    // A dropped sender also means stop.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
-/// Background work is the main's to call: the emulator itself owns no timer. As long as there is
-/// more of it, it goes on after a breath, so that requests come in between.
+/// Runs background work, because the emulator itself has no timer. While there is more work, it
+/// continues after a short pause, so that requests run in between.
 async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
     tokio::pin!(stop);
     let mut pause = MAINTENANCE_INTERVAL;
@@ -268,7 +268,8 @@ async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
         pause = match done.await {
             Ok(Ok(report)) if report.more => MAINTENANCE_BREATH,
             Ok(Err(error)) => {
-                // A disk that stays full or gone fails it every few seconds.
+                // A full or missing disk fails every few seconds with the same error, which is
+                // logged once.
                 let told = Some(error.to_string());
                 if logged != told {
                     tracing::error!(%error, "background work failed");
@@ -281,14 +282,15 @@ async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
     }
 }
 
-/// Ready when standard input ends or cannot be read.
+/// Waits until standard input ends or cannot be read.
 pub async fn stdin_end() {
-    // Whatever is written there means nothing; either outcome is the end.
+    // The input is ignored; success and error both mean its end.
     let _ = tokio::io::copy(&mut tokio::io::stdin(), &mut tokio::io::sink()).await;
 }
 
-/// Ready at SIGTERM or Ctrl-C. It listens from the moment of this call on: a container's first
-/// process gets no signal that it has not asked for, and opening a store takes time.
+/// Returns a future that is ready at SIGTERM or Ctrl-C. The handlers are installed by this call,
+/// not by the future: a container's first process gets only signals that it handles, and opening a
+/// store takes time.
 ///
 /// # Errors
 /// When the system does not allow it.
@@ -305,7 +307,7 @@ pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Ready at Ctrl-C.
+/// Returns a future that is ready at Ctrl-C.
 ///
 /// # Errors
 /// When the system does not allow it.

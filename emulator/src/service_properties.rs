@@ -1,4 +1,4 @@
-//! The properties of a service at hand for every request, decoded once for each change.
+//! A cache of decoded service properties.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::keys;
 use crate::records::Record;
 use crate::store::{Store, StoreResult};
 
-/// Decoded properties beside the bytes that they were decoded from. A request reads the record
-/// itself, so that it sees published state; equal bytes need no second decoding. It holds one entry
+/// Decoded properties with the bytes that they were decoded from. A request reads the record
+/// itself, so that it sees published state; equal bytes are not decoded again. There is one entry
 /// for each service whose properties were ever set.
 #[derive(Default)]
 pub struct PropertiesCache(Mutex<BTreeMap<Vec<u8>, Decoded>>);
@@ -24,7 +24,7 @@ struct Decoded {
 }
 
 impl PropertiesCache {
-    /// The properties that were set; `None` where none ever were.
+    /// Returns the properties of a service; `None` when they were never set.
     ///
     /// # Errors
     /// When the store cannot be read.

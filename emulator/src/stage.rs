@@ -1,4 +1,4 @@
-//! Bodies on their way in: the only asynchronous step of a request.
+//! Reads request bodies: the only asynchronous step of a request.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::call::Call;
 use crate::operation::Received;
 use crate::store::Store;
 
-/// Reads a document whole.
+/// Reads a whole document of at most `most` bytes.
 pub async fn document(call: &Call, body: &mut Body, most: u64) -> Result<Bytes, StorageError> {
     if call.body_length.is_some_and(|length| length > most) {
         return Err(too_large(most));
@@ -20,10 +20,10 @@ pub async fn document(call: &Call, body: &mut Body, most: u64) -> Result<Bytes, 
     at_most(body, most).await
 }
 
-/// Reads a body whole, into memory.
+/// Reads a whole body into memory.
 ///
 /// # Errors
-/// 413 `RequestBodyTooLarge` when it is longer, 400 `InvalidInput` when it breaks off.
+/// 413 `RequestBodyTooLarge` when it is longer than `most`, 400 `InvalidInput` when it breaks off.
 pub async fn at_most(body: &mut Body, most: u64) -> Result<Bytes, StorageError> {
     let mut document = BytesMut::new();
     while let Some(chunk) = next(body).await? {
@@ -35,7 +35,7 @@ pub async fn at_most(body: &mut Body, most: u64) -> Result<Bytes, StorageError> 
     Ok(document.freeze())
 }
 
-/// The declared length of a payload: required, and within the limit.
+/// Returns the declared length of a payload, which is required and limited to `most` bytes.
 pub fn payload_length(call: &Call, most: u64) -> Result<u64, StorageError> {
     match call.body_length {
         None => Err(ErrorCode::MissingContentLengthHeader.into()),
@@ -44,7 +44,7 @@ pub fn payload_length(call: &Call, most: u64) -> Result<u64, StorageError> {
     }
 }
 
-/// Streams a payload into the store, hashed on the way.
+/// Streams a payload into the store and computes its hashes.
 pub async fn payload(
     store: &Store,
     body: &mut Body,
@@ -62,7 +62,8 @@ pub async fn payload(
         md5.update(&chunk);
         crc64.write(&chunk);
         writer.write(&chunk)?;
-        // A source of this store answers at once: without this it would keep others waiting.
+        // A source in this store is always ready, so without this the task would not yield to
+        // others.
         tokio::task::coop::consume_budget().await;
     }
     if got != length {
@@ -76,14 +77,15 @@ pub async fn payload(
     })
 }
 
-/// Reads a body to its end and keeps only what it hashes to: MD5, and CRC64 little-endian.
+/// Reads a body to its end and returns only its hashes: MD5, and CRC64 little-endian.
 pub async fn hashes(body: &mut Body) -> Result<([u8; 16], [u8; 8]), StorageError> {
     let mut md5 = Md5::new();
     let mut crc64 = crc64fast_nvme::Digest::new();
     while let Some(chunk) = next(body).await? {
         md5.update(&chunk);
         crc64.write(&chunk);
-        // A store answers at once: without this a long source would keep others waiting.
+        // A source in the store is always ready, so without this a long one would not yield to
+        // others.
         tokio::task::yield_now().await;
     }
     Ok((md5.finalize().into(), crc64.sum64().to_le_bytes()))
@@ -91,7 +93,7 @@ pub async fn hashes(body: &mut Body) -> Result<([u8; 16], [u8; 8]), StorageError
 
 async fn next(body: &mut Body) -> Result<Option<Bytes>, StorageError> {
     while let Some(frame) = body.frame().await {
-        // A cut or stalled upload: nothing is stored, and nobody is left to read the answer.
+        // The upload broke off or stalled: nothing is stored, and no client reads the response.
         let frame = frame.map_err(|error: io::Error| {
             StorageError::new(ErrorCode::InvalidInput).with_message(format!("Body: {error}"))
         })?;
@@ -123,7 +125,7 @@ mod tests {
 
     /// A copy within the store never waits for its source.
     #[tokio::test]
-    async fn a_long_body_at_hand_lets_others_in() {
+    async fn long_body_that_is_always_ready_yields_to_other_tasks() {
         const CHUNKS: usize = 10_000;
         let clock = Clock::manual(Timestamp::from_unix_s(1));
         let store = Store::open(StoreConfig::memory(clock)).unwrap();

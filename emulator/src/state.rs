@@ -1,7 +1,8 @@
-//! The whole state as one thing: named snapshots, export and import, seeds, data of Azurite.
+//! Operations on the whole state: named snapshots, export and import, seeds, Azurite data.
 //!
-//! Everything here makes another state beside the current one and then goes on with it
-//! ([`Store::replace`](crate::store::Store::replace)): after a crash there is the one or the other.
+//! They build another state beside the current one and then switch to it
+//! ([`Store::replace`](crate::store::Store::replace)), so that after a crash one of the two is
+//! complete.
 
 pub mod about;
 pub mod archive;
@@ -19,39 +20,38 @@ use crate::emulator::Emulator;
 
 impl Emulator {
     /// Writes the whole state as one stream, which [`import`](Self::import) reads: records,
-    /// payloads, settings of accounts, a clock that was moved; no keys. It blocks; others read and
-    /// write meanwhile.
+    /// payloads, account settings, a moved clock, but no keys. Blocks until done, while other
+    /// threads can read and write.
     ///
     /// # Errors
-    /// When the state cannot be read, or the stream not be written.
+    /// Fails if the state cannot be read or the stream cannot be written.
     pub fn export(&self, to: impl Write) -> Result<(), archive::ArchiveError> {
         archive::export(self.core(), to)
     }
 
-    /// Goes on with the state of a stream in place of the current one, which goes at once. It
-    /// blocks meanwhile.
+    /// Replaces the current state atomically by that of a stream. Blocks until done.
     ///
     /// # Errors
-    /// What is wrong with the stream, or that the store cannot write: then the state is as it was.
+    /// Fails if the stream is invalid or the store cannot write; the state is then unchanged.
     pub fn import(&self, from: impl Read) -> Result<archive::Imported, archive::ArchiveError> {
         archive::import(self.core(), from)
     }
 
-    /// Makes what a seed names and the emulator does not have: a file in TOML, or a folder whose
-    /// sub-folders are containers.
+    /// Creates the missing resources of a seed: a TOML file, or a folder whose sub-folders are
+    /// containers.
     ///
     /// # Errors
-    /// What is wrong with the seed, or that the store cannot write: then the state is as it was.
+    /// Fails if the seed is invalid, the service rejects it, or the store cannot write. The state
+    /// is then unchanged.
     pub async fn plant(&self, seed: &Path) -> Result<seed::Seeded, seed::SeedError> {
         seed::plant(self, &SystemDisk, seed).await
     }
 
-    /// Imports a data directory of Azurite into an emulator that holds nothing. It blocks
-    /// meanwhile.
+    /// Imports an Azurite data directory into an empty emulator. Blocks until done.
     ///
     /// # Errors
-    /// What is wrong with the directory, or that the store cannot write: then the emulator still
-    /// holds nothing.
+    /// Fails if the directory is unreadable or invalid, or the store cannot write. The emulator
+    /// then stays empty.
     pub fn import_azurite(&self, dir: &Path) -> Result<azurite::Report, azurite::AzuriteError> {
         azurite::import(self.core(), &SystemDisk, dir)
     }

@@ -1,8 +1,8 @@
 //! The store: one ordered map of small values, one committer, append-only extents for payloads.
 //!
-//! - [`View`]: what a check sees. Readers get published, durable state of one moment; inside a
-//!   commit the view is that state plus what the group has done so far.
-//! - [`Transaction`]: a view that collects writes. It is dropped whole when the operation refuses.
+//! - [`View`]: the state that a check reads. Readers get published, durable state of one moment;
+//!   inside a commit the view is that state plus the earlier changes of the group.
+//! - [`Transaction`]: a view that collects writes. They are all dropped when the operation refuses.
 //! - [`Stamp`]: the time of the commit, given in commit order.
 //! - [`Store`]: opens, reads, commits, stages payloads, maintains.
 //! - [`adopt`], [`retain`], [`release`], [`location`]: payloads inside commits and views. Records
@@ -10,8 +10,8 @@
 //!   rewriting one record of the store's own.
 //!
 //! # Keys
-//! The first byte of a key says whose it is: `0x00..=0x0F` belong to the store, all others to the
-//! operations. Numbers are big-endian, so that byte order is their order.
+//! The first byte of a key names its owner: `0x00..=0x0F` belong to the store, all others to the
+//! operations. Numbers are big-endian, so that byte order is numeric order.
 //!
 //! | key | value | |
 //! | --- | --- | --- |

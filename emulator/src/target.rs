@@ -1,8 +1,9 @@
-//! Which account, service and resource a request addresses.
+//! Resolves the account, service and resource that a request addresses.
 //!
-//! Two styles, told apart by the host: *host style* `devstoreaccount1.blob.<anything>/c/b`, as in
-//! production, and *path style* `127.0.0.1:10000/devstoreaccount1/c/b`, as Azurite has it. The
-//! socket (or, in process, the port) says which service a path-style request is for.
+//! There are two styles, which the host distinguishes: *host style*
+//! `devstoreaccount1.blob.<anything>/c/b`, as in Azure, and *path style*
+//! `127.0.0.1:10000/devstoreaccount1/c/b`, as in Azurite. The socket (or, in process, the port)
+//! determines the service of a path-style request.
 
 use smalt_protocol::connection_string::emulator_port;
 use smalt_protocol::table::address;
@@ -10,14 +11,14 @@ use smalt_protocol::{ErrorCode, Service, StorageError, uri};
 
 use crate::data_lake;
 
-/// The service of Azurite's default ports, for in-process requests in path style.
+/// Returns the service of one of Azurite's default ports, for in-process requests in path style.
 fn of_default_port(port: u16) -> Option<Service> {
     Service::ALL
         .into_iter()
         .find(|service| emulator_port(*service) == port)
 }
 
-/// Blob for both of its interfaces.
+/// Returns the service of a host label; both labels of Blob Storage name the Blob service.
 fn of_label(label: &str) -> Option<Service> {
     if label == data_lake::LABEL {
         return Some(Service::Blob);
@@ -27,26 +28,26 @@ fn of_label(label: &str) -> Option<Service> {
         .find(|service| service.as_str() == label)
 }
 
-/// What a path names, before anyone asked whether it exists.
+/// The resource that a path names, whether or not it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// The account's service itself.
+    /// The service itself.
     Service,
-    /// A container.
+    /// A container, by name.
     Container(String),
-    /// A blob of a container.
+    /// A blob: container and blob name.
     Blob(String, String),
-    /// A queue.
+    /// A queue, by name.
     Queue(String),
-    /// The messages of a queue.
+    /// The messages of a queue, by its name.
     Messages(String),
-    /// One message: queue, id.
+    /// One message: queue name and message id.
     Message(String, String),
-    /// Anything of the table service; where no resource has such a path, what is said to that.
+    /// A resource of the table service, or the refusal of a path that names none.
     Table(Result<address::Resource, StorageError>),
 }
 
-/// The kinds of [`Resource`], as the register names them.
+/// The kinds of [`Resource`], which the register uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// [`Resource::Service`].
@@ -66,7 +67,7 @@ pub enum Kind {
 }
 
 impl Resource {
-    /// Its kind.
+    /// Returns the kind of the resource.
     pub const fn kind(&self) -> Kind {
         match self {
             Resource::Service => Kind::Service,
@@ -80,46 +81,47 @@ impl Resource {
     }
 }
 
-/// Where a request goes.
+/// The target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Account name, without `-secondary`.
     pub account: String,
-    /// Whether the secondary endpoint was addressed.
+    /// Whether the request addresses the secondary endpoint.
     pub secondary: bool,
-    /// Service.
+    /// Storage service.
     pub service: Service,
-    /// Whether it is the service's Data Lake interface.
+    /// Whether the request uses the Data Lake interface.
     pub data_lake: bool,
-    /// Resource.
+    /// The addressed resource.
     pub resource: Resource,
-    /// The path as sent, from the first slash: what signatures cover.
+    /// The path as sent, from the first slash; it is part of the string to sign.
     pub raw_path: String,
 }
 
-/// Container that blobs without a container live in.
+/// The container of blobs whose path names no container.
 pub const ROOT_CONTAINER: &str = "$root";
 
-/// What the secondary endpoint adds to the account's name.
+/// Suffix of the account name at the secondary endpoint.
 pub const SECONDARY: &str = "-secondary";
 
-/// What of the request line and the socket decides about the target.
+/// The parts of a request that determine its target.
 pub struct Address<'a> {
     /// `Host` header or URI authority.
     pub host: &'a str,
     /// Path as sent.
     pub raw_path: &'a str,
-    /// Service of the socket that the request came in by.
+    /// Service of the listening socket; `None` in process.
     pub socket: Option<Service>,
-    /// Whether the query has `restype=container` or another sign that one segment is a container.
+    /// Whether the query shows that a single segment is a container, such as with
+    /// `restype=container`.
     pub names_container: bool,
     /// Whether the request has the shape of the Data Lake interface: see [`data_lake::has_shape`].
     pub has_data_lake_shape: bool,
-    /// Host names may carry the account.
+    /// Whether host names may name the account.
     pub host_style: bool,
 }
 
-/// Resolves an address. `is_account` tells configured account names.
+/// Resolves an address. `is_account` returns whether an account of that name is configured.
 pub fn resolve(
     address: &Address<'_>,
     is_account: impl Fn(&str) -> bool,
@@ -128,7 +130,7 @@ pub fn resolve(
         .raw_path
         .strip_prefix('/')
         .unwrap_or(address.raw_path);
-    // `*` and the target of a tunnel are no paths.
+    // `*` and the target of a CONNECT are not paths.
     if !matches!(address.raw_path.as_bytes(), [] | [b'/', ..]) {
         return Err(ErrorCode::InvalidUri.into());
     }
@@ -147,8 +149,8 @@ pub fn resolve(
             (
                 uri::percent_decode(account)?,
                 service.ok_or(ErrorCode::InvalidUri)?,
-                // An endpoint written with a slash at its end makes SDKs send two; no resource
-                // has an empty name.
+                // SDKs send two slashes when the endpoint ends with one; no resource has an empty
+                // name.
                 rest.trim_start_matches('/'),
             )
         }
@@ -187,15 +189,16 @@ pub fn resolve(
     })
 }
 
-/// What stands behind the account where a path of the table service's secondary names it once more:
-/// `/devstoreaccount1-secondary/devstoreaccount1/Tables`. Microsoft's SDK for Python asks an
-/// emulator so, and signs what follows the first segment. No resource has a path of two segments,
-/// and a table of the account's name is a first segment without a slash behind it.
+/// Returns the rest of a path after a second account name, which the table service's secondary
+/// endpoint allows: `/devstoreaccount1-secondary/devstoreaccount1/Tables`. Microsoft's SDK for
+/// Python sends such paths to an emulator, and signs the part after the first segment. No resource
+/// has a path of two segments, and a table with the account's name has no slash after it.
 fn behind_account<'a>(rest: &'a str, account: &str) -> Option<&'a str> {
     rest.strip_prefix(account)?.strip_prefix('/')
 }
 
-/// `account.blob.example` with a configured account in front.
+/// Returns account and service of a host such as `account.blob.example` if the account is
+/// configured.
 fn host_account(host: &str, is_account: impl Fn(&str) -> bool) -> Option<(String, Service)> {
     let account = host.split('.').next()?.to_ascii_lowercase();
     let service = of_label(second_label(host))?;
@@ -203,12 +206,12 @@ fn host_account(host: &str, is_account: impl Fn(&str) -> bool) -> Option<(String
     known.then_some((account, service))
 }
 
-/// The service that a host names by its second label or its port.
+/// Returns the service that a host names by its second label or its port.
 pub fn service_of(host: &str) -> Option<Service> {
     of_label(second_label(host)).or_else(|| port_service(host))
 }
 
-/// `blob` of `account.blob.example`; empty where there is none.
+/// Returns the second label, `blob` of `account.blob.example`; empty when there is none.
 fn second_label(host: &str) -> &str {
     let label = host.split('.').nth(1).unwrap_or_default();
     label.split(':').next().unwrap_or_default()
@@ -237,7 +240,7 @@ fn blob_resource(rest: &str, names_container: bool) -> Result<Resource, StorageE
     if blob.is_empty() {
         return Ok(Resource::Container(container));
     }
-    // Azure keeps a backslash as a slash: Microsoft's own tests of special names rely on it.
+    // Azure stores a backslash as a slash; Microsoft's own tests of special names rely on it.
     let blob = uri::percent_decode(blob)?.replace('\\', "/");
     Ok(Resource::Blob(container, blob))
 }
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn both_styles_name_the_same_resources() {
+    fn both_styles_resolve_to_the_same_resources() {
         let blob = Resource::Blob("c".into(), "d/b c".into());
         for (host, path) in [
             ("127.0.0.1:10000", "/devstoreaccount1/c/d/b%20c"),
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn one_segment_is_a_container_only_where_the_query_says_so() {
+    fn single_segment_is_a_container_only_if_the_query_says_so() {
         let host = "127.0.0.1:10000";
         for (path, names_container, expected) in [
             ("/devstoreaccount1", false, Resource::Service),
@@ -332,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_lake_interface_has_its_host_and_its_shape() {
+    fn data_lake_interface_is_recognised_by_host_and_shape() {
         for (host, path, has_data_lake_shape, expected) in [
             (
                 "devstoreaccount1.dfs.core.windows.net",
@@ -368,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_have_messages_and_nothing_else() {
+    fn queue_paths_name_messages_only() {
         let host = "127.0.0.1:10001";
         for (path, expected) in [
             ("/devstoreaccount1/q", Some(Resource::Queue("q".into()))),
@@ -387,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secondary_of_tables_may_be_named_twice() {
+    fn table_secondary_path_may_repeat_the_account() {
         let table = |name: &str| address::Resource::Entities(name.to_owned());
         for (path, expected) in [
             ("-secondary/devstoreaccount1/", address::Resource::Service),
@@ -418,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_host_is_path_style_and_a_bad_escape_is_refused() {
+    fn unknown_host_is_path_style_and_bad_escape_is_refused() {
         let found = target("azurite:10000", "/other/c/b", false).unwrap();
         assert_eq!(found.account, "other");
         for path in ["/devstoreaccount1/c/%zz", "/devstoreaccount1/c/%FF", "/"] {
@@ -427,7 +430,7 @@ mod tests {
     }
 
     proptest! {
-        /// The names of a path come out as a client meant them, in both styles.
+        /// Escaped names are decoded in both styles.
         #[test]
         fn escaped_names_are_resolved(
             container in "[a-z0-9]([a-z0-9]|-[a-z0-9]){1,20}",

@@ -1,4 +1,4 @@
-//! What other people's programs rely on: regressions found by running their tests.
+//! Behaviour that other programs rely on: regressions found by running their tests.
 
 mod support;
 
@@ -19,9 +19,9 @@ async fn with_blob() -> Client {
     client
 }
 
-/// The hash that is to be stored is the one that is verified; `Content-MD5` beside it is not read.
+/// The hash to store is verified; `Content-MD5` beside it is ignored.
 #[tokio::test]
-async fn the_stored_hash_goes_before_the_hash_of_the_request() {
+async fn hash_to_store_overrides_the_hash_of_the_request() {
     let client = with_blob().await;
     for (request, stored, expected) in [
         (MD5_OTHER, MD5_HELLO, 201),
@@ -38,7 +38,7 @@ async fn the_stored_hash_goes_before_the_hash_of_the_request() {
     }
 }
 
-/// What Set Blob Properties stores is nobody's hash yet, so its length is free.
+/// Set Blob Properties stores a hash unverified, so its length is free.
 #[tokio::test]
 async fn any_base64_can_be_set_as_the_hash_of_a_blob() {
     let client = with_blob().await;
@@ -51,9 +51,9 @@ async fn any_base64_can_be_set_as_the_hash_of_a_blob() {
     assert_eq!(head.header("content-md5"), "AQIDBA==");
 }
 
-/// A star among tags is a star; on a write to what exists `If-None-Match: *` asks for nothing.
+/// `*` among ETags matches any; on a write to an existing blob `If-None-Match: *` has no effect.
 #[tokio::test]
-async fn stars_among_tags_and_on_deletions() {
+async fn star_etags_in_lists_and_on_deletes() {
     let client = with_blob().await;
     let get = client.send("GET", "/tests/b", &[("if-match", "*,abc")], "");
     assert_eq!(get.await.status, 200);
@@ -65,7 +65,7 @@ async fn stars_among_tags_and_on_deletions() {
 
 /// A backslash in a name is a slash, in requests and in listings.
 #[tokio::test]
-async fn a_backslash_names_a_directory() {
+async fn backslash_in_a_blob_name_is_a_slash() {
     let client = with_blob().await;
     let put = client.send("PUT", "/tests/d%5Ce", &[PUT], "hello").await;
     assert_eq!(put.status, 201);

@@ -1,5 +1,5 @@
-//! Stores with damage in them: no answer is ever wrong, `smalt check` finds what is, and `smalt
-//! salvage` saves what can be read.
+//! Damaged stores: no response is ever wrong, `smalt check` finds the damage, and `smalt salvage`
+//! saves the readable data.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -22,9 +22,9 @@ use world::{files, filled, open, read, report, write};
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// A store that is whole: nothing is found, and nothing in it changes by looking.
+/// An intact store has no findings, and the check does not change it.
 #[tokio::test]
-async fn a_whole_store_is_found_whole_and_left_alone() {
+async fn intact_store_has_no_findings_and_is_not_changed() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
     let before = files(dir.path());
@@ -37,9 +37,9 @@ async fn a_whole_store_is_found_whole_and_left_alone() {
     assert!(files(dir.path()) == before);
 }
 
-/// A server that is at work is not looked at, and a directory without a store has none.
+/// Refuses to check a store that a server has open, and a directory without a store.
 #[tokio::test]
-async fn what_cannot_be_checked_says_why() {
+async fn check_explains_why_it_cannot_run() {
     let dir = tempfile::tempdir().unwrap();
     let nothing = report(dir.path()).unwrap_err().to_string();
     assert!(nothing.contains("there is no store"), "{nothing}");
@@ -50,9 +50,9 @@ async fn what_cannot_be_checked_says_why() {
     assert!(report(dir.path()).unwrap().whole);
 }
 
-/// Each file that can be lost is missed, by its name.
+/// Each file that can be lost is reported by name.
 #[tokio::test]
-async fn what_is_missing_is_named() {
+async fn missing_files_are_named() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
     let whole = files(dir.path());
@@ -73,7 +73,7 @@ async fn what_is_missing_is_named() {
     }
 }
 
-/// What is done to one file.
+/// A kind of damage to a file.
 #[derive(Clone, Copy, Debug)]
 enum Blow {
     Flip(u8),
@@ -81,14 +81,14 @@ enum Blow {
     Cut,
 }
 
-/// Writes the store with a blow at a place; whether it changed anything.
+/// Writes the store with damage at a place. Returns whether anything changed.
 fn strike(dir: &std::path::Path, whole: &Files, (file, place): (usize, f64), blow: Blow) -> bool {
     let mut files = whole.clone();
     let Some((_, bytes)) = files.iter_mut().nth(file) else {
         return false;
     };
     let before = bytes.clone();
-    // Half of the places are of bytes that say something.
+    // Only non-zero bytes are damaged.
     let told: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
     let at = match told.len() {
         0 => return false,
@@ -115,10 +115,10 @@ fn blows() -> impl Strategy<Value = Blow> {
     ]
 }
 
-/// A byte of any file: the store is refused with its damage named, or it answers what it held, or
-/// 500 for what it cannot read. `smalt check` finds what the answers show.
+/// After damage to any file, the store is refused with its damage named, or it returns its data, or
+/// 500 for data that it cannot read. `smalt check` finds the damage that the responses show.
 #[test]
-fn a_flipped_byte_never_shows_wrong_bytes() {
+fn damaged_byte_never_returns_wrong_bytes() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -174,9 +174,9 @@ fn a_flipped_byte_never_shows_wrong_bytes() {
     assert!(seen.0 > 3 && seen.1 > 3, "{seen:?} were refused and failed");
 }
 
-/// A newer release's store is not called damaged by what it cannot know, but is told.
+/// A newer release's store is reported as newer, not as damaged.
 #[tokio::test]
-async fn a_newer_store_is_told() {
+async fn newer_store_is_reported_as_newer() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
     let format = dir.path().join("format");

@@ -26,7 +26,7 @@ After a change there, run:
 ";
 
 #[test]
-fn the_table_of_operations_is_the_registers() {
+fn operations_table_matches_the_register() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operations.md");
     let expected = document();
     if std::env::var_os(REWRITE).is_some() {
@@ -41,7 +41,7 @@ fn the_table_of_operations_is_the_registers() {
 }
 
 #[test]
-fn the_readme_has_the_same_figures() {
+fn readme_has_the_same_figures() {
     let readme = include_str!("../../README.md");
     assert!(readme.contains(&totals()), "expected:\n{}", totals());
 }

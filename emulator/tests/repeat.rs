@@ -1,4 +1,4 @@
-//! The same seed, clock and requests give the same answers, to the byte.
+//! The same seed, clock and requests give the same responses, byte for byte.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -11,7 +11,7 @@ use support::Client;
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const ACQUIRE: (&str, &str) = ("x-ms-lease-action", "acquire");
 const DURATION: (&str, &str) = ("x-ms-lease-duration", "15");
-/// Beyond the bytes that stay in a record.
+/// More bytes than fit in a record.
 const LARGE_BYTES: usize = 100_000;
 
 /// Method, path and query, headers, length of the body.
@@ -22,7 +22,7 @@ type Row = (
     usize,
 );
 
-/// Sends a fixed row of requests, good and bad; returns everything that came back.
+/// Sends a fixed sequence of valid and invalid requests. Returns all responses as text.
 async fn transcript() -> String {
     let client = Client::new();
     let rows: [Row; 9] = [
@@ -58,7 +58,7 @@ async fn the_same_seed_gives_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_opened_again_gives_no_id_twice() {
+async fn reopened_store_uses_no_id_twice() {
     let dir = tempfile::tempdir().unwrap();
     let mut ids = std::collections::BTreeSet::new();
     for round in 0..3 {

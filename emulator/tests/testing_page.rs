@@ -11,7 +11,7 @@ use azure_storage_queue::{QueueServiceClient, QueueServiceClientOptions};
 use smalt::{Clock, Emulator, Timestamp};
 
 #[tokio::test(start_paused = true)]
-async fn a_message_comes_back_when_nobody_deletes_it() -> Result<(), Box<dyn std::error::Error>> {
+async fn message_comes_back_when_nobody_deletes_it() -> Result<(), Box<dyn std::error::Error>> {
     let clock = Clock::tokio(Timestamp::from_unix_s(1_800_000_000));
     let emulator = Emulator::builder().clock(clock).seed(1).open()?;
     let client_options = ClientOptions {

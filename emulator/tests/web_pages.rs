@@ -1,5 +1,5 @@
-//! What a web page can do to the services through its reader's browser. Requests come as if from a
-//! socket, signed with the public key, as a page can sign them.
+//! Requests that a web page can send to the services through a user's browser. They come as if from
+//! a socket, signed with the public key, as a page can sign them.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -51,7 +51,7 @@ impl World {
         world
     }
 
-    /// Sends a request over a connection to 127.0.0.1: the status and the body of the answer.
+    /// Sends a request over a connection to 127.0.0.1. Returns the response's status and body.
     async fn ask(
         &self,
         service: Service,
@@ -120,7 +120,7 @@ impl World {
         self.ask(Service::Queue, "GET", path, headers, "").await.0
     }
 
-    /// How many messages can be taken.
+    /// Returns the number of visible messages.
     async fn visible(&self) -> usize {
         let path = "/jobs/messages?peekonly=true&numofmessages=32";
         let (_, body) = self.ask(Service::Queue, "GET", path, &[], "").await;
@@ -135,10 +135,10 @@ impl World {
     }
 }
 
-/// A form or a script of another origin sends a POST without asking first; a picture or a link
-/// sends a GET that names no origin.
+/// A form or a script of another origin sends a POST without a preflight; an image or a link sends
+/// a GET without an origin.
 #[tokio::test]
-async fn a_page_of_another_machine_puts_and_takes_no_message() {
+async fn page_of_another_machine_cannot_put_or_get_messages() {
     let world = World::new().await;
     assert_eq!(world.put_message(&[]).await, 201);
     for page in [&[EVIL][..], &[OPAQUE], &[EVIL, OTHER_SITE], &[APP]] {
@@ -149,7 +149,7 @@ async fn a_page_of_another_machine_puts_and_takes_no_message() {
     assert_eq!(world.visible().await, 1);
 }
 
-/// Pages of this machine, clients that are no browser, and the page that the server itself sent.
+/// Pages of this machine, clients that are not browsers, and pages of the server itself.
 #[tokio::test]
 async fn pages_of_this_machine_and_programs_are_served() {
     let world = World::new().await;
@@ -167,9 +167,9 @@ async fn pages_of_this_machine_and_programs_are_served() {
     assert_eq!(world.take_messages(&[SAME_SITE]).await, 200);
 }
 
-/// A rule of CORS lets its origins in, with its methods; a preflight is judged by the rules alone.
+/// A CORS rule allows its origins and methods; only the rules decide about a preflight.
 #[tokio::test]
-async fn a_rule_lets_its_page_in() {
+async fn cors_rule_allows_its_origin() {
     let world = World::new().await;
     let preflight = async |page, method| {
         let headers = [page, ("access-control-request-method", method)];
@@ -191,9 +191,9 @@ async fn a_rule_lets_its_page_in() {
     assert_eq!(deleted.await.0, 403, "the rule has no such method");
 }
 
-/// What a page shows without reading it is served: pictures, downloads, what the user opens.
+/// Content that a page shows without reading it is served: images, downloads, followed links.
 #[tokio::test]
-async fn pictures_are_shown_and_scripts_of_strangers_read_nothing() {
+async fn images_are_served_and_foreign_scripts_read_nothing() {
     let world = World::new().await;
     for (headers, expected) in [
         (&[OTHER_SITE][..], 200),
@@ -208,9 +208,9 @@ async fn pictures_are_shown_and_scripts_of_strangers_read_nothing() {
     }
 }
 
-/// Each service refuses in its own form, and says why.
+/// Each service refuses in its own form, and gives the reason.
 #[tokio::test]
-async fn a_refusal_names_the_origin_and_the_host() {
+async fn refusal_names_the_origin_and_the_host() {
     let world = World::new().await;
     for (service, path) in [
         (Service::Blob, "/box/b"),
@@ -231,10 +231,10 @@ async fn a_refusal_names_the_origin_and_the_host() {
     }
 }
 
-/// A server for other machines is named as they please, as a container in a network of its own is;
-/// its own loopback address is held to the rule all the same.
+/// Other machines may use any name for a server, as for a container in its own network; on its
+/// loopback address the rule still applies.
 #[tokio::test]
-async fn other_machines_name_the_server_as_they_please() {
+async fn other_machines_may_use_any_host_name() {
     let world = World::new().await;
     for (local, expected) in [
         ("172.17.0.2", 200),

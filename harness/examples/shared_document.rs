@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    #[should_panic(expected = "team/members.txt was written over blindly")]
+    #[should_panic(expected = "team/members.txt was overwritten without a version check")]
     async fn a_write_without_a_condition_is_caught() {
         let account = TestAccount::open().unwrap();
         meeting(&account, false).await.unwrap();

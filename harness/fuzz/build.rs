@@ -1,5 +1,5 @@
-//! libFuzzer defines the callback of `-sanitizer-coverage-trace-pc` to refuse it. The linker takes
-//! the first definition, which is the one of this crate that counts.
+//! libFuzzer defines the callback of `-sanitizer-coverage-trace-pc` only to reject it. The linker
+//! takes the first definition, which is the counting one of this crate.
 
 fn main() {
     println!("cargo:rustc-link-arg-bins=-Wl,-z,muldefs");

@@ -1,4 +1,4 @@
-//! For tests: the options of a command as somebody types them.
+//! Test support: parses command-line options.
 
 #[derive(Debug, clap::Parser)]
 struct Command<T: clap::Args> {
@@ -6,10 +6,10 @@ struct Command<T: clap::Args> {
     options: T,
 }
 
-/// Parses what stands behind the command's name.
+/// Parses the arguments that follow the command's name.
 ///
 /// # Errors
-/// As the command line says it.
+/// When the command line is invalid.
 pub(crate) fn parsed<T: clap::Args>(arguments: &str) -> Result<T, clap::Error> {
     let arguments = arguments.split_ascii_whitespace();
     let line = std::iter::once("harness").chain(arguments);

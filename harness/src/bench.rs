@@ -1,18 +1,19 @@
-//! How fast it is: one table from one run on one machine.
+//! Measures how fast smalt is: one table from one run on one machine.
 //!
-//! Absolute figures belong to the machine; what counts are ratios to a bare hyper server that does
-//! nothing but answer with as many bytes (the ceiling), and to Azurite where it is asked for.
+//! Absolute figures depend on the machine; the meaningful ones are ratios to a bare hyper server
+//! that answers with as many bytes without doing any work (the ceiling), and on request to Azurite.
 //!
 //! Every server is a child process, driven in the same way by one load generator in this process:
-//! kept-alive HTTP/1.1 connections of hyper, the same requests byte for byte, signed beforehand by
-//! an account SAS. Smalt is the release binary in its durable mode.
+//! kept-alive HTTP/1.1 connections of hyper, byte-identical requests, signed in advance with an
+//! account SAS. Smalt is the release binary in its durable mode.
 //!
 //! # Layout
-//! - [`lines`]: what is measured, and the targets. [`requests`]: the requests.
-//! - [`load`]: the generator. [`echo`]: the bare server. [`servers`]: starting each.
-//! - [`rates`]: operations per second; [`scale`]: with many blobs; [`queue`], [`table`]: with many
-//!   messages or entities, by [`lengths`]; [`inproc`]: without a socket.
-//! - [`page`]: what a page of a listing costs the sweeper.
+//! - [`lines`]: the measured lines and their targets. [`requests`]: the requests.
+//! - [`load`]: the load generator. [`echo`]: the bare server. [`servers`]: starts each
+//!   server.
+//! - [`rates`]: operations per second; [`scale`]: with many blobs; [`queue`], [`table`]: with
+//!   many messages or entities, on top of [`lengths`]; [`inproc`]: without a socket.
+//! - [`page`]: the sweeper's cost of a listing page.
 //! - [`report`]: the table. [`options`]: the command line.
 
 pub mod echo;

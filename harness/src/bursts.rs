@@ -1,18 +1,19 @@
-//! Bursts: a few clients at once on the same blob, container and queue, in one moment.
+//! Bursts: a few concurrent clients on the same blob, container and queue.
 //!
-//! A sequential prelude makes the state. Then every client sends its operations one after the
-//! other, side by side with the others, some of them without ever seeing the answer. The burst is
-//! *linearizable* when there is one order of all its operations that keeps to real time and in
-//! which the model answers every one of them as the service did. `docs/concurrency.md` says
-//! what is checked how.
+//! A sequential prelude creates the state. Then every client sends its operations in sequence,
+//! concurrently with the others, and ignores some of the answers. The burst is *linearizable* when
+//! there is one order of all its operations that respects real time and in which the model gives
+//! the same answer to each as the service did. `docs/concurrency.md` says which check applies to
+//! what.
 //!
 //! # Layout
-//! - [`plan`]: what makes a burst; [`program`]: what its clients ask.
-//! - [`schedule`]: who goes on next, by seed; [`burst`]: one burst so; [`threads`]: one on threads.
+//! - [`plan`]: the parameters of a burst; [`program`]: the operations of its clients.
+//! - [`schedule`]: picks the next step from a seed; [`burst`]: one burst on a schedule;
+//!   [`threads`]: one on threads.
 //! - [`known`]: what clients have seen, and so can name.
-//! - [`judge`]: judges a history; [`linear`]: the search for an order; [`state`]: the model's
-//!   state as the search has it; [`listing`]: the weaker rule for listings.
-//! - [`shrink`], [`report`]: a failing burst made small, printed, saved.
+//! - [`judge`]: checks a history; [`linear`]: the search for an order; [`state`]: the model's
+//!   state during the search; [`listing`]: the weaker rule for listings.
+//! - [`shrink`], [`report`]: reduce, print and save a failing burst.
 //! - [`options`]: the command `harness check bursts`.
 
 pub mod burst;

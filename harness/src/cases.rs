@@ -1,24 +1,25 @@
-//! Cases: one notation for every test of the wire, and one engine that runs it anywhere.
+//! Cases: one notation for every wire test, and one engine that runs it anywhere.
 //!
-//! A case is text (`fixtures/cases/**/*.case`): a few requests and what each answer must be, with
-//! the document that says so. The same case runs in process, against a server over a socket,
+//! A case is text (`fixtures/cases/**/*.case`): a few requests and the required answers, with the
+//! document that requires them. The same case runs in process, against a server over a socket,
 //! against Azurite and against an account. `harness conform` runs the conformance suite
-//! (`fixtures/cases/conform`), `harness malformed` the requests that no client should send
-//! (`fixtures/cases/malformed`), and `cargo test` runs all of them, those of the emulator
-//! (`fixtures/cases/emulator`) too.
+//! (`fixtures/cases/conform`), `harness malformed` the malformed requests
+//! (`fixtures/cases/malformed`), and `cargo test` runs all of them, including those of the emulator
+//! (`fixtures/cases/emulator`).
 //!
 //! # Layout
-//! - [`file`](mod@file), `block`, `step`: the notation; [`case`]: what a case is; [`expect`]: one
-//!   expectation and its judgement; [`place`]: where in an answer a value stands; [`values`]: the
-//!   texts in braces.
-//! - [`auth`]: how a request is allowed, of any [`crate::target`]; [`raw`] and `verbatim`: requests
-//!   that no client makes.
-//! - [`play`]: one case against one target; [`checks`]: what came of it; [`suite`]: all of them,
-//!   cleaned up behind.
-//! - [`faults`]: every operation hit by every kind of fault; [`traces`]: recorded traces as
-//!   cases; [`ledger`]: deviations that are known.
-//! - [`report`]: JSON, Markdown and a page of HTML. [`options`], [`command`]: `harness conform`;
-//!   [`malformed`]: `harness malformed`; `commit`: what the harness was made of.
+//! - [`file`](mod@file), `block`, `step`: the notation; [`case`]: a parsed case; [`expect`]:
+//!   one expectation and its check; [`place`]: the location of a value in an answer;
+//!   [`values`]: the values in braces.
+//! - [`auth`]: how a request to any [`crate::target`] is authorized; [`raw`] and `verbatim`:
+//!   requests that no client library sends.
+//! - [`play`]: one case against one target; [`checks`]: the results; [`suite`]: all cases,
+//!   with clean-up.
+//! - [`faults`]: every operation with every kind of fault; [`traces`]: recorded traces as
+//!   cases; [`ledger`]: known deviations.
+//! - [`report`]: JSON, Markdown and an HTML page. [`options`], [`command`]: `harness
+//!   conform`; [`malformed`]: `harness malformed`; `commit`: the commit that the harness was
+//!   built from.
 
 pub mod auth;
 mod block;

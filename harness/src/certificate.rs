@@ -1,7 +1,7 @@
-//! Throw-away credentials for tests of the production path: certificates, and an account's SAS.
+//! Throw-away credentials for tests of the production path: certificates, and an account SAS.
 #![expect(
     clippy::disallowed_methods,
-    reason = "certificates go to files; a SAS of a test lasts from now on"
+    reason = "certificates are written to files, and a SAS is valid from the current time"
 )]
 
 use std::path::{Path, PathBuf};
@@ -15,20 +15,19 @@ use smalt_protocol::signing::{AccountKey, sign};
 use smalt_protocol::uri::write_query;
 use smalt_protocol::{Service, Timestamp};
 
-/// Names that the server's certificate is for: Azure's hosts, and this machine.
+/// Names in the server certificate: Azure's hosts, and this machine.
 const NAMES: [&str; 4] = [
     "*.blob.core.windows.net",
     "*.queue.core.windows.net",
     "localhost",
     "127.0.0.1",
 ];
-/// Version of the SAS.
 const SAS_VERSION: &str = "2021-12-02";
 
 /// Options of `harness certificate`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Certificate {
-    /// Writes `ca.pem`, `server.pem` and `server.key` there.
+    /// Directory for `ca.pem`, `server.pem` and `server.key`; created if it does not exist.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 }
@@ -36,40 +35,41 @@ pub struct Certificate {
 /// Options of `harness sas`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AccountSas {
-    /// Account.
+    /// Account name.
     #[arg(long, default_value = EMULATOR_ACCOUNT_NAME)]
     account: String,
-    /// Its key.
+    /// Account key in Base64; the emulator's well-known key by default.
     #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true)]
     key: String,
-    /// Services: b (blobs), q (queues), t (tables).
+    /// Services: any of b (blob), q (queue), t (table).
     #[arg(long, default_value = "bqt", value_parser = services)]
     services: String,
-    /// Permissions.
+    /// Permissions as SAS letters: r (read), w (write), d (delete), l (list), a (add), c (create),
+    /// u (update), p (process).
     #[arg(long, default_value = "rwdlacup")]
     permissions: String,
-    /// Valid for so many hours.
+    /// Validity in hours from now.
     #[arg(long, default_value_t = 1)]
     hours: u64,
 }
 
-/// The letters of services, each once.
+/// Accepts the letters of services, each at most once.
 fn services(text: &str) -> Result<String, String> {
     if text.is_empty() {
-        return Err("needs one service at least: b, q or t".to_owned());
+        return Err("needs at least one service: b (blob), q (queue) or t (table)".to_owned());
     }
     for (at, letter) in text.char_indices() {
         if !matches!(letter, 'b' | 'q' | 't') {
-            return Err(format!("`{letter}` is no service here: b, q and t are"));
+            return Err(format!("unknown service `{letter}`: use b, q or t"));
         }
         if text[..at].contains(letter) {
-            return Err(format!("`{letter}` is there twice"));
+            return Err(format!("service `{letter}` is given twice"));
         }
     }
     Ok(text.to_owned())
 }
 
-/// Makes a certificate authority and a server certificate of it.
+/// Creates a certificate authority and a server certificate signed by it.
 ///
 /// # Errors
 /// When a file cannot be written.
@@ -87,10 +87,10 @@ fn write(dir: &Path, name: &str, text: &str) -> anyhow::Result<()> {
     std::fs::write(&path, text).with_context(|| path.display().to_string())
 }
 
-/// An account's SAS, as a query.
+/// Returns an account SAS as a query string.
 ///
 /// # Errors
-/// When the key is no key.
+/// When the key is not valid Base64.
 pub fn account_sas(options: &AccountSas) -> anyhow::Result<String> {
     let key = AccountKey::parse(&options.key).context("--key")?;
     let now = Timestamp::from_unix(SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default());
@@ -110,7 +110,7 @@ pub fn account_sas(options: &AccountSas) -> anyhow::Result<String> {
     query.push(("sig".to_owned(), "unsigned".to_owned()));
     let unsigned = Sas::parse(&query)
         .map_err(|error| anyhow::anyhow!("{error:?}"))?
-        .context("no SAS")?;
+        .context("the query has no SAS")?;
     let target = SasTarget {
         service: Service::Blob,
         account: &options.account,
@@ -133,19 +133,19 @@ mod tests {
             assert_eq!(services(good), Ok(good.to_owned()));
         }
         for (bad, says) in [
-            ("", "needs one"),
-            ("bx", "`x` is no service"),
-            ("b,q", "`,` is no service"),
-            ("Q", "`Q` is no service"),
-            ("f", "`f` is no service"),
-            ("bqb", "`b` is there twice"),
+            ("", "needs at least one"),
+            ("bx", "unknown service `x`"),
+            ("b,q", "unknown service `,`"),
+            ("Q", "unknown service `Q`"),
+            ("f", "unknown service `f`"),
+            ("bqb", "service `b` is given twice"),
         ] {
             assert!(services(bad).unwrap_err().contains(says), "{bad}");
         }
     }
 
     #[test]
-    fn the_sas_is_signed_with_the_accounts_key() {
+    fn sas_is_signed_with_the_account_key() {
         let options = AccountSas {
             account: EMULATOR_ACCOUNT_NAME.to_owned(),
             key: EMULATOR_ACCOUNT_KEY.to_owned(),

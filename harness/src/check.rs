@@ -1,28 +1,28 @@
-//! What drivers of `harness check` share: options, the runner of seeds, and where a failing case is
-//! kept.
+//! Shared by the drivers of `harness check`: options, the runner of seeds, and saving a failing
+//! case.
 //!
-//! All drivers share the names of options: `--seed` is that of the first case, `--cases`
-//! says how many follow each other, `--jobs` how many run at a time, `--save` where a case that
-//! fails is kept.
+//! All drivers have the same options: `--seed` of the first case, `--cases` for the number of
+//! consecutive seeds, `--jobs` for the number of cases at a time, `--save` for the directory of
+//! failing cases.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Which cases run, and where those that fail are kept.
+/// Options that select the cases, and the directory for failing ones.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Cases {
     /// Seed of the first case; each further case takes the next seed.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// How many cases to run; each driver has its own default.
+    /// Number of cases; each driver has its own default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub cases: Option<u64>,
-    /// How many cases run at a time, each on a thread of its own.
+    /// Number of cases that run at a time, each on its own thread (1 to 64).
     #[arg(long, default_value_t = 1, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=64))]
     pub jobs: u64,
-    /// Directory for the cases that fail, one file each.
+    /// Directory for failing cases, one file each.
     #[arg(long, default_value = SAVE, value_name = "DIR")]
     pub save: PathBuf,
 }
@@ -41,7 +41,7 @@ impl Default for Cases {
 }
 
 impl Cases {
-    /// The seeds of all cases.
+    /// Returns the seeds of all cases; `default` is the count when `--cases` is not given.
     pub fn seeds(&self, default: u64) -> Seeds {
         Seeds {
             first: self.seed,
@@ -50,29 +50,26 @@ impl Cases {
         }
     }
 
-    /// The file of a case that failed.
+    /// Returns the path of the file for a failing case.
     pub fn file(&self, driver: &str, seed: u64) -> PathBuf {
         self.save.join(format!("{driver}-{seed}.ndjson"))
     }
 }
 
-/// Seeds that follow each other.
+/// A range of consecutive seeds.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds {
-    /// The first one.
+    /// The first seed.
     pub first: u64,
-    /// How many.
+    /// Number of seeds.
     pub count: u64,
-    /// How many run at a time.
+    /// Number of cases that run at a time.
     pub jobs: u64,
 }
 
 impl Seeds {
-    /// Runs one case after the other and adds up what they come to. `start` makes what the cases of
-    /// one thread share. A failure ends the run as soon as the cases that are under way have ended.
-    ///
-    /// # Errors
-    /// The failure of the lowest seed among those that failed.
+    /// Runs a case for every seed and adds up the results. `start` creates the state that the cases
+    /// of one thread share. A failure stops the run once the cases in progress have ended.
     pub fn each<C, T: Default + Send, F: Send>(
         &self,
         start: impl Fn() -> C + Sync,
@@ -114,13 +111,10 @@ impl Seeds {
     }
 }
 
-/// Writes the lines of a case that is kept, in place of what is there.
-///
-/// # Errors
-/// When the file cannot be written.
+/// Writes a failing case to a file, replacing its content.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a failed case is written where the command line says"
+    reason = "a failing case is written to the directory given on the command line"
 )]
 pub fn save(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
@@ -134,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_seeds_run_once_and_the_lowest_failure_is_told() {
+    fn all_seeds_run_once_and_the_lowest_failure_is_returned() {
         for jobs in [1, 3] {
             let seeds = Seeds {
                 first: 10,

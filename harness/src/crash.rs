@@ -1,11 +1,11 @@
-//! Crashes of every kind, and what must be there afterwards: C1 to C7 ([`property`]).
+//! Crashes of every kind, and what must exist afterwards: C1 to C7 ([`property`]).
 //!
 //! - **Rounds**: the binary `smalt` on a directory, several connections, `kill -9` at a random
-//!   moment, two starts, everything looked at; the next round goes on with the same store.
-//! - **Kills**: the same with children that need no sockets, many in a short time.
+//!   moment, two starts, everything examined; the next round continues with the same store.
+//! - **Kills**: the same with children without sockets, many in a short time.
 //! - **Failpoints**: such a child dies at every named step of the store.
-//! - **Images**: such a child works under a shim that journals what it does to its files; from the
-//!   journal comes what a loss of power can leave at each sync, and each image is opened.
+//! - **Images**: such a child works under a shim that journals its file operations. The journal
+//!   shows what a power failure can leave at each sync, and each of these images is opened.
 //! - **Errors**: under the same shim, calls fail: a full disk, a failing sync, short transfers.
 //! - **Stores of releases**: each opens, and shows what it showed then.
 //!
@@ -16,13 +16,13 @@
 //!   [`wire_entities`]: the operations; [`worker`]: one connection at work; [`verify`],
 //!   [`verify_entities`], [`verify_queue`], [`verify_lease`]: everything against the model.
 //! - [`promise`]: what the modes promise; [`history`], [`prefix`], [`survey`]: everything against
-//!   every state that there was, where a kill may take the end; [`beat`]: its clock.
-//!   [`entities`]: the judge of entities and of transactions for both modes.
+//!   every earlier state, where a kill may take the end; [`beat`]: its clock. [`entities`]: checks
+//!   entities and transactions for both modes.
 //! - [`round`]: start, work, kill, start, verify. [`options`]: the command line and the table.
-//! - [`child`]: the process that dies; [`events`]: what it tells; [`kill`]: its end; [`examine`]:
+//! - [`child`]: the process that dies; [`events`]: its log; [`kill`]: its end; [`examine`]:
 //!   its store afterwards. [`kills`], [`failpoints`], [`errors`]: many of them. [`campaign`]: their
 //!   part of the command.
-//! - [`shim`], [`journal`], [`image`], [`images`]: the loss of power.
+//! - [`shim`], [`journal`], [`image`], [`images`]: power failures.
 //! - [`fixture`]: stores of releases. [`files`]: all access to files.
 
 pub mod beat;

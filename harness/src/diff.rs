@@ -1,13 +1,14 @@
-//! Two services asked the same, their answers compared as a replay compares them, and a ledger that
-//! explains every difference between smalt and Azurite (`docs/traces.md`).
+//! Sends the same requests to two services and compares the answers as a replay does, with a ledger
+//! that explains every difference between smalt and Azurite (`docs/traces.md`).
 //!
 //! # Layout
-//! - [`scripts`]: what is asked: generated histories, traces.
-//! - [`side`]: what is asked: the emulator in process, a binary, Azurite, an address, a recording.
-//! - [`shift`]: what one side answered, at another time.
-//! - [`finding`]: one difference; [`run`]: all of them.
-//! - [`ledger`]: the differences that are explained; [`triage`]: findings against it;
-//!   [`document`]: it in words.
+//! - [`scripts`]: the requests: generated histories, traces.
+//! - [`side`]: the services: the emulator in process, a binary, Azurite, an address, a
+//!   recording.
+//! - [`shift`]: moves a recording in time.
+//! - [`finding`]: one difference; [`run`]: all differences of a script.
+//! - [`ledger`]: explained differences; [`triage`]: matches findings with them; [`document`]:
+//!   renders them.
 //! - [`options`]: the command `harness diff`.
 
 pub mod document;

@@ -1,4 +1,4 @@
-//! The command `harness check`: drivers make cases out of seeds, run them, and judge the results.
+//! The command `harness check`: drivers generate cases from seeds, run them, and check the results.
 
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -12,31 +12,30 @@ pub struct Options {
     driver: Driver,
 }
 
-/// What makes the cases and runs them.
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Driver {
     /// Run random histories of one client and compare every answer with the model's.
     Histories(histories::Options),
-    /// Run a few clients at once and look for an order of their calls that explains every answer.
+    /// Run a few clients concurrently and search for an order of their calls that explains every
+    /// answer.
     Bursts(bursts::Options),
-    /// Run clients of one queue for long and account for every message.
+    /// Run clients of one queue for a long time and account for every message.
     Soak(soak::Options),
-    /// Kill the service in the middle of work and look for what was acknowledged.
+    /// Kill the service at work and verify that everything it acknowledged is still there.
     Crash(crash::Options),
     /// Run worker processes that are killed at random, and account for every message or blob.
     Fleet(Box<fleet::Options>),
-    /// Run the sweeper among rivals, faults and crashes: blobs expire and move while owners change
-    /// their minds.
+    /// Run the sweeper with rival sweepers, faults and crashes while blobs expire and move and
+    /// their owners change them.
     Sweep(scenario::Options),
-    /// Run the listener among rivals, faults and crashes: messages are handled, retried, poisoned.
+    /// Run the listener with rival listeners, faults and crashes while messages are handled,
+    /// retried and moved to the poison queue.
     Listen(scenario::Options),
 }
 
-/// Runs the command; `block_on` runs what starts other processes until it ends or is interrupted.
-/// Not to be called from within a runtime: every other case has its own.
-///
-/// # Errors
-/// Those of the driver.
+/// Runs the command; `block_on` runs drivers that start other processes until they end or are
+/// interrupted. Must not be called from within a runtime, because the other drivers create their
+/// own.
 pub fn run_command(
     options: &Options,
     block_on: impl FnOnce(Run<'_>) -> anyhow::Result<ExitCode>,
@@ -52,5 +51,5 @@ pub fn run_command(
     }
 }
 
-/// A driver under way.
+/// A driver in progress.
 pub type Run<'a> = Pin<Box<dyn Future<Output = anyhow::Result<ExitCode>> + 'a>>;

@@ -1,18 +1,17 @@
-//! Listener processes that die at any moment, and an account of every message.
+//! Listener processes that are killed at random, and an account of every message.
 //!
 //! Messages are put into one queue of a real service, over sockets. Several processes of the binary
-//! `smalt-listener` work them off; each posts its messages to this process, which notes what it was
-//! given and says what comes of it. Now and then one of them is killed (`kill -9`) in the middle of
-//! its work and started anew. At the end the account is made: nothing may be lost, and every
-//! message that no handler takes stands in the poison queue. That a message is handled twice is
-//! allowed, and counted.
+//! `smalt-listener` process them; each posts its messages to this process, which records them and
+//! accepts or rejects each. Now and then one of the listeners is killed (`kill -9`) in the middle
+//! of its work and started again. At the end the account is made: no message may be lost, and every
+//! message that the handler never accepts must be in the poison queue. A message may be handled
+//! twice; that is counted.
 //!
 //! # Layout
-//! - [`account`]: the judge, without IO; [`wrongs`]: what it found. [`ledger`]: what is noted while
-//!   it runs.
-//! - [`handler`]: where the messages are posted to. [`herd`]: the processes and their deaths.
-//! - [`place`]: the service that is asked. [`run`]: one run. [`options`]: the command line.
-//! - [`sweep`]: the same of sweepers, and an account of every blob.
+//! - [`account`]: the checks, without IO; [`wrongs`]: findings. [`ledger`]: the record of a run.
+//! - [`handler`]: the HTTP handler of the messages. [`herd`]: the processes and their kills.
+//! - [`place`]: the service. [`run`]: one run. [`options`]: the command line.
+//! - [`sweep`]: the same for sweepers, with an account of every blob.
 
 pub mod account;
 pub mod handler;

@@ -1,9 +1,9 @@
-//! What the fuzzers run: one function per kind of input, from bytes to a verdict.
+//! The functions that the fuzzers run, one for each kind of input.
 //!
-//! A function returns when the input was handled as it must be and panics when it was not. The
-//! coverage-guided programs in `harness/fuzz` call these functions under a budget on the blocks of
-//! code that an input may execute; `cargo test` calls them on every input of `fixtures/fuzz`, so an
-//! input that once failed is a regression test from then on.
+//! A function returns when the input was handled correctly and panics otherwise. The
+//! coverage-guided programs in `harness/fuzz` call these functions under a budget of executed code
+//! blocks; `cargo test` calls them on every input of `fixtures/fuzz`, so an input that once failed
+//! stays a regression test.
 
 mod documents;
 mod requests;
@@ -17,20 +17,20 @@ pub use sockets::sockets;
 pub use state::state;
 pub use workers::workers;
 
-/// One kind of input.
+/// A kind of input.
 pub struct Kind {
-    /// Name of the fuzz target and of the folder of its inputs.
+    /// Name of the fuzz target, and of the folder with its inputs.
     pub name: &'static str,
-    /// Judges one input.
+    /// Runs one input; panics when it is handled incorrectly.
     pub run: fn(&[u8]),
-    /// Blocks of code that an empty input may execute: what surrounds the input costs.
+    /// Number of code blocks that an empty input may execute: the fixed cost of a run.
     pub blocks: u64,
-    /// Blocks of code that each further byte of input may execute.
+    /// Number of code blocks that each further byte of input may execute.
     pub blocks_per_byte: u64,
 }
 
-/// Every kind. The budgets are about ten times what the kept inputs need, so that code which costs
-/// the square of its input exceeds them within a few kilobytes.
+/// All kinds. The budgets are about ten times what the inputs in `fixtures/fuzz` need, so that code
+/// whose cost grows with the square of its input exceeds them within a few kilobytes.
 pub const KINDS: [Kind; 6] = [
     Kind {
         name: "control",
@@ -70,7 +70,7 @@ pub const KINDS: [Kind; 6] = [
     },
 ];
 
-/// The kind of this name.
+/// Returns the kind with this name.
 pub fn kind(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }

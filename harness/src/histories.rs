@@ -1,20 +1,20 @@
-//! Random histories of one client, judged by the model.
+//! Random histories of one client, checked by the model.
 //!
-//! The model (`smalt-model`) says what every operation has to answer; the generator chooses
-//! operations that the state at hand makes interesting; the emulator answers. A history that fails
-//! is shrunk to a handful of steps and printed as the requests that were sent.
+//! The model (`smalt-model`) predicts the answer to every operation; the generator chooses
+//! operations that are interesting in the current state; the emulator answers. A failing history is
+//! reduced to a handful of steps and printed as the requests that were sent.
 //!
 //! # Layout
-//! - [`generate`]: the next operation, out of random bytes.
+//! - [`generate`]: chooses the next operation, from random bytes.
 //! - [`machine`]: the two kinds of history, in memory and with restarts.
-//! - [`render`]: an operation as requests. [`names`]: its opaque values as texts.
-//! - [`check`]: an answer against what is expected; [`documents`] reads its body.
+//! - [`render`]: operations as requests. [`names`]: the values behind the model's numbers.
+//! - [`check`]: compares an answer with the expected one; [`documents`] parses its body.
 //! - [`server`]: the emulator under test, with its clock.
-//! - [`curl`]: requests as commands for a shell.
-//! - [`run`]: one history; [`invariants`]: what has to hold after each of its steps.
-//! - [`campaign`]: many of them; [`coverage`]: what they have reached.
-//! - [`shrink`], [`failure`]: one that fails, as small as it can be, told and kept.
-//! - [`regressions`]: those that failed once.
+//! - [`curl`]: requests as shell commands.
+//! - [`run`]: one history; [`invariants`]: what must hold after each of its steps.
+//! - [`campaign`]: many histories; [`coverage`]: what they have reached.
+//! - [`shrink`], [`failure`]: reduce, print and save a failing history.
+//! - [`regressions`]: histories that failed once.
 //! - [`options`]: the command `harness check histories`.
 
 pub mod campaign;

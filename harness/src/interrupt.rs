@@ -1,9 +1,9 @@
-//! Ends in good order: by Ctrl-C, or by SIGTERM where a script asks.
+//! Waits for a request to end: Ctrl-C, or SIGTERM from a script.
 
-/// Comes when this process is asked to end.
+/// Completes when this process is asked to end.
 ///
 /// # Errors
-/// When signals cannot be listened to.
+/// When no signal handler can be installed.
 pub async fn interrupted() -> std::io::Result<()> {
     #[cfg(unix)]
     {

@@ -1,26 +1,31 @@
 //! The proof of smalt: recorded traffic, models, scenarios, simulation, crash tests, benchmark.
 //!
 //! # Layout
-//! - [`replay`]: recorded traffic of the real service, sent to the emulator and compared.
-//! - [`cases`]: one notation for tests of the wire, run in process, over sockets, against Azurite
+//! - [`replay`]: replays recorded traffic of the real service against the emulator and
+//!   compares.
+//! - [`cases`]: one notation for wire tests, run in process, over sockets, against Azurite
 //!   and against an account.
-//! - [`crash`]: `kill -9` in the middle of work, and everything acknowledged still there.
-//! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
-//! - [`wire`]: requests, answers, and the ways to send them; [`target`]: what is asked, be it in
-//!   process or over sockets; [`servers`]: servers as child processes.
-//! - [`drivers`]: `harness check`: drivers run cases out of seeds; [`check`]: what they share.
+//! - [`crash`]: kills the service (`kill -9`) at work and verifies that everything
+//!   acknowledged is still there.
+//! - [`bench`](mod@bench): measures smalt against a bare hyper server and Azurite.
+//! - [`wire`]: requests, answers, and the ways to send them; [`target`]: the services that
+//!   checks run against, in process or over sockets; [`servers`]: servers as child processes.
+//! - [`drivers`]: `harness check`: drivers run cases generated from seeds; [`check`]: code
+//!   they share.
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
-//! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
-//! - [`histories`]: random histories of one client, judged by the model.
-//! - [`table_histories`]: the same of tables.
-//! - [`fleet`]: listener processes that are killed, and an account of every message.
-//! - [`soak`]: long runs, everything in them accounted for.
-//! - [`diff`]: two services asked the same, and a ledger of how they differ.
-//! - [`traces`]: traffic recorded in a format of our own, by a proxy in front of any service.
-//! - [`testing`]: for tests of your own code: an account in the test, faults, assertions.
-//! - [`planted`]: bugs put into smalt on purpose, and the checks that catch them.
-//! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
-//! - [`interrupt`]: the end that somebody asks for.
+//! - [`bursts`]: concurrent clients, checked by a search for an order that the model accepts.
+//! - [`histories`]: random histories of one client, checked by the model.
+//! - [`table_histories`]: the same for tables.
+//! - [`fleet`]: worker processes that are killed, with an account of every message or blob.
+//! - [`soak`]: long runs that account for every message.
+//! - [`diff`]: sends the same requests to two services, with a ledger of their differences.
+//! - [`traces`]: traffic in our own format, recorded by a proxy in front of any service.
+//! - [`testing`]: support for tests of your own code: an in-process account, faults,
+//!   assertions.
+//! - [`planted`]: deliberate bugs in smalt, and the checks that catch them.
+//! - [`scenario`]: both workers among rivals, faults and crashes, checked against their
+//!   history.
+//! - [`interrupt`]: waiting for Ctrl-C and SIGTERM.
 
 #[cfg(test)]
 mod arguments;

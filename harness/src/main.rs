@@ -1,4 +1,4 @@
-//! The binary `harness`: every check of the project behind one command line.
+//! The binary `harness`: all checks of the project, one subcommand each.
 
 use std::process::ExitCode;
 
@@ -7,11 +7,11 @@ use smalt_harness::{
     bench, cases, certificate, crash, diff, drivers, interrupt, planted, replay, scenario, traces,
 };
 
-/// That of the server: what is measured beside it, and in this process, has the same.
+/// The server uses the same allocator, so in-process measurements are comparable with it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Proves that smalt behaves as Azure Storage does.
+/// Checks that smalt behaves as Azure Storage does, and measures how fast it is.
 #[derive(Parser)]
 #[command(name = "harness", version, about)]
 struct Cli {
@@ -23,39 +23,40 @@ struct Cli {
 enum Command {
     /// Replay recorded traffic of the real service and compare every answer.
     Replay(replay::Options),
-    /// Record what a client and a service say to each other, without secrets, as a trace.
+    /// Record the traffic between a client and a service as a trace, without secrets.
     Record(traces::Options),
-    /// Ask two services the same, and explain every difference by a ledger.
+    /// Send the same requests to two services and explain every difference from a ledger.
     Diff(diff::Options),
-    /// Run the same scenarios against any endpoint, and show on one page what came of them.
+    /// Run the conformance scenarios against one or more endpoints and write a report.
     Conform(cases::Options),
-    /// Run cases out of seeds and judge what they show.
+    /// Run cases generated from seeds and check the results.
     Check(drivers::Options),
-    /// The process that `check crash` lets die.
+    /// The child process that `check crash` kills.
     #[command(hide = true)]
     CrashChild(crash::ChildOptions),
-    /// Make a store of this release for the tests of later ones, or show what is in one.
+    /// Write a store in the format of this release, for the tests of later ones, or show the
+    /// content of one.
     StoreFixture(crash::FixtureOptions),
-    /// Send requests that no client should send, and check each answer.
+    /// Send malformed requests and check each answer.
     Malformed(cases::malformed::Options),
-    /// Measure smalt beside a bare hyper server, and beside Azurite.
+    /// Measure smalt against a bare hyper server and, on request, Azurite.
     Bench(bench::Options),
-    /// The bare server of `bench`.
+    /// The bare hyper server that `bench` measures.
     #[command(hide = true)]
     Echo(bench::echo::Options),
-    /// Put one blob of each kind into the container `seeded`, for the sweeper's binary.
+    /// Put one blob of each kind into the container `seeded`, as input for the sweeper binary.
     Seed(scenario::SeedOptions),
-    /// Switch on one planted bug after the other and see that a check catches it.
+    /// Switch on each planted bug in turn and verify that a check catches it.
     Planted(planted::Options),
-    /// Make a throw-away certificate authority and a server certificate for Azure's host names.
+    /// Create a throw-away certificate authority and a server certificate for Azure's host names.
     Certificate(certificate::Certificate),
-    /// Print a shared access signature of an account.
+    /// Print a shared access signature (SAS) of an account.
     Sas(certificate::AccountSas),
 }
 
-/// Worker threads: two recordings at a time, and room for a call that never returns.
+/// Two for the recordings that are played at a time, and two spare in case a call never returns.
 const WORKER_THREADS: usize = 4;
-/// The exit code of a shell's command that Ctrl-C ended.
+/// The exit code that shells give a command ended by Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -87,7 +88,8 @@ fn main() -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What starts other processes ends them when it is dropped, not when it is killed.
+/// Drops `run` on an interrupt: child processes end when their handles are dropped, but would
+/// survive if this process were killed.
 async fn unless_interrupted(
     run: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {

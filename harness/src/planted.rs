@@ -1,15 +1,15 @@
-//! Proof that the checks work: every planted bug switched on in turn, and caught.
+//! Proof that the checks work: switches on every planted bug in turn, and expects a check to fail.
 //!
-//! One bug at a time, each in a process of its own that the environment names it to, its checks are
-//! run until one fails. A bug that nothing catches, an alarm without a bug, and a canary that is
-//! not heard are failures. `docs/planted.md` has the table, and how to add a bug.
+//! Each bug runs in its own process, which gets the bug's name from the environment, and its checks
+//! run until one fails. The run fails when a bug is not caught, when a check fails without a bug,
+//! and when the canary, a check that always fails, does not. `docs/planted.md` has the table, and
+//! explains how to add a bug.
 //!
 //! # Layout
-//! - [`options`]: the command `harness planted`; [`run`]: processes, two at a time.
-//! - [`detect`]: one check in this process, until it fails;
-//! - [`small`]: a failing history made small;
-//!   [`suite`]: the store's own tests.
-//! - [`report`]: what came out.
+//! - [`options`]: the command `harness planted`; [`run`]: processes, a few at a time.
+//! - [`detect`]: one check in this process, until it fails; [`small`]: reduces a failing
+//!   history; [`suite`]: the tests of packages.
+//! - [`report`]: the results.
 
 pub mod detect;
 pub mod options;

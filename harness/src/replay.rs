@@ -1,15 +1,15 @@
-//! Recorded traffic of the real service, replayed against the emulator and compared.
+//! Replays recorded traffic of the real service against the emulator and compares the answers.
 //!
 //! # Layout
-//! - [`corpus`], [`recording`]: what a recording is.
+//! - [`corpus`], [`recording`]: the recordings.
 //! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`],
 //!   [`delegation`], [`prepare`]: the live request for a recorded one.
-//! - [`chosen`]: the target that the command line names, a [`mirror`] among them, whose gatekeeper
-//!   is [`verify`]; [`restarted`]: an Azurite; [`player`]: one recording, from start to end.
+//! - [`chosen`]: the target that the command line names, which may be a [`mirror`], whose requests
+//!   [`verify`] checks; [`restarted`]: Azurite; [`player`]: one recording, from start to end.
 //! - [`pace`], [`timeline`], [`dates`]: its time, where the target's clock cannot be set.
 //! - [`tree`], [`json`], [`multipart`], [`avro`], [`superset`], [`rules`], [`value`], [`compare`]:
-//!   the live answer against the recorded one. [`rules`] is the one table of relaxations.
-//! - [`report`], [`text`]: what came out. [`options`]: the command line.
+//!   the live answer against the recorded one. [`rules`] is the table of all relaxations.
+//! - [`report`], [`text`]: the results. [`options`]: the command line.
 
 pub mod avro;
 pub mod bindings;

@@ -1,18 +1,19 @@
-//! The two workers at work: random worlds, rivals, faults, crashes; judged by their history.
+//! Scenarios of the two workers: random worlds with rivals, faults and crashes, checked by their
+//! history.
 //!
-//! A plan comes from a seed, runs in process on tokio's paused clock against an emulator in memory
-//! or on sled, and yields the same history twice. It also runs over sockets against any service.
+//! A seed determines a plan. It runs in process, on tokio's paused clock against an emulator in
+//! memory or on sled, and always yields the same history. It also runs over sockets against any
+//! service.
 //!
 //! # Layout
-//! - [`wire`]: carries the requests of an [`actor`], writes down what truly happened, and lets it
-//!   go wrong as planned; [`history`]: what was written down. [`world`]: service, accounts, time.
+//! - [`wire`]: carries the requests of an [`actor`], records what truly happened, and applies the
+//!   planned faults; [`history`]: the record. [`world`]: service, accounts, time.
 //! - [`faults`]: what can go wrong, and at which request; [`account`]: what became of it;
 //!   [`marks`]: what a campaign must have seen.
-//! - [`sweep`], [`listen`]: plan, run and judge of each worker. The judges see the history alone.
-//! - [`bent`]: mistakes on purpose that the judges must catch.
-//! - [`campaign`]: many seeds; a failing plan made small. [`sockets`]: reduced plans against any
-//!   service. [`seed`]: data for the binaries;
-//!   [`options`]: the command line.
+//! - [`sweep`], [`listen`]: plan, run and checks of each worker. The checks use the history alone.
+//! - [`bent`]: deliberate mistakes that the checks must catch.
+//! - [`campaign`]: many seeds, and shrinking of failing plans. [`sockets`]: reduced plans
+//!   against any service. [`seed`]: data for the binaries; [`options`]: the command line.
 
 pub mod account;
 pub mod actor;

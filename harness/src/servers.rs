@@ -1,8 +1,8 @@
 //! Servers as child processes.
 //!
 //! # Layout
-//! - [`process`]: a child process that is killed when it is dropped; [`smalt`]: the binary `smalt`
-//!   as one; [`azurite`]: Azurite as one; [`files`]: what is read from files.
+//! - [`process`]: a child process that is killed on drop; [`smalt`]: the `smalt` binary;
+//!   [`azurite`]: Azurite; [`files`]: reading and writing files.
 
 pub mod azurite;
 pub mod files;
@@ -13,24 +13,24 @@ use std::time::Duration;
 
 use crate::wire::WireError;
 
-/// Why a server could not be started or asked.
+/// Why a server could not be started or called.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The binary is not there.
-    #[error("{0} is not there; run `bash ci/build.sh`, or name it")]
+    /// The `smalt` binary does not exist.
+    #[error("{0} does not exist; run `bash ci/build.sh`, or pass the path of the binary")]
     NoBinary(String),
-    /// Azurite is not there.
+    /// Azurite is not installed.
     #[error(
-        "{0} is not there; run `npm install --prefix build/azurite azurite`, or name the command"
+        "{0} does not exist; run `npm install --prefix build/azurite azurite`, or pass the command"
     )]
     NoAzurite(String),
     /// The process could not be started.
     #[error("{0} cannot be started: {1}")]
     Start(String, std::io::Error),
-    /// It ended, or kept silent, instead of becoming ready.
+    /// The process ended or stayed silent instead of becoming ready.
     #[error("{0} did not become ready: {1}")]
     NotReady(String, String),
-    /// A request got no answer, or not the expected one.
+    /// A request got no answer, or an unexpected one.
     #[error("{0}")]
     Call(String),
     /// A request was not answered in time.
@@ -39,7 +39,7 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// A call that failed.
+    /// Wraps the error of a failed call.
     pub fn call(error: impl std::fmt::Display) -> Self {
         ServerError::Call(error.to_string())
     }

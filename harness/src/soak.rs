@@ -1,12 +1,13 @@
-//! Long runs: too long to look for an order of their calls, so everything is accounted for instead.
+//! Long runs: too long to search for an order of their calls, so every message is accounted for.
 //!
-//! Clients put, get, update and delete messages of one queue while time goes on. At the end all
-//! that is left is fetched, and the account is made: linear in the length of the history.
+//! Clients put, get, update and delete messages of one queue while time passes. At the end
+//! everything that is left is fetched, and the account is made, in time linear in the length of the
+//! history.
 //!
 //! # Layout
-//! - [`events`]: what happened, as lines of JSON; [`account`]: what must not have.
-//! - [`worker`]: one client at work; [`memory`]: all of them on one thread, by seed, on a clock
-//!   that is told; [`loopback`]: each on a connection of its own.
+//! - [`events`]: the calls, as lines of JSON; [`account`]: the checks.
+//! - [`worker`]: one client; [`memory`]: all clients on one thread, in an order that the seed
+//!   determines, on a simulated clock; [`loopback`]: each on its own connection.
 //! - [`options`]: the command `harness check soak`.
 
 pub mod account;

@@ -1,18 +1,17 @@
-//! Histories of one client of the Table service: what they ask, as requests, and what they are
-//! answered.
+//! Histories of one client of the Table service: operations, their requests and their answers.
 //!
-//! They are histories like those of blobs and queues ([`crate::histories`]), judged by the same
-//! model, counted, made small and printed in the same way. Only what they ask is drawn in another
-//! way: a step says what is meant, and what it asks for follows from what the model has by then.
+//! They are like the histories of blobs and queues ([`crate::histories`]): checked by the same
+//! model, counted, reduced and printed in the same way. Only the generator differs: a step states
+//! an intention, and the model's state determines the operation.
 //!
 //! # Layout
-//! - [`generate`]: what is asked; [`machine`]: histories of it, for proptest.
-//! - [`requests`]: an operation as a request; [`answers`]: what the answer shows.
+//! - [`generate`]: the operations; [`machine`]: histories for proptest.
+//! - [`requests`]: operations as requests; [`answers`]: parses and checks answers.
 
 pub mod answers;
 pub mod generate;
 pub mod machine;
 pub mod requests;
 
-/// Pages that one query may take: more is a token that leads in a circle.
+/// Maximum number of pages of a query; more means that a continuation token leads in a circle.
 pub const PAGES_MAX: usize = 200;

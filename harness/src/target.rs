@@ -1,15 +1,16 @@
-//! What checks ask: anything that answers HTTP requests as a storage service, and what it can do
-//! besides.
+//! Targets: anything that answers HTTP requests as a storage service, and its abilities beyond
+//! that.
 //!
 //! # Layout
-//! - [`Target`]: the one trait; [`About`]: where a target is and what it can do; [`Setup`]: the
-//!   state that it begins with.
+//! - [`Target`]: the trait; [`About`]: addresses and abilities of a target; [`Setup`]: its
+//!   initial state.
 //! - [`in_process`]: the emulator in this process; [`server`]: any server over sockets, with
-//!   smalt's [`control`] endpoint or [`emptied`] by requests; [`bent`]: wrong answers on purpose.
-//! - [`start`]: targets as command lines name them.
+//!   smalt's [`control`] endpoint or [`emptied`] by requests; [`bent`]: wrong answers on
+//!   purpose.
+//! - [`start`]: starts targets from their names on the command line.
 //!
-//! A target that answers from a recording is [`crate::replay::mirror`]; one that writes down what
-//! another answers is [`crate::traces::capture`].
+//! [`crate::replay::mirror`] is a target that answers from a recording; [`crate::traces::capture`]
+//! is one that records the answers of another.
 
 pub mod bent;
 pub mod control;
@@ -33,70 +34,70 @@ use crate::wire::access::Account;
 use crate::wire::url::Url;
 use crate::wire::{Answer, Headers, Request, WireError};
 
-/// The domain of Azure's accounts.
+/// The domain of Azure's storage accounts.
 pub const DOMAIN: &str = ".core.windows.net";
 
-/// Something that a target can do, and a check may need.
+/// An ability of a target that a check may require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ability {
     /// Its clock can be moved.
     Clock,
-    /// What Azure keeps in its management plane can be set for the account.
+    /// The account's settings can be changed, which Azure has in its management plane.
     Settings,
-    /// The properties of its services may be changed.
+    /// The service properties may be changed.
     ServiceProperties,
-    /// It is asked by https.
+    /// It serves HTTPS.
     Https,
-    /// It takes bearer tokens that nobody signed.
+    /// It accepts unsigned bearer tokens.
     Tokens,
-    /// It fails on request.
+    /// It can be told to fail.
     Faults,
     /// Nobody else uses the account.
     WholeAccount,
-    /// It takes any bytes on a connection of their own.
+    /// It accepts arbitrary bytes on a separate connection.
     Bytes,
 }
 
 impl Ability {
-    /// Why a check is left out that needs this ability.
+    /// Returns why a check that needs this ability is skipped.
     pub const fn lacking(self) -> &'static str {
         match self {
-            Ability::Clock => "takes time, and the clock of this target cannot be moved",
-            Ability::Settings => "needs settings of the account that this target cannot be given",
+            Ability::Clock => "needs time to pass, and the clock of this target cannot be moved",
+            Ability::Settings => "needs account settings that this target cannot change",
             Ability::ServiceProperties => {
-                "changes properties of the service, which --allow-service-properties permits"
+                "changes service properties, which needs --allow-service-properties"
             }
-            Ability::Https => "is asked by https only, and this target listens for http",
-            Ability::Tokens => "needs a token that this target takes",
-            Ability::Faults => "needs faults on request",
+            Ability::Https => "needs HTTPS, and this target serves HTTP only",
+            Ability::Tokens => "needs a bearer token that this target accepts",
+            Ability::Faults => "needs planned faults, which this target does not support",
             Ability::WholeAccount => "needs an account that nobody else uses",
-            Ability::Bytes => "is sent on a bare connection, which this target does not have",
+            Ability::Bytes => "needs a raw connection, which this target does not offer",
         }
     }
 }
 
-/// Where a target is and what it can do.
+/// Addresses and abilities of a target.
 #[derive(Clone)]
 pub struct About {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
-    /// Its version, as far as it tells.
+    /// Version, or `unknown`.
     pub version: String,
-    /// The account that is used unless a [`Setup`] names others.
+    /// Account to use unless a [`Setup`] names others.
     pub account: Account,
-    /// Base URL of the blob service, without a slash at its end; the account may stand in it.
+    /// Base URL of the blob service, without a trailing slash; may include the account in its path.
     pub blob: String,
-    /// The same of the queue service.
+    /// Base URL of the queue service.
     pub queue: String,
-    /// The same of the table service.
+    /// Base URL of the table service.
     pub table: String,
-    /// What it can do.
+    /// What checks can do with the target beyond plain requests.
     pub abilities: BTreeSet<Ability>,
 }
 
 impl About {
-    /// The emulator's account, asked as Azure is: by https, at host names of its own.
+    /// Describes the emulator's account with Azure's addresses: HTTPS, one host name per service.
     pub fn by_host(name: &str) -> About {
         let account = Account::emulator();
         let base = |service: Service| {
@@ -115,7 +116,8 @@ impl About {
         }
     }
 
-    /// The emulator's account, in the path below `scheme://authority` of blob, queue and table.
+    /// Describes the emulator's account in path style: `scheme://authority/account`, with the
+    /// authorities of blob, queue and table.
     pub fn by_path(name: &str, scheme: &str, authorities: [String; 3]) -> About {
         let by_host = About::by_host(name);
         let account = &by_host.account.name;
@@ -130,14 +132,14 @@ impl About {
         }
     }
 
-    /// With these abilities besides.
+    /// Adds abilities.
     #[must_use]
     pub fn able(mut self, abilities: impl IntoIterator<Item = Ability>) -> About {
         self.abilities.extend(abilities);
         self
     }
 
-    /// The base URL of a service.
+    /// Returns the base URL of a service.
     pub fn base(&self, service: Service) -> &str {
         match service {
             Service::Blob => &self.blob,
@@ -146,20 +148,20 @@ impl About {
         }
     }
 
-    /// What stands in the path in front of the container: `/account` or nothing.
+    /// Returns the path in front of the container: `/account` or nothing.
     pub fn prefix(&self, service: Service) -> &str {
         let base = self.base(service);
         let after = base.find("://").map_or(base, |at| &base[at + 3..]);
         after.find('/').map_or("", |at| &after[at..])
     }
 
-    /// Host and port of a service; `None` where each account has a host name of its own.
+    /// Returns host and port of a service; `None` where each account has its own host name.
     pub fn authority(&self, service: Service) -> Option<String> {
         let url = Url::parse(self.base(service))?;
         (!url.path.is_empty()).then_some(url.authority)
     }
 
-    /// The URL of a path in any account.
+    /// Returns the URL of a path in any account.
     pub fn url(&self, account: &str, service: Service, path_and_query: &str) -> String {
         match Url::parse(self.base(service)).filter(|url| !url.path.is_empty()) {
             Some(url) => format!(
@@ -173,32 +175,33 @@ impl About {
         }
     }
 
-    /// Whether it can do this.
+    /// Whether the target has this ability.
     pub fn can(&self, ability: Ability) -> bool {
         self.abilities.contains(&ability)
     }
 
-    /// The first of these abilities that it lacks.
+    /// Returns the first of these abilities that the target lacks.
     pub fn lacks(&self, needs: &[Ability]) -> Option<Ability> {
         needs.iter().copied().find(|need| !self.can(*need))
     }
 }
 
-/// The state that a target begins with: these accounts, with nothing in them.
+/// The initial state of a target: these accounts, all empty.
 #[derive(Clone)]
 pub struct Setup {
     /// The accounts, all with the same settings.
     pub accounts: Vec<Account>,
-    /// What Azure keeps of them in its management plane.
+    /// The accounts' settings, which Azure has in its management plane.
     pub settings: AccountSettings,
-    /// How long the name of a deleted container stays taken, in seconds.
+    /// How long the name of a deleted container stays reserved, in seconds.
     pub being_deleted_s: u64,
-    /// The time.
+    /// Initial time of the clock.
     pub now: Timestamp,
 }
 
 impl Setup {
-    /// What a target cannot be given of these settings that has no control endpoint.
+    /// Returns why a target without a control endpoint cannot have these settings, if they are not
+    /// the defaults.
     pub fn unusual(&self) -> Option<&'static str> {
         let usual = AccountSettings::default();
         let AccountSettings {
@@ -234,7 +237,7 @@ impl Setup {
                 encryption_scopes
                     .as_ref()
                     .is_some_and(|all| !all.is_empty()),
-                "encryption scopes cannot be made",
+                "encryption scopes cannot be created",
             ),
         ];
         let found = needs.into_iter().find(|(is_needed, _)| *is_needed);
@@ -245,25 +248,25 @@ impl Setup {
 /// Why a target did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// The request could not be put on the wire.
+    /// The request could not be sent because it is malformed.
     #[error("not a request: {0}")]
     Request(String),
-    /// No answer came, or a broken one.
+    /// No answer came, or it was broken off.
     #[error("no answer: {0}")]
     Call(String),
     /// The clock, the state, settings or faults could not be set.
     #[error("control: {0}")]
     Control(String),
-    /// The clock cannot be set, and is not waited for so long.
-    #[error("control: the next request lies {ahead_s} s ahead, too long to wait")]
+    /// The clock cannot be set, and the time is too far ahead to wait for.
+    #[error("control: the next request is {ahead_s} s ahead, too long to wait")]
     TooFarAhead {
-        /// How far, in seconds.
+        /// Distance to that time, in seconds.
         ahead_s: u64,
     },
 }
 
 impl TargetError {
-    /// What could not be controlled.
+    /// Wraps the error of a control request.
     pub fn control(error: impl std::fmt::Display) -> Self {
         TargetError::Control(error.to_string())
     }
@@ -285,17 +288,17 @@ impl From<TargetError> for ServerError {
     }
 }
 
-/// A storage service that can be asked. What it can do besides is among its abilities.
+/// A storage service. Methods beyond `call` need the ability that they name.
 #[async_trait]
 pub trait Target: Send + Sync {
-    /// Where it is and what it can do.
+    /// Returns addresses and abilities.
     fn about(&self) -> &About;
 
     /// Sends one request and reads the whole answer.
     async fn call(&self, request: Request) -> Result<Answer, TargetError>;
 
-    /// Sends bytes on a connection of their own and reads the first answer; status 0 when the
-    /// connection ends without one ([`Ability::Bytes`]).
+    /// Sends bytes on a separate connection and reads the first answer; the status is 0 when the
+    /// connection ends without one. Needs [`Ability::Bytes`].
     async fn exchange(
         &self,
         _service: Service,
@@ -305,45 +308,44 @@ pub trait Target: Send + Sync {
         Err(cannot(Ability::Bytes))
     }
 
-    /// Forgets everything and starts with this state. A target without [`Ability::Clock`] keeps
-    /// its time, one without [`Ability::Settings`] its settings.
+    /// Discards all state and starts with this setup. A target without [`Ability::Clock`] keeps its
+    /// time; one without [`Ability::Settings`] keeps its settings.
     async fn reset(&self, _setup: &Setup) -> Result<(), TargetError> {
         Err(TargetError::control("this target cannot be emptied"))
     }
 
-    /// The time that requests are dated with.
+    /// Returns the time for dating requests.
     fn now(&self) -> Timestamp {
         Clock::system().now()
     }
 
-    /// Sets its clock or, without [`Ability::Clock`], waits until that has come so far; the time
-    /// never lies before an earlier one.
+    /// Sets the clock or, without [`Ability::Clock`], waits until that time. The time never goes
+    /// back.
     async fn set_clock(&self, _now: Timestamp) -> Result<(), TargetError> {
         Err(cannot(Ability::Clock))
     }
 
-    /// Lets time pass ([`Ability::Clock`]).
+    /// Advances the clock. Needs [`Ability::Clock`].
     async fn advance(&self, _seconds: u64) -> Result<(), TargetError> {
         Err(cannot(Ability::Clock))
     }
 
-    /// Sets what the account's management plane says; `null` for the defaults
-    /// ([`Ability::Settings`]).
+    /// Changes the account's settings; `null` restores the defaults. Needs [`Ability::Settings`].
     async fn configure(&self, _settings: &serde_json::Value) -> Result<(), TargetError> {
         Err(cannot(Ability::Settings))
     }
 
-    /// Plans a fault ([`Ability::Faults`]).
+    /// Plans a fault. Needs [`Ability::Faults`].
     async fn plan(&self, _rule: &Rule) -> Result<(), TargetError> {
         Err(cannot(Ability::Faults))
     }
 
-    /// Removes every fault, and tells how often they fired ([`Ability::Faults`]).
+    /// Removes all faults and returns how often they fired. Needs [`Ability::Faults`].
     async fn fired(&self) -> Result<u64, TargetError> {
         Err(cannot(Ability::Faults))
     }
 
-    /// The next call is of the recording that is played, not of what sets it up.
+    /// Marks the end of the setup: the next call belongs to the recording being played.
     async fn begin(&self) {}
 }
 
@@ -351,10 +353,7 @@ fn cannot(ability: Ability) -> TargetError {
     TargetError::control(ability.lacking())
 }
 
-/// Whether every service answers, no matter what.
-///
-/// # Errors
-/// The addresses that do not answer, and why.
+/// Checks that every service answers, with any status.
 pub async fn probe(target: &dyn Target) -> Result<(), String> {
     let asked = Service::ALL.map(|service| async move {
         let base = target.about().base(service);

@@ -1,5 +1,5 @@
-//! For tests of your own code: an account that lives in the test, faults on request, and
-//! assertions about what your code did.
+//! Support for tests of your own code: an in-process account, faults on request, and assertions
+//! about what your code did.
 //!
 //! ```
 //! use smalt_harness::testing::TestAccount;
@@ -11,8 +11,8 @@
 //! account.fault("MessageId_Delete").nth(2).answer_lost();
 //! let work = account.work();
 //!
-//! // Your code goes here. It takes messages from `orders`, and says in the test
-//! // `let running = work.begin(text)` where it starts and `running.done()` where it is done.
+//! // Your code goes here. It takes messages from `orders` and calls, in the test,
+//! // `let running = work.begin(text)` when it starts and `running.done()` when it is done.
 //!
 //! # for text in ["a", "b"] {
 //! #     let message_text = Some(text.to_owned());
@@ -35,21 +35,21 @@
 //! ```
 //!
 //! Time is tokio's: with `#[tokio::test(start_paused = true)]` an hour passes at once, for your
-//! code and for the service. [`TestAccount::advance`] moves the service alone, which is a clock
-//! that is off. [`TestAccount::serve`] opens sockets for clients in any language; then the
-//! account is on [`smalt::Clock::system`].
+//! code and for the service. [`TestAccount::advance`] moves only the service's clock, as if it were
+//! wrong. [`TestAccount::serve`] opens sockets for clients in any language; the account then needs
+//! [`smalt::Clock::system`].
 //!
 //! The same seed and the same requests give the same answers, ids included.
 //!
-//! # What is judged
-//! - [`Messages`]: no message is lost, and nobody acknowledges what is not done.
-//! - [`Work`]: no message is worked on twice at once.
-//! - [`LeasedSection`]: a lease is never held twice, and nobody goes on without it.
-//! - [`TestAccount::assert_no_blind_write`]: nobody overwrites what he has not seen.
+//! # Assertions
+//! - [`Messages`]: no message is lost, and none is acknowledged before its work is done.
+//! - [`Work`]: no message is processed twice at once.
+//! - [`LeasedSection`]: a lease is never held twice, and nobody continues without it.
+//! - [`TestAccount::assert_no_blind_write`]: nobody overwrites content that they have not read.
 //!
-//! They judge by what the service executed, so an answer that was lost on the way counts as well.
-//! `docs/testing-your-code.md` tells more; `examples/` has a queue worker, a leader by lease and a
-//! shared document.
+//! The assertions use the requests that the service executed, including those whose answers were
+//! lost. See `docs/testing-your-code.md`; `examples/` has a queue worker, a leader elected by lease
+//! and a shared document.
 
 mod account;
 mod blind;
@@ -68,7 +68,6 @@ pub use section::{Inside, LeasedSection};
 pub use served::Served;
 pub use work::{Run, Running, Work};
 
-/// How an assertion fails.
 #[track_caller]
 #[expect(
     clippy::panic,

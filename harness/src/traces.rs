@@ -1,11 +1,12 @@
-//! Traces: traffic recorded in a format of our own (`docs/traces.md`), and the proxy that records.
+//! Traces: traffic recorded in our own format (`docs/traces.md`), and the proxy that records it.
 //!
 //! # Layout
-//! - [`format`](mod@format): the lines of a file, their checksum; [`body`]: bodies, large ones as
-//!   what makes them again.
-//! - [`convert`]: a trace as the recording that [`crate::replay`] plays.
-//! - [`scrub`]: what was seen on the wire without secrets, the account renamed.
-//! - [`proxy`], [`tee`]: record between a client and a service; [`capture`]: records a target.
+//! - [`format`](mod@format): the lines of a file and their checksum; [`body`]: bodies, with
+//!   large ones as repeated patterns.
+//! - [`convert`]: converts a trace to the recording that [`crate::replay`] plays.
+//! - [`scrub`]: removes secrets from exchanges and renames the account.
+//! - [`proxy`], [`tee`]: record between a client and a service; [`capture`]: records a
+//!   target.
 //! - [`history`](mod@history): a generated history as traces.
 //! - [`options`]: the command `harness record`.
 

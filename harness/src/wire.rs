@@ -1,11 +1,11 @@
 //! Requests and answers as plain values, and every way to send them.
 //!
 //! # Layout
-//! - [`message`]: [`Request`], [`Answer`] and their [`Headers`]; [`url`]: URLs as clients wrote
-//!   them.
-//! - [`access`]: accounts, their keys and signatures.
-//! - [`endpoint`]: a service that is asked on a new connection each time, in the clear or by TLS;
-//!   [`connection`]: one connection that requests follow each other on.
+//! - [`message`]: [`Request`], [`Answer`] and their [`Headers`]; [`url`]: URLs exactly as
+//!   clients wrote them.
+//! - [`access`]: accounts, keys and signatures.
+//! - [`endpoint`]: a service reached over a new connection per request, in plain text or TLS;
+//!   [`connection`]: one connection for consecutive requests.
 //! - [`in_process`]: the emulator in this process.
 
 pub mod access;
@@ -19,16 +19,16 @@ use std::time::Duration;
 
 pub use message::{Answer, Headers, Request};
 
-/// Why there is no answer, or not the expected one.
+/// Why there is no answer, or an unexpected one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// The text is not the address of a service, or the certificate is not one.
-    #[error("not the address of a service: {0}")]
+    /// The string is not the address of a service, or the certificate is invalid.
+    #[error("invalid service address: {0}")]
     Address(String),
-    /// The request cannot be put on the wire.
+    /// The request cannot be sent because it is malformed.
     #[error("not a request: {0}")]
     Request(String),
-    /// There is no connection, it broke, or the answer is not the expected one.
+    /// The connection failed or broke, or the answer is not the expected one.
     #[error("{0}")]
     Call(String),
     /// The answer did not come in time.
@@ -37,12 +37,12 @@ pub enum WireError {
 }
 
 impl WireError {
-    /// A call that failed.
+    /// Wraps the error of a failed call.
     pub fn call(error: impl std::fmt::Display) -> Self {
         WireError::Call(error.to_string())
     }
 
-    /// A request that cannot be put on the wire.
+    /// Wraps the error of a malformed request.
     pub fn request(error: impl std::fmt::Display) -> Self {
         WireError::Request(error.to_string())
     }

@@ -1,5 +1,5 @@
-//! The listener's billing example in process: the same code as its processes run, on a virtual
-//! clock, with lost answers, duplicates and processes that die. The sums are exact each time.
+//! Runs the listener's billing example in process: the same code as its processes, on a virtual
+//! clock, with lost answers, duplicates and dying processes. The sums must be exact each time.
 
 #![allow(
     clippy::unwrap_used,
@@ -52,7 +52,7 @@ fn site(account: &TestAccount, seed: u64) -> Outcome<Site> {
     })
 }
 
-/// A processor that runs until it is aborted: `abort` is its kill -9.
+/// Starts a processor that runs until it is aborted; `abort` stands for kill -9.
 fn start_processor(site: Site) -> JoinHandle<()> {
     tokio::spawn(async move {
         processor::run(&site, Duration::from_millis(50), std::future::pending())
@@ -75,9 +75,9 @@ fn assert_exact(ledger: &Ledger) {
     assert!(ledger.open.is_empty());
 }
 
-/// Nothing goes wrong: no result comes twice, and no payload is left.
+/// Without faults no result occurs twice, and no payload is left.
 #[tokio::test(start_paused = true)]
-async fn a_calm_month() -> Outcome {
+async fn a_month_without_faults_is_exact() -> Outcome {
     let account = TestAccount::open()?;
     let workers = [
         start_processor(site(&account, 1)?),
@@ -101,9 +101,9 @@ async fn a_calm_month() -> Outcome {
     Ok(())
 }
 
-/// Every role dies and begins again, several times, while answers are lost.
+/// Every role dies and restarts several times, while answers are lost.
 #[tokio::test(start_paused = true)]
-async fn whoever_dies_the_sums_are_exact() -> Outcome {
+async fn sums_are_exact_although_processes_die() -> Outcome {
     for seed in 0..4 {
         let account = TestAccount::seeded(seed)?;
         for (operation, nth) in [
@@ -126,7 +126,7 @@ async fn whoever_dies_the_sums_are_exact() -> Outcome {
         };
         let mut initiator = start_initiator(next()?);
         let mut processors = [start_processor(next()?), start_processor(next()?)];
-        // Each life of the controller is cut short, and so is one of the others'.
+        // Each round ends a life of the controller early, and one of another role.
         for round in 0..6_u64 {
             let lives = Duration::from_millis(700 + 431 * (round + seed));
             let controller = next()?;
@@ -155,7 +155,7 @@ async fn whoever_dies_the_sums_are_exact() -> Outcome {
 }
 
 proptest! {
-    /// Results in any order and as often as you like: each counts once.
+    /// Results in any order and any number: each counts once.
     #[test]
     fn the_ledger_counts_each_chunk_once(
         order in proptest::collection::vec(any::<prop::sample::Index>(), 0..200),
@@ -175,9 +175,9 @@ proptest! {
     }
 }
 
-/// The check itself: a chunk counted twice, or not at all, is not exact.
+/// A chunk that is counted twice, or not at all, makes the sum wrong.
 #[test]
-fn a_wrong_sum_is_noticed() {
+fn a_wrong_sum_is_detected() {
     let sums: Vec<_> = (0..6)
         .flat_map(|n| plan().chunks(n))
         .map(|c| compute(&c))

@@ -1,4 +1,4 @@
-//! Clients at once: there is an order of their calls that explains every answer.
+//! Concurrent clients: some order of their calls must explain every answer.
 
 use std::pin::Pin;
 
@@ -17,7 +17,7 @@ use smalt_harness::histories::server::Server;
 use smalt_model::vocabulary::tables::TableOperation;
 use smalt_model::vocabulary::{BlobOperation, Condition, Guard, Operation};
 
-/// A burst in which nobody meets anybody proves nothing.
+/// Runs a campaign, and requires overlaps and lost answers: without them it would prove nothing.
 fn hold(options: &Options) -> Verdict {
     let judged = campaign(options, &|| ());
     let sum = judged.unwrap_or_else(|failed| unreachable!("{}", report(&failed.0, &failed.1)));
@@ -27,7 +27,7 @@ fn hold(options: &Options) -> Verdict {
     assert_eq!(sum.undecided, 0, "the search gave up");
     assert!(
         sum.done * 3 > sum.calls,
-        "{} of {} were done",
+        "only {} of {} calls succeeded",
         sum.done,
         sum.calls
     );
@@ -51,22 +51,22 @@ fn of(kind: Kind, bursts: u64) -> Options {
 }
 
 #[test]
-fn calls_on_blobs_at_once_have_an_order() {
+fn concurrent_calls_on_blobs_have_an_order() {
     hold(&of(Kind::Blob, 600));
 }
 
 #[test]
-fn calls_on_a_container_at_once_have_an_order() {
+fn concurrent_calls_on_a_container_have_an_order() {
     hold(&of(Kind::Container, 600));
 }
 
 #[test]
-fn calls_on_a_queue_at_once_have_an_order() {
+fn concurrent_calls_on_a_queue_have_an_order() {
     hold(&of(Kind::Queue, 600));
 }
 
-/// The search had given up here: messages that differ in their places alone, in orders that come to
-/// the same, were other states.
+/// The search once gave up here: it treated messages that differ only in their positions as
+/// different states, even where the orders were equivalent.
 #[test]
 fn an_order_of_a_crowded_queue_is_found() {
     let plan = Options {
@@ -78,24 +78,24 @@ fn an_order_of_a_crowded_queue_is_found() {
 }
 
 #[test]
-fn listings_show_what_was_there_at_some_moment() {
+fn listings_show_the_state_at_one_point_in_time() {
     let sum = hold(&of(Kind::Listing, 600));
     assert!(sum.entries > 600, "{} entries", sum.entries);
 }
 
 #[test]
-fn calls_on_entities_at_once_have_an_order() {
+fn concurrent_calls_on_entities_have_an_order() {
     let sum = hold(&of(Kind::Entity, 600));
     assert!(sum.entries > 600, "{} entities", sum.entries);
 }
 
 #[test]
-fn calls_on_everything_at_once_have_an_order() {
+fn concurrent_calls_on_everything_have_an_order() {
     hold(&of(Kind::All, 600));
 }
 
 #[test]
-fn calls_at_once_have_an_order_when_answers_wait_for_the_disk() {
+fn concurrent_calls_have_an_order_when_answers_wait_for_the_disk() {
     hold(&Options {
         cases: cases(1_000, 40),
         durable: true,
@@ -103,7 +103,7 @@ fn calls_at_once_have_an_order_when_answers_wait_for_the_disk() {
     });
 }
 
-/// Every call with its answer, down to the bytes.
+/// Formats every call with its answer, byte for byte.
 fn trace(plan: &Plan) -> String {
     let history = play(plan, &Server::access());
     let history = history.unwrap_or_else(|failed| unreachable!("{failed:?}"));
@@ -127,7 +127,8 @@ fn a_seed_repeats_and_orders_differ() {
 
 type Asked<'a> = Pin<Box<dyn Future<Output = Result<Answered, String>> + 'a>>;
 
-/// The planted race: `If-Match` is judged by a look at the blob, and then written without it.
+/// The planted race: checks `If-Match` by a look at the blob, and then writes without the
+/// condition.
 fn checks_outside<'a>(server: &'a Server, operation: &'a Operation, names: &'a Names) -> Asked<'a> {
     Box::pin(async move {
         let Operation::Blob(id, BlobOperation::Put(content, metadata, guard)) = operation else {
@@ -154,10 +155,10 @@ fn checks_outside<'a>(server: &'a Server, operation: &'a Operation, names: &'a N
     })
 }
 
-/// The size of a page that holds all.
+/// A page size that covers all entities.
 const ALL: u32 = 1_000;
 
-/// A planted breach of a query's promise: a page is put together from two looks at its partition.
+/// A planted violation of a query's guarantee: assembles a page from two looks at its partition.
 fn queries_twice<'a>(server: &'a Server, operation: &'a Operation, names: &'a Names) -> Asked<'a> {
     Box::pin(async move {
         let (table, partition_key) = match operation {
@@ -193,7 +194,7 @@ fn queries_twice<'a>(server: &'a Server, operation: &'a Operation, names: &'a Na
     })
 }
 
-/// What is wrong with a burst against such a service.
+/// Returns the failure of a burst against such a service.
 fn failure_of(plan: &Plan, ask: Ask) -> Option<Box<Failure>> {
     let history = play_against(plan, &Server::access(), ask);
     let history = history.unwrap_or_else(|failed| unreachable!("{failed:?}"));
@@ -202,7 +203,8 @@ fn failure_of(plan: &Plan, ask: Ask) -> Option<Box<Failure>> {
     Some(Box::new(Failure { reason, history }))
 }
 
-/// The alarm rings: schedules find the race, plain order does not, and what is found gets small.
+/// Checks the detection itself: schedules find the race, plain order does not, and the failure
+/// shrinks.
 fn schedules_find(ask: Ask, kind: Kind, bursts: u64) {
     let mut found = Vec::new();
     for seed in 0..bursts {
@@ -230,7 +232,7 @@ fn schedules_find(ask: Ask, kind: Kind, bursts: u64) {
 }
 
 #[test]
-fn schedules_find_a_check_outside_the_commit_and_plain_order_does_not() {
+fn schedules_find_a_race_that_plain_order_does_not() {
     schedules_find(checks_outside, Kind::Blob, 200);
 }
 

@@ -1,4 +1,4 @@
-//! Every case of the emulator in this process, each with an emulator of its own, and the malformed
+//! Every case of the emulator in this process, each with its own emulator, and the malformed
 //! requests over a socket. A case is a test: `cargo test -p smalt-harness --test cases -- leases`.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
@@ -18,9 +18,9 @@ use smalt_harness::cases::malformed::Runner;
 use smalt_harness::cases::{file, suite};
 use smalt_harness::target::in_process::InProcess;
 
-/// What names of containers, queues and tables begin with.
+/// The prefix of the names of containers, queues and tables.
 const PREFIX: &str = "case";
-/// Longest time for all malformed requests.
+/// Timeout for all malformed requests together.
 const MALFORMED_TIMEOUT: Duration = Duration::from_secs(120);
 
 fn main() -> ExitCode {
@@ -61,7 +61,7 @@ async fn play(case: &Case) -> Result<(), Failed> {
         if check.outcome != Outcome::Passed {
             unmet += &format!("{}\n    {}", call.request, check.text);
             let got = check.got.as_deref();
-            unmet += &got.map_or("\n".to_owned(), |got| format!("\n    not so: {got}\n"));
+            unmet += &got.map_or("\n".to_owned(), |got| format!("\n    but got: {got}\n"));
         }
     }
     if unmet.is_empty() {
@@ -71,7 +71,7 @@ async fn play(case: &Case) -> Result<(), Failed> {
     }
 }
 
-/// All malformed requests against a server in this process.
+/// Sends all malformed requests to a server in this process.
 async fn malformed() -> Result<(), Failed> {
     let cases = file::read(&folder("malformed"))?;
     assert!(cases.len() >= 500, "{} cases", cases.len());
@@ -90,7 +90,7 @@ async fn malformed() -> Result<(), Failed> {
     let mut wrong = Vec::new();
     let all = async {
         for case in &cases {
-            assert!(!case.source.is_empty(), "{} says no source", case.name);
+            assert!(!case.source.is_empty(), "{} has no source", case.name);
             if let Err(what) = runner.run(case).await {
                 wrong.push(format!("{}: {}: {what}", case.area, case.name));
             }

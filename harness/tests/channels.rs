@@ -1,6 +1,6 @@
-//! The listener's channels example in process: the same code as its processes run, on a virtual
-//! clock. Every order of a writer's and a worker's requests, a death at every request, more work
-//! than the visibility time, two workers at once; and what comes of forgetting the second look.
+//! Runs the listener's channels example in process: the same code as its processes, on a virtual
+//! clock. Covers every order of a writer's and a worker's requests, a death at every request, more
+//! work than the visibility timeout, two workers, and the effect of omitting the second look.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,7 +45,7 @@ const FORGETFUL: Manner = Manner {
     pause: Duration::ZERO,
     forget_second_look: true,
 };
-/// One channel of one page, which goes, and one blog of a writer's.
+/// One channel with one page, which is deleted, and one blog by a writer.
 const ONE: Plan = Plan {
     seed: 1,
     channels: 1,
@@ -59,7 +59,7 @@ fn site(account: &TestAccount, line: Arc<dyn Transport>, seed: u64) -> Site {
     Site::open("UseDevelopmentStorage=true", line, clock, VISIBILITY, seed).unwrap()
 }
 
-/// An account with what the plan says.
+/// Opens an account and prepares it as the plan says.
 async fn prepared(plan: &Plan) -> Outcome<(TestAccount, Site)> {
     let account = TestAccount::seeded(plan.seed)?;
     let own = site(&account, account.transport(), 1);
@@ -71,7 +71,7 @@ async fn faults(site: &Site, plan: &Plan) -> Outcome<Faults> {
     Ok(audit::read(site).await?.faults(plan))
 }
 
-/// How often an operation succeeded, on what has this in its path.
+/// Returns how often an operation succeeded whose path contains `on`.
 fn count(account: &TestAccount, operation: &str, on: &str) -> usize {
     let history = account.history();
     let succeeded = history.iter().filter(|exchange| {
@@ -82,7 +82,7 @@ fn count(account: &TestAccount, operation: &str, on: &str) -> usize {
     succeeded.count()
 }
 
-/// A worker's life: until the queue is empty.
+/// Runs a worker until the queue is empty.
 async fn work_off(account: &TestAccount, site: &Site, manner: Manner) -> Outcome<Report> {
     let emptied = async {
         while account.messages(QUEUE).standing_now().count() > 0 {
@@ -93,7 +93,7 @@ async fn work_off(account: &TestAccount, site: &Site, manner: Manner) -> Outcome
     Ok(tokio::time::timeout(Duration::from_secs(3600), life).await??)
 }
 
-/// A channel of several pages that goes, and one that stays.
+/// One channel with several pages, which is deleted, and one that stays.
 const SEVERAL: Plan = Plan {
     seed: 6,
     channels: 2,
@@ -102,9 +102,10 @@ const SEVERAL: Plan = Plan {
     written: 12,
 };
 
-/// The worker dies at each of its requests, before it is executed and after; the next one goes on.
+/// The worker dies at each of its requests, before and after it is executed; the next worker
+/// continues.
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_dies_anywhere() -> Outcome {
+async fn a_worker_may_die_at_every_request() -> Outcome {
     for death in [Death::Unsent, Death::Unanswered] {
         for last in 0.. {
             let (account, own) = prepared(&SEVERAL).await?;
@@ -118,7 +119,7 @@ async fn a_worker_that_dies_anywhere() -> Outcome {
             let at = format!("{death:?} {last}");
             assert_eq!(faults(&own, &SEVERAL).await?, Faults::default(), "{at}");
             if survived {
-                // A get, eight requests to the tables, a delete.
+                // One Get Messages, eight table requests, one Delete Message.
                 assert!(last >= 10, "{at}");
                 break;
             }
@@ -136,9 +137,9 @@ const SMALL: Plan = Plan {
     written: 8,
 };
 
-/// The writer dies at each of its requests, channels are deleted, the writer comes back.
+/// The writer dies at each of its requests, channels are deleted, and the writer restarts.
 #[tokio::test(start_paused = true)]
-async fn a_writer_that_dies_anywhere() -> Outcome {
+async fn a_writer_may_die_at_every_request() -> Outcome {
     for death in [Death::Unsent, Death::Unanswered] {
         for last in 0.. {
             let (account, own) = prepared(&SMALL).await?;
@@ -163,7 +164,7 @@ async fn a_writer_that_dies_anywhere() -> Outcome {
     Ok(())
 }
 
-/// A channel whose deletion takes several times the visibility.
+/// A channel whose deletion takes several times the visibility timeout.
 const LARGE: Plan = Plan {
     seed: 3,
     channels: 1,
@@ -172,8 +173,8 @@ const LARGE: Plan = Plan {
     written: 0,
 };
 
-/// Two workers on [`LARGE`], each transaction late by 5 s. Returns how often the message was taken
-/// and renewed, and how long it took.
+/// Runs two workers on [`LARGE`], with each transaction delayed by 5 s. Returns how often the
+/// message was received and renewed, and how long it took.
 async fn two_workers(account: &TestAccount) -> Outcome<(u64, usize, Duration)> {
     account
         .fault("Table_SubmitTransaction")
@@ -190,11 +191,11 @@ async fn two_workers(account: &TestAccount) -> Outcome<(u64, usize, Duration)> {
     Ok((one?.received + other?.received, renewals, took))
 }
 
-/// DT4: the listener renews the message while its handler works, and no second worker gets it.
+/// DT4: the listener renews the message while its handler runs, so no second worker receives it.
 #[tokio::test(start_paused = true)]
-async fn more_work_than_the_visibility() -> Outcome {
+async fn work_may_exceed_the_visibility_timeout() -> Outcome {
     let blogs = LARGE.blogs(&LARGE.channels()[0]).len();
-    assert!(blogs > 1_000, "{blogs} are too few");
+    assert!(blogs > 1_000, "only {blogs} blogs");
     let (account, own) = prepared(&LARGE).await?;
     setup::request(&own, &LARGE).await?;
     assert_eq!(audit::read(&own).await?.blogs["channel-000"].len(), blogs);
@@ -208,7 +209,7 @@ async fn more_work_than_the_visibility() -> Outcome {
 
 /// The other half of DT4: when renewals fail, a second worker joins, and no harm is done.
 #[tokio::test(start_paused = true)]
-async fn a_second_worker_that_joins() -> Outcome {
+async fn a_second_worker_may_join_when_renewals_fail() -> Outcome {
     let (account, own) = prepared(&LARGE).await?;
     setup::request(&own, &LARGE).await?;
     account
@@ -222,9 +223,9 @@ async fn a_second_worker_that_joins() -> Outcome {
     Ok(())
 }
 
-/// Everybody at once, everybody dies now and then, answers are lost, inserts are slow.
+/// All roles run at once and die now and then, answers are lost, inserts are slow.
 #[tokio::test(start_paused = true)]
-async fn whoever_dies_the_tables_fit_together() -> Outcome {
+async fn tables_are_consistent_although_processes_die() -> Outcome {
     let mut taken_back = 0;
     for seed in 0..4 {
         let plan = Plan {
@@ -256,14 +257,14 @@ async fn whoever_dies_the_tables_fit_together() -> Outcome {
         for lost in lost.iter().filter(|account| account.rule.times == 2) {
             assert!(lost.fired > 0, "{seed}: {:?}", lost.rule);
         }
-        // Only writers delete blogs one by one.
+        // Only writers delete single blogs.
         taken_back += count(&account, "Table_DeleteEntity", "/Blogs(");
     }
-    assert!(taken_back > 0, "no writer met a mark");
+    assert!(taken_back > 0, "no writer found a mark");
     Ok(())
 }
 
-/// Two workers and two writers whose lives are cut short, until they have done all.
+/// Runs two workers and two writers with short lives, until they have finished.
 async fn rivals(account: &TestAccount, plan: &Plan) -> Outcome {
     let manner = Manner {
         pause: Duration::from_millis(400),
@@ -273,7 +274,7 @@ async fn rivals(account: &TestAccount, plan: &Plan) -> Outcome {
     let sites = [2, 3, 4, 5].map(|n| site(account, account.transport(), 10 * plan.seed + n));
     for round in 0..5 {
         let lives = |n: u64| Duration::from_millis(700 + 431 * ((round + n + plan.seed) % 4));
-        // A death is the end of what they do, wherever they are.
+        // The timeout ends them wherever they are.
         let _ = tokio::join!(
             tokio::time::timeout(lives(0), work_off(account, &sites[0], manner)),
             tokio::time::timeout(lives(1), work_off(account, &sites[1], manner)),
@@ -292,9 +293,9 @@ async fn rivals(account: &TestAccount, plan: &Plan) -> Outcome {
     Ok(())
 }
 
-/// Without rivals the first pass is enough, however many pages it has.
+/// Without writers the first pass suffices, whatever the number of pages.
 #[tokio::test(start_paused = true)]
-async fn nobody_writes() -> Outcome {
+async fn one_pass_suffices_without_writers() -> Outcome {
     let (account, own) = prepared(&LARGE).await?;
     setup::request(&own, &LARGE).await?;
     work_off(&account, &own, FORGETFUL).await?;
@@ -302,9 +303,9 @@ async fn nobody_writes() -> Outcome {
     Ok(())
 }
 
-/// A message twice, and one for a channel that never was: both are done at once.
+/// A duplicate message, and one for a channel that never existed: both are done at once.
 #[tokio::test(start_paused = true)]
-async fn what_is_gone_is_done() -> Outcome {
+async fn messages_for_deleted_channels_are_done() -> Outcome {
     let (account, own) = prepared(&SEVERAL).await?;
     setup::request(&own, &SEVERAL).await?;
     setup::request(&own, &SEVERAL).await?;
@@ -318,9 +319,9 @@ async fn what_is_gone_is_done() -> Outcome {
     Ok(())
 }
 
-/// A text that names no channel is put aside.
+/// A message that names no channel goes to the poison queue.
 #[tokio::test(start_paused = true)]
-async fn what_is_no_name_is_put_aside() -> Outcome {
+async fn messages_without_a_channel_name_go_to_the_poison_queue() -> Outcome {
     let (account, own) = prepared(&ONE).await?;
     own.sender()?.send(b"a/b", Default::default()).await?;
     let report = work_off(&account, &own, MENDED).await?;

@@ -1,4 +1,5 @@
-//! The conformance suite against the emulator in this process: green, wide, and not to be fooled.
+//! The conformance suite against the emulator in this process: it passes, covers every operation,
+//! and detects wrong answers.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -36,7 +37,7 @@ fn unmet(played: &[Played]) -> Vec<String> {
     let mut unmet = Vec::new();
     for scenario in played {
         if let Some(why) = &scenario.skipped {
-            unmet.push(format!("{}: left out: {why}", scenario.name));
+            unmet.push(format!("{}: skipped: {why}", scenario.name));
         }
         for (call, check) in scenario.checks() {
             if check.outcome != Outcome::Passed {
@@ -47,18 +48,18 @@ fn unmet(played: &[Played]) -> Vec<String> {
     unmet
 }
 
-/// Every scenario holds in process as it does over a socket, and none is left out.
+/// Every scenario passes in process as it does over a socket, and none is skipped.
 #[tokio::test]
 async fn the_emulator_conforms_in_process() {
     let scenarios = suite::scenarios().unwrap();
     let target = InProcess::open().unwrap();
     let unmet = unmet(&run(&target, &scenarios).await);
     assert!(unmet.is_empty(), "{}", unmet.join("\n"));
-    // However they are spelled: a table's name has no dashes.
+    // Tables are included, although their names have no dashes.
     assert_eq!(suite::sweep(&target, "conform").await, Ok(0), "left behind");
 }
 
-/// Every built operation is called, every aspect is asked for, and every file is part of the suite.
+/// Every built operation is called, every aspect is checked, and every file is part of the suite.
 #[test]
 fn the_suite_is_wide() {
     let scenarios = suite::scenarios().unwrap();
@@ -75,7 +76,7 @@ fn the_suite_is_wide() {
     assert_eq!(
         read.len(),
         scenarios.len(),
-        "a file of {dir:?} is not in suite::FILES"
+        "a file in {dir:?} is missing from suite::FILES"
     );
     let unsourced = scenarios
         .iter()
@@ -83,9 +84,9 @@ fn the_suite_is_wide() {
     assert_eq!(unsourced.count(), 0);
 }
 
-/// Each wrong answer is seen, in the aspect in which it is wrong.
+/// Each wrong answer is detected, in the aspect in which it is wrong.
 #[tokio::test]
-async fn a_wrong_answer_is_seen() {
+async fn a_wrong_answer_is_detected() {
     let scenarios = suite::scenarios().unwrap();
     let bends = bends::all();
     assert!(bends.len() >= 20);
@@ -99,13 +100,13 @@ async fn a_wrong_answer_is_seen() {
         let seen = checks
             .filter(|(_, check)| check.outcome == Outcome::Failed && check.aspect == aspect)
             .count();
-        assert!(seen > 0, "{what} goes unseen");
+        assert!(seen > 0, "{what} is not detected");
     }
 }
 
-/// Every operation is hit by every fault, and each comes out as it must.
+/// Every fault hits every operation and has the expected outcome.
 #[tokio::test]
-async fn every_fault_comes_out_as_it_must() {
+async fn every_fault_has_the_expected_outcome() {
     let scenarios = suite::scenarios().unwrap();
     let target = InProcess::open().unwrap();
     let hits = faults::map(&target, &scenarios, &PLAN).await.unwrap();
@@ -119,14 +120,14 @@ async fn every_fault_comes_out_as_it_must() {
         .filter(|entry| entry.is_built())
         .count();
     assert_eq!(operations.len(), built);
-    // What was lost after it was done shows when it is done again.
+    // An operation whose answer was lost shows its effect when it is repeated.
     let shown = hits
         .iter()
         .filter(|hit| hit.kind == faults::Kind::AnswerLost && !hit.repeatable);
     assert!(shown.count() >= 5);
 }
 
-/// A target that forgets the faults that were planned.
+/// A target that ignores planned faults.
 struct Careless(InProcess);
 
 #[async_trait::async_trait]
@@ -152,9 +153,9 @@ impl Target for Careless {
     }
 }
 
-/// A fault that never came is seen: a map of nothing proves nothing.
+/// A fault that did not occur is detected; otherwise an empty result would pass.
 #[tokio::test]
-async fn a_fault_that_did_not_fire_is_seen() {
+async fn a_fault_that_did_not_occur_is_detected() {
     let scenarios = suite::scenarios().unwrap();
     let of_area = scenarios
         .into_iter()
@@ -193,9 +194,9 @@ async fn report() -> Report {
     }
 }
 
-/// The page needs nothing but itself, and what a target says is text on it.
+/// The page loads no other file, and a target's name and answers are escaped in it.
 #[tokio::test]
-async fn the_page_stands_alone() {
+async fn the_page_needs_no_other_file() {
     let report = report().await;
     assert!(!report.targets[0].is_right());
     let page = html::page(&report, &[]);
@@ -216,7 +217,7 @@ async fn the_page_stands_alone() {
     balanced(&page);
 }
 
-/// Every element that is opened is closed, in order.
+/// Checks that every opened element is closed, in order.
 fn balanced(page: &str) {
     const VOID: [&str; 4] = ["meta", "br", "!doctype", "line"];
     let style = page.find("<style>").unwrap()..page.find("</style>").unwrap();
@@ -239,9 +240,9 @@ fn balanced(page: &str) {
     assert_eq!(open, Vec::<String>::new());
 }
 
-/// No report holds what would let anybody in.
+/// No report contains credentials.
 #[tokio::test]
-async fn reports_hold_no_secrets() {
+async fn reports_contain_no_secrets() {
     let report = report().await;
     let json = serde_json::to_string(&report).unwrap();
     let all = [

@@ -1,5 +1,5 @@
 //! The crash tests of `cargo test`: kills, and every sync boundary of a workload. docs/crash.md
-//! says what the longer runs are.
+//! describes the longer runs.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -11,14 +11,14 @@ use smalt_harness::crash::images::scratch;
 use smalt_harness::crash::kills::kills;
 use smalt_harness::crash::promise::Promise;
 
-/// The program whose hidden command is the child.
+/// Returns the program whose hidden command is the child.
 fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_harness"))
 }
 
 #[test]
 fn fifty_kills_lose_nothing() {
-    // A kill leaves the page cache: memory is as good as a disk.
+    // A kill does not lose the page cache, so a file system in memory serves as well as a disk.
     let dir = tempfile::tempdir_in(scratch()).unwrap();
     let all = kills(
         Promise::Durable,
@@ -30,15 +30,16 @@ fn fifty_kills_lose_nothing() {
     )
     .unwrap();
     assert_eq!(all.flaws, []);
-    // It was work that was killed.
+    // The kills hit a store that was working.
     assert!(all.acknowledged > 1_000 && all.in_flight > 50, "{all:?}");
     assert!(all.payloads > 500 && all.messages > 500, "{all:?}");
     assert!(all.entities > 500, "{all:?}");
 }
 
-/// At work, at leisurely work and idle: a judge of its own, for the end may be lost.
+/// Kills while busy, while moderately busy and while idle. The mode fast has its own check, since
+/// the latest writes may be lost.
 #[test]
-fn kills_in_the_mode_fast_take_the_end_only() {
+fn kills_in_fast_mode_lose_only_the_latest_writes() {
     let dir = tempfile::tempdir_in(scratch()).unwrap();
     let dir = dir.path().join("kills");
     let all = kills(Promise::Fast, program(), &dir, 1, 12, &|| ()).unwrap();
@@ -48,7 +49,7 @@ fn kills_in_the_mode_fast_take_the_end_only() {
     assert!(all.entities > 100, "{all:?}");
 }
 
-/// Stores as every release wrote them, and what is to be read of each.
+/// Returns the stores written by every release, and the expected content of each.
 fn stores() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/stores");
     let stores = files::dirs_in(&root).unwrap();
@@ -56,7 +57,7 @@ fn stores() -> Vec<PathBuf> {
     stores
 }
 
-/// Every file with its bytes.
+/// Returns every file with its bytes.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for dir in files::dirs_in(dir).unwrap() {
@@ -79,7 +80,7 @@ async fn stores_of_every_release_are_read() {
     }
 }
 
-/// A newer format, which only a newer release can read, is refused and not touched.
+/// A store in a newer format, which only a newer release can read, is rejected and not changed.
 #[tokio::test]
 async fn a_store_of_a_newer_release_is_left_as_it_is() {
     let store = stores().pop().unwrap();
@@ -110,7 +111,8 @@ mod under_the_shim {
 
     use super::program;
 
-    /// Cargo does not build a library for `LD_PRELOAD` by itself, since nothing links to it.
+    /// Builds the `LD_PRELOAD` library, which cargo does not build by itself, since nothing links
+    /// to it.
     fn build_shim() {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let mut command = Command::new(cargo);
@@ -131,11 +133,11 @@ mod under_the_shim {
             assert_eq!(errors.flaws, [], "{}", errors.case);
             assert!(errors.acknowledged > 0, "{errors:?}");
         }
-        // A write that is cut off is a matter of microseconds: reads have gone on nearly always.
+        // Only a failure within the microseconds of a batch may make reads fail too, which is rare.
         let cut_off: u64 = all.iter().map(|errors| errors.cut_off).sum();
         let read_only: u64 = all.iter().map(|errors| errors.read_only).sum();
-        assert!(cut_off * 5 < read_only, "{cut_off} of {read_only}");
-        // What must be refused was, and what must be gone on with was not.
+        assert!(cut_off * 5 < read_only, "{cut_off} of {read_only} cut off");
+        // Lost writes must fail operations; short writes must not.
         for (call, is_refused) in [("enospc", true), ("sync of *: eio", true), ("short", false)] {
             for errors in all.iter().filter(|errors| errors.case.contains(call)) {
                 assert_eq!(errors.refused > 0, is_refused, "{errors:?}");
@@ -165,7 +167,7 @@ mod under_the_shim {
         );
         assert_eq!(all.flaws.len(), 0);
         assert!(all.boundaries > 40 && all.payloads > 100, "{all:?}");
-        // The same with one kind of sync left out: each is missed.
+        // The same with one kind of sync omitted: each omission is detected.
         for forgotten in ["db", "extents", "00000001.seg", "sled-1", "store", ""] {
             let plan = Plan {
                 forgotten: Some(forgotten),

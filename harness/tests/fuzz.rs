@@ -1,14 +1,14 @@
-//! Every kept input of the fuzzers, judged as they judge it.
+//! Runs every recorded input of the fuzzers through its check.
 
 use std::fs;
 use std::path::Path;
 
 use smalt_harness::fuzz::KINDS;
 
-/// An input that once failed, or that reaches code which others do not, is judged in every run.
+/// Recorded inputs once failed, or reach code that others do not.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the inputs are files")]
-fn kept_inputs_are_handled() {
+fn recorded_inputs_are_handled() {
     let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/fuzz");
     for kind in &KINDS {
         let mut judged = 0;

@@ -1,4 +1,4 @@
-//! Random histories of one client, every answer judged by the model.
+//! Random histories of one client, with every answer compared with the model.
 #![expect(clippy::panic, reason = "a panic is how a test fails")]
 
 use smalt_harness::histories::campaign::{About, Campaign, Outcome};
@@ -30,9 +30,10 @@ fn judge(campaign: Campaign) -> Outcome {
     outcome
 }
 
-/// The generator has to reach far, and to keep to its shares: an empty campaign proves nothing.
+/// The generator must reach enough outcomes and keep to its shares: an empty campaign proves
+/// nothing.
 #[test]
-fn answers_are_the_models() {
+fn answers_match_the_model() {
     let coverage = judge(ACCOUNT).coverage;
     assert!(
         coverage.reached() > 700,
@@ -47,7 +48,7 @@ fn answers_are_the_models() {
 }
 
 #[test]
-fn answers_are_the_models_across_restarts() {
+fn answers_match_the_model_across_restarts() {
     let campaign = Campaign {
         seed: 2,
         histories: 40,
@@ -58,10 +59,9 @@ fn answers_are_the_models_across_restarts() {
     assert!(coverage.steps() > 500, "only {} steps", coverage.steps());
 }
 
-/// Every outcome that the model declares is reached: a generator that reaches less proves too
-/// little.
+/// The generator must reach every outcome that the model declares.
 #[test]
-fn answers_about_tables_are_the_models() {
+fn answers_about_tables_match_the_model() {
     let coverage = judge(TABLES).coverage;
     let mut unreached = coverage.unreached();
     unreached.retain(smalt_model::outcomes::Cell::is_of_tables);
@@ -73,7 +73,7 @@ fn answers_about_tables_are_the_models() {
 }
 
 #[test]
-fn answers_about_tables_are_the_models_across_restarts() {
+fn answers_about_tables_match_the_model_across_restarts() {
     let campaign = Campaign {
         histories: 15,
         restarts: true,

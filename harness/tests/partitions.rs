@@ -1,5 +1,5 @@
 //! A partitioned queue against the service in process: it is resized while senders send and
-//! listeners listen, and every message that was sent is handled.
+//! listeners listen, and every sent message is handled.
 
 #![allow(
     clippy::unwrap_used,
@@ -54,7 +54,7 @@ fn orders(storage: &Arc<dyn Storage>) -> Outcome<Arc<Partitions>> {
 
 type Seen = Arc<Mutex<Vec<(String, String)>>>;
 
-/// Keeps text and queue of what it handles.
+/// Returns a listener that records text and queue of each message it handles.
 fn listener(partitions: &Arc<Partitions>, seen: &Seen) -> Outcome<PartitionedListener> {
     let seen = Arc::clone(seen);
     let handler = function(move |message, _ctx| {
@@ -79,9 +79,9 @@ fn texts(seen: &Seen) -> BTreeSet<String> {
         .collect()
 }
 
-/// Each request about a map is shown, with its operation: it is billed.
+/// Each request for the map is reported with its operation, since it is billed.
 #[tokio::test(start_paused = true)]
-async fn requests_about_the_map_are_shown() -> Outcome {
+async fn requests_for_the_map_are_reported() -> Outcome {
     let account = TestAccount::open()?;
     let storage = storage(&account)?;
     let metrics = Arc::new(Metrics::new("orders"));
@@ -97,7 +97,7 @@ async fn requests_about_the_map_are_shown() -> Outcome {
         ("Get Queue Metadata", 1),
         ("Put Blob", 1),
     ];
-    assert_eq!(seen(), made, "it was not there: looked for, made, read");
+    assert_eq!(seen(), made, "it did not exist: looked up, created, read");
     partitions.resize(3).await?;
     let resized = [
         ("Create Container", 1),
@@ -110,10 +110,10 @@ async fn requests_about_the_map_are_shown() -> Outcome {
     Ok(())
 }
 
-/// The same key goes to the same queue, all queues are used, and the plain queue of before is
-/// worked off, too.
+/// Equal keys map to the same queue, all queues are used, and the previous unpartitioned queue is
+/// drained too.
 #[tokio::test(start_paused = true)]
-async fn keys_find_their_queues() -> Outcome {
+async fn keys_map_to_their_queues() -> Outcome {
     let account = TestAccount::open()?;
     let storage = storage(&account)?;
     let cx = CallContext::default();
@@ -158,7 +158,7 @@ async fn keys_find_their_queues() -> Outcome {
     Ok(())
 }
 
-/// Sends two messages a second; returns those that were sent.
+/// Sends two messages a second; returns the sent messages.
 async fn send_for_150_s(partitions: &Arc<Partitions>, seed: u64) -> BTreeSet<String> {
     let mut sent = BTreeSet::new();
     let sender = PartitionSender::new(Arc::clone(partitions), Encoding::Text, None, seed);
@@ -174,10 +174,10 @@ async fn send_for_150_s(partitions: &Arc<Partitions>, seed: u64) -> BTreeSet<Str
     sent
 }
 
-/// From 4 to 7 to 2 partitions, while messages are sent all the time and answers are lost: all of
-/// them arrive, and the map ends with the queues that it needs.
+/// Resizes from 4 to 7 to 2 partitions while messages are sent and answers are lost. All of them
+/// arrive, and the final map contains only the queues that it needs.
 #[tokio::test(start_paused = true)]
-async fn a_resize_strands_no_message() -> Outcome {
+async fn a_resize_loses_no_message() -> Outcome {
     for seed in 0..4 {
         let account = TestAccount::seeded(seed)?;
         let storage = storage(&account)?;
@@ -237,9 +237,9 @@ async fn a_resize_strands_no_message() -> Outcome {
     Ok(())
 }
 
-/// Before its senders can know, and while messages stand in it, a queue goes on draining.
+/// A queue continues to drain while senders may not know the new map, and while it has messages.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_retired_too_early() -> Outcome {
+async fn no_queue_is_retired_too_early() -> Outcome {
     let account = TestAccount::open()?;
     let storage = storage(&account)?;
     let partitions = orders(&storage)?;
@@ -247,7 +247,7 @@ async fn nothing_is_retired_too_early() -> Outcome {
     partitions.resize(2).await?;
     assert!(
         partitions.retire().await?.is_empty(),
-        "senders may not know yet"
+        "senders may not know the new map yet"
     );
     let cx = CallContext::default();
     let put = storage.put_message(&cx, "orders-03", "late", MessageTtl::Never, s(0));
@@ -257,12 +257,12 @@ async fn nothing_is_retired_too_early() -> Outcome {
     tokio::time::sleep(s(60)).await;
     assert!(
         partitions.retire().await?.is_empty(),
-        "a message stands in it"
+        "it contains a message"
     );
     let got = storage.get_messages(&cx, "orders-03", 1, s(100)).await?;
     assert!(
         partitions.retire().await?.is_empty(),
-        "somebody works on it"
+        "its message is being handled"
     );
     let message = &got.messages[0];
     let (id, receipt) = (&message.id, &message.pop_receipt);
@@ -273,10 +273,10 @@ async fn nothing_is_retired_too_early() -> Outcome {
     Ok(())
 }
 
-/// Two who resize at once: one of them is ahead, the other builds on it. One whose answer is lost
-/// finds its own map.
+/// Of two concurrent resizes one comes first and the other builds on it. A resize whose answer is
+/// lost finds its own map.
 #[tokio::test(start_paused = true)]
-async fn resizes_follow_each_other() -> Outcome {
+async fn concurrent_resizes_build_on_each_other() -> Outcome {
     let account = TestAccount::open()?;
     let storage = storage(&account)?;
     let partitions = orders(&storage)?;
@@ -297,10 +297,10 @@ async fn resizes_follow_each_other() -> Outcome {
     Ok(())
 }
 
-/// A put that was on its way during a whole resize arrives in a queue that nobody reads any more:
-/// its sender notices, and puts the message where it is read.
+/// A put that is delayed during a whole resize arrives in a queue that nobody reads any more. Its
+/// sender detects this and repeats the put in a current queue.
 #[tokio::test(start_paused = true)]
-async fn a_put_that_comes_too_late_is_put_again() -> Outcome {
+async fn a_late_put_is_repeated_in_a_current_queue() -> Outcome {
     let account = TestAccount::open()?;
     let storage = storage(&account)?;
     let partitions = orders(&storage)?;
@@ -334,9 +334,9 @@ async fn a_put_that_comes_too_late_is_put_again() -> Outcome {
     Ok(())
 }
 
-/// A queue that becomes current again while it is looked at is not dropped.
+/// A queue that becomes current again during the check is not retired.
 #[tokio::test(start_paused = true)]
-async fn what_is_current_again_is_not_retired() -> Outcome {
+async fn a_queue_that_becomes_current_again_is_not_retired() -> Outcome {
     let account = TestAccount::open()?;
     let storage = storage(&account)?;
     let partitions = orders(&storage)?;
@@ -355,10 +355,10 @@ async fn what_is_current_again_is_not_retired() -> Outcome {
     Ok(())
 }
 
-/// A map may be damaged on its way to a listener that starts: it is asked for again. One that is
-/// stored so ends the listener, and the reason says so.
+/// A map may be damaged on its way to a listener that starts: the listener requests it again. A map
+/// that is stored damaged ends the listener, and the error says so.
 #[tokio::test(start_paused = true)]
-async fn a_map_without_sense_is_asked_for_again() -> Outcome {
+async fn an_invalid_map_is_requested_again() -> Outcome {
     let account = TestAccount::open()?;
     let storage = storage(&account)?;
     let partitions = orders(&storage)?;

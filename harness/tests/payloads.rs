@@ -36,9 +36,9 @@ fn never() -> SendOptions {
     }
 }
 
-/// A mebibyte goes through, however it is compressed, and nothing is left of it.
+/// A mebibyte is delivered, however it is compressed, and nothing of it is left.
 #[tokio::test(start_paused = true)]
-async fn a_mebibyte_goes_through() -> Outcome {
+async fn a_mebibyte_is_delivered() -> Outcome {
     for (number, enc) in [Compression::Zstd, Compression::Gzip, Compression::None]
         .into_iter()
         .enumerate()
@@ -55,7 +55,7 @@ async fn a_mebibyte_goes_through() -> Outcome {
             .await?;
         let payloads = world.payloads().await?;
         assert_eq!(payloads[0].0, sent.payload.unwrap().name);
-        // Seven days of the message, the margin of a day, and no more than the rounding.
+        // Seven days of the message, the margin of a day, and only the rounding beyond that.
         let due = smalt_protocol::Timestamp::parse_iso(ttl(&payloads[0].1).unwrap()).unwrap();
         let beyond = due.since(world.account.now());
         assert!(
@@ -72,10 +72,10 @@ async fn a_mebibyte_goes_through() -> Outcome {
     Ok(())
 }
 
-/// Short bodies stay in their messages; one that looks like an envelope does not, and arrives as
-/// it is.
+/// Short bodies stay in their messages. A short body that looks like an envelope is offloaded and
+/// arrives unchanged.
 #[tokio::test(start_paused = true)]
-async fn what_travels_apart() -> Outcome {
+async fn large_bodies_and_lookalike_envelopes_are_offloaded() -> Outcome {
     let world = World::open().await?;
     let sender = world.sender(Offload::into(CONTAINER))?;
     let lookalike = Claim::of(b"x", Compression::None, "secrets", "key").text();
@@ -101,8 +101,8 @@ async fn what_travels_apart() -> Outcome {
     Ok(())
 }
 
-/// LS6: whatever answer is lost, refused or late, no message stands without its payload, what is
-/// sent arrives, and what is left over goes with its time.
+/// LS6: whatever answer is lost, rejected or late, no message exists without its payload, every
+/// sent message arrives, and leftovers expire.
 #[tokio::test(start_paused = true)]
 async fn ls6_a_fault_at_each_step_leaves_at_most_a_leftover() -> Outcome {
     let steps = [
@@ -132,7 +132,7 @@ async fn ls6_a_fault_at_each_step_leaves_at_most_a_leftover() -> Outcome {
             }
             let sender = world.sender(Offload::into(CONTAINER))?;
             let wanted = body(100_000, 9);
-            // The caller sends until he knows that it was put.
+            // The caller repeats the send until it succeeds.
             let mut tries = 0;
             while sender.send(&wanted, SendOptions::default()).await.is_err() {
                 tries += 1;
@@ -143,7 +143,7 @@ async fn ls6_a_fault_at_each_step_leaves_at_most_a_leftover() -> Outcome {
             let arrived = handler.bodies();
             assert!(
                 !arrived.is_empty(),
-                "{step} {kind} {times}: nothing arrived"
+                "{step} {kind} {times}: no message arrived"
             );
             assert!(arrived.iter().all(|body| *body == wanted), "{step} {kind}");
             assert!(world.standing(QUEUE).is_empty(), "{step} {kind} {times}");
@@ -158,8 +158,8 @@ async fn ls6_a_fault_at_each_step_leaves_at_most_a_leftover() -> Outcome {
     Ok(())
 }
 
-/// DL26: the blob of a message that nobody knows to be put is a leftover. A sweeper takes it when
-/// its time is over, and not before.
+/// DL26: the blob of a message that may not have been put is a leftover. A sweeper deletes it when
+/// it is due, and not before.
 #[tokio::test(start_paused = true)]
 async fn dl26_a_leftover_is_collected_by_the_sweeper() -> Outcome {
     let world = World::open().await?;
@@ -178,7 +178,7 @@ async fn dl26_a_leftover_is_collected_by_the_sweeper() -> Outcome {
 }
 
 /// A message in the last hour of its life has its payload, whatever the sweeper did meanwhile, and
-/// however old the sender's idea of the time was.
+/// however outdated the sender's clock offset was.
 #[tokio::test(start_paused = true)]
 async fn ls6_the_sweeper_never_takes_a_payload_that_is_needed() -> Outcome {
     let world = World::open().await?;
@@ -187,24 +187,24 @@ async fn ls6_the_sweeper_never_takes_a_payload_that_is_needed() -> Outcome {
         .send(b"learns the time", SendOptions::default())
         .await?;
     sender.send(&body(MIB, 1), SendOptions::default()).await?;
-    // The service's clock is set forward: what the sender was told is three days old.
+    // The service's clock moves forward, so the time that the sender learned is three days old.
     world.account.advance(s(3 * DAY));
     sender.send(&body(MIB, 2), SendOptions::default()).await?;
     world.account.advance(s(7 * DAY - 3600));
     world.sweep().await?;
     let handler = Keep::saying(Verdict::Ok);
     world.listen(&handler, s(10)).await?;
-    // Those of the first day are expired.
+    // The messages of the first day have expired.
     assert_eq!(handler.bodies(), [Bytes::from(body(MIB, 2))]);
     world.sweep().await?;
     assert!(world.payloads().await?.is_empty());
     Ok(())
 }
 
-/// Two senders that draw the same names: the second notices and takes others. Nobody's payload is
+/// Of two senders that draw the same names the second detects it and draws others. No payload is
 /// overwritten.
 #[tokio::test(start_paused = true)]
-async fn the_same_names_again_are_noticed() -> Outcome {
+async fn a_repeated_payload_name_is_detected() -> Outcome {
     let world = World::open().await?;
     let wanted = [body(MIB, 1), body(MIB, 2)];
     for body in &wanted {
@@ -223,9 +223,9 @@ async fn the_same_names_again_are_noticed() -> Outcome {
     Ok(())
 }
 
-/// A message that is refused leaves no blob.
+/// A message that the service rejects leaves no blob.
 #[tokio::test(start_paused = true)]
-async fn a_refused_message_takes_its_payload_back() -> Outcome {
+async fn a_rejected_message_leaves_no_payload() -> Outcome {
     let world = World::open().await?;
     let sender = world.sender(Offload::into(CONTAINER))?;
     let wrong = SendOptions {
@@ -240,10 +240,10 @@ async fn a_refused_message_takes_its_payload_back() -> Outcome {
     Ok(())
 }
 
-/// A payload that is missing, or another, is searched for three times again; then its message goes
-/// to the poison queue and says why.
+/// A missing or different payload is requested three more times; then its message goes to the
+/// poison queue with the reason.
 #[tokio::test(start_paused = true)]
-async fn a_payload_that_is_missing_or_damaged_poisons() -> Outcome {
+async fn a_missing_or_damaged_payload_poisons_its_message() -> Outcome {
     let cx = CallContext::default();
     for (reason, replacement) in [
         ("the payload is missing", None),
@@ -288,7 +288,7 @@ fn zstd_of(payload: &[u8]) -> Vec<u8> {
     smalt_listener::payload::codec::pack(payload, Compression::Zstd).unwrap()
 }
 
-/// LS6: a reference into another container is not followed, not once.
+/// LS6: a reference into another container is never followed.
 #[tokio::test(start_paused = true)]
 async fn ls6_a_foreign_reference_is_not_followed() -> Outcome {
     let world = World::open().await?;
@@ -326,9 +326,9 @@ async fn ls6_a_foreign_reference_is_not_followed() -> Outcome {
     Ok(())
 }
 
-/// In a queue that is not configured for payloads an envelope is a body like any.
+/// In a queue that is not configured for payloads an envelope is an ordinary body.
 #[tokio::test(start_paused = true)]
-async fn a_queue_without_payloads_reads_no_envelopes() -> Outcome {
+async fn a_queue_without_payloads_ignores_envelopes() -> Outcome {
     let world = World::open().await?;
     world
         .sender(Offload::into(CONTAINER))?
@@ -343,9 +343,9 @@ async fn a_queue_without_payloads_reads_no_envelopes() -> Outcome {
     Ok(())
 }
 
-/// A message that never expires has a payload without an end: no sweeper takes it, the ack does.
+/// A message without expiry has a payload without expiry: only the ack deletes it, no sweeper does.
 #[tokio::test(start_paused = true)]
-async fn a_message_for_ever_has_a_payload_for_ever() -> Outcome {
+async fn a_message_without_expiry_has_a_payload_without_expiry() -> Outcome {
     let world = World::open().await?;
     world
         .sender(Offload::into(CONTAINER))?
@@ -361,7 +361,8 @@ async fn a_message_for_ever_has_a_payload_for_ever() -> Outcome {
     Ok(())
 }
 
-/// The check itself: it sees a message before its payload, and a payload deleted too early.
+/// The check itself detects a message that is put before its payload, and a payload that is deleted
+/// too early.
 #[tokio::test(start_paused = true)]
 async fn the_check_of_ls6_catches_both_orders() -> Outcome {
     let world = World::open().await?;
@@ -383,8 +384,8 @@ async fn the_check_of_ls6_catches_both_orders() -> Outcome {
     Ok(())
 }
 
-/// A purge takes the payload with the message; one that dies between the two leaves it to the
-/// sweeper, although the copy never expires.
+/// A purge deletes the payload with the message. A purge that dies between the two leaves the
+/// payload to the sweeper, although the copy never expires.
 #[tokio::test(start_paused = true)]
 async fn a_purge_takes_the_payload() -> Outcome {
     for dies in [false, true] {
@@ -407,7 +408,7 @@ async fn a_purge_takes_the_payload() -> Outcome {
     Ok(())
 }
 
-/// A requeued message brings its payload along, which then lives as long as the message does.
+/// A requeued message keeps its payload, which then lives as long as the message.
 #[tokio::test(start_paused = true)]
 async fn a_requeue_carries_the_payload() -> Outcome {
     for life in [MessageTtl::Never, MessageTtl::After(s(DAY))] {
@@ -418,7 +419,7 @@ async fn a_requeue_carries_the_payload() -> Outcome {
         let (storage, cx) = (Arc::clone(&world.storage), CallContext::default());
         let put = storage.put_message(&cx, QUEUE, &poisoned, life, s(0));
         put.await?;
-        // As the tool does: the copy in the poison queue goes once its message is back.
+        // As in the tool, the copy in the poison queue is deleted once its message is back.
         let taken = storage.get_messages(&cx, POISON, 1, s(30)).await?;
         let copy = &taken.messages[0];
         let delete = storage.delete_message(&cx, POISON, &copy.id, &copy.pop_receipt);
@@ -428,7 +429,7 @@ async fn a_requeue_carries_the_payload() -> Outcome {
         let due = ttl(&world.payloads().await?[0].1).map(str::to_owned);
         assert_eq!(due.is_some(), life != MessageTtl::Never, "{due:?}");
         if let Some(due) = due {
-            // The message's day, the margin's day, and nothing before.
+            // The message's day plus the margin's day.
             let due = smalt_protocol::Timestamp::parse_iso(&due).unwrap();
             assert!(due.since(world.account.now()) >= s(2 * DAY - 2));
         }

@@ -1,5 +1,5 @@
-//! Recordings against a server that cannot be told the time: dates are moved, and what the clock
-//! or the account cannot be is excused, not passed.
+//! Replays recordings against a server whose clock cannot be set: dates are shifted, and checks
+//! that need another clock or account are excused and do not count as passed.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::PathBuf;
@@ -21,14 +21,14 @@ use smalt_harness::target::server::Server;
 use smalt_harness::testing::Served;
 use smalt_protocol::signing::AccountKey;
 
-/// Accounts of the recordings here.
+/// The accounts in the recordings.
 const ACCOUNTS: [&str; 2] = ["account", "account2"];
-/// How long a recording is waited for.
+/// The longest wait within a recording.
 const WAIT_MAX: Duration = Duration::from_secs(3);
-/// Traces that need of the account, or of the clock, what this server cannot be given.
+/// Traces that need account settings or a clock that this server does not have.
 const EXCUSED: [&str; 2] = ["blob/soft_delete.ndjson", "blob/versions.ndjson"];
 
-/// A smalt behind sockets without its control endpoint. It ends with the second value.
+/// Starts smalt behind sockets without its control endpoint. Dropping the second value ends it.
 async fn server() -> (Arc<Server>, Served) {
     let account = |name: &str| {
         let key = AccountKey::parse(&account_key_base64(name)).unwrap();
@@ -53,9 +53,9 @@ fn report(played: &[(Recording, Played)]) -> Report {
     collector.finish()
 }
 
-/// The project's own traces pass whole, as they do in process, but for those that need settings.
+/// The project's own traces pass as they do in process, except those that need settings.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_traces_pass_at_another_time() {
+async fn traces_pass_at_another_time() {
     let (live, _servers) = server().await;
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/traces");
     let mut all = Vec::new();
@@ -133,10 +133,10 @@ fn blob_recording(exchanges: &[Exchange<'_>]) -> Recording {
 
 const CONTAINER: &str = "/one?restype=container";
 const ACL: &str = "/one?restype=container&comp=acl";
-/// Valid by its own times, which lie around the recording.
+/// Valid by its own times, which surround the recording.
 const TIMES: &str = "/one/b?sv=2019-02-02&sr=b&sp=r&st=2019-05-09T00%3A50%3A00Z\
                      &se=2019-05-09T01:50:00Z&sig=R";
-/// Valid by the policy's times.
+/// Valid by the times of the stored policy.
 const POLICY: &str = "/one/b?sv=2019-02-02&sr=b&si=one&sig=R";
 const ETAG: (&str, &str) = ("ETag", "\"0x8D6D4173A7F45B7\"");
 const LATER_ETAG: (&str, &str) = ("ETag", "\"0x8D6D4173A7F45B8\"");
@@ -187,10 +187,10 @@ fn dated() -> Recording {
     ])
 }
 
-/// Policies and signatures hold when they are moved, and only then; what lies an hour ahead is not
-/// asked.
+/// Policies and signatures are valid only if they are shifted. Exchanges an hour ahead are not
+/// replayed.
 #[tokio::test(flavor = "multi_thread")]
-async fn dates_are_moved_and_hours_are_not_waited_for() {
+async fn dates_are_shifted_and_long_waits_are_excused() {
     let (live, _servers) = server().await;
     let recording = dated();
     let played = play_waiting(live, &recording, WAIT_MAX).await;
@@ -212,7 +212,7 @@ async fn dates_are_moved_and_hours_are_not_waited_for() {
     assert_eq!(report.excuses.get(CLOCK_IS_FIXED), Some(&2));
     let text = text::table(&report);
     assert!(
-        text.contains("excused: 2 interactions; 0 recordings whole"),
+        text.contains("excused: 2 interactions; 0 complete recordings"),
         "{text}"
     );
     assert!(text.contains("     2  the clock cannot be set"), "{text}");

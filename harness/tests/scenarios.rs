@@ -1,6 +1,7 @@
-//! The workers among rivals, faults and crashes: a fixed set of seeds, each run twice.
+//! The workers with rivals, faults and crashes: a fixed set of seeds, each run twice.
 //!
-//! `SMALT_SEED=N` starts elsewhere, `SMALT_SEED=random` anywhere; `SMALT_CASES=N` runs more.
+//! `SMALT_SEED=N` starts at another seed, `SMALT_SEED=random` at a random one; `SMALT_CASES=N` runs
+//! that many cases.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,13 +22,13 @@ use smalt_harness::scenario::world::Engine;
 const CASES: u64 = 200;
 /// Cases per worker on sled.
 const CASES_ON_SLED: u64 = 20;
-/// Cases within which a mistake must be caught.
+/// Cases within which a planted bug must be caught.
 const CASES_TO_CATCH: u64 = 60;
 
 fn first_seed() -> u64 {
     match std::env::var("SMALT_SEED").as_deref() {
         Ok("random") => {
-            // A random key of the standard library's own hashing is random enough for a start.
+            // A random key of the standard library's hashing is random enough for a first seed.
             let seed = u64::from(RandomState::new().build_hasher().finish() as u32);
             println!("SMALT_SEED={seed}");
             seed
@@ -42,7 +43,7 @@ fn cases() -> u64 {
     given.map_or(CASES, |text| text.parse().expect("SMALT_CASES is a number"))
 }
 
-/// Runs all cases on two threads: all pass, and everything was seen that must be seen.
+/// Runs all cases on two threads: all must pass, and all required events must occur.
 fn campaign<S: Scenario>(engine: Engine, cases: u64) {
     let seeds = Seeds {
         first: first_seed(),
@@ -59,44 +60,44 @@ fn assert_caught<S: Scenario>(bends: &[Bend]) {
     for bend in bends {
         match campaign::cases_to_catch::<S>(Some(*bend), 0, CASES_TO_CATCH).unwrap() {
             Some((cases, violation)) => println!("{bend:?}: case {cases}, {violation}"),
-            None => panic!("{bend:?} is not caught in {CASES_TO_CATCH} cases"),
+            None => panic!("{bend:?} was not caught in {CASES_TO_CATCH} cases"),
         }
     }
 }
 
-/// LS1 to LS7 and LL2 under any trouble; equal histories from equal seeds.
+/// LS1 to LS7 and LL2 under all faults; equal seeds give equal histories.
 #[test]
 fn the_listener_keeps_its_promises() {
     campaign::<Listen>(Engine::Memory, cases());
 }
 
-/// The same on the engine that keeps its state on disk; `harness check listen --engine sled` has
-/// more of them.
+/// The same on the engine that stores its state on disk; `harness check listen --engine sled` runs
+/// more cases.
 #[test]
 fn the_listener_keeps_its_promises_on_sled() {
     campaign::<Listen>(Engine::Sled, CASES_ON_SLED);
 }
 
 #[test]
-fn a_listener_with_a_mistake_is_caught() {
+fn a_listener_with_a_bug_is_caught() {
     assert_caught::<Listen>(&Bend::OF_THE_LISTENER);
 }
 
-/// SS1 to SS9 and SL1 under any trouble; equal histories from equal seeds.
+/// SS1 to SS9 and SL1 under all faults; equal seeds give equal histories.
 #[test]
 fn the_sweeper_keeps_its_promises() {
     campaign::<Sweep>(Engine::Memory, cases());
 }
 
-/// The same on the engine that keeps its state on disk; `harness check sweep --engine sled` has
-/// more of them.
+/// The same on the engine that stores its state on disk; `harness check sweep --engine sled` runs
+/// more cases.
 #[test]
 fn the_sweeper_keeps_its_promises_on_sled() {
     campaign::<Sweep>(Engine::Sled, CASES_ON_SLED);
 }
 
 #[test]
-fn a_sweeper_with_a_mistake_is_caught() {
+fn a_sweeper_with_a_bug_is_caught() {
     assert_caught::<Sweep>(&Bend::OF_THE_SWEEPER);
     assert_caught::<Sweep>(&Bend::OF_THE_MOVER);
 }
@@ -112,19 +113,19 @@ struct KeptSeed {
     scenario: String,
     seed: u64,
     found: String,
-    /// Of what it was found on: seeds of `ci/soak.sh` say it.
+    /// The commit on which the seed failed; recorded by `ci/soak.sh`.
     commit: Option<String>,
 }
 
-/// What has found something once is run for ever.
+/// Seeds that once failed run in every test run.
 #[test]
-fn kept_seeds_pass() {
+fn recorded_seeds_pass() {
     let kept: Kept = toml::from_str(include_str!("../../fixtures/seeds.toml")).unwrap();
     for kept in kept.seed {
         let run = match kept.scenario.as_str() {
             Listen::NAME => campaign::run_seed::<Listen>(kept.seed, Engine::Memory, true),
             Sweep::NAME => campaign::run_seed::<Sweep>(kept.seed, Engine::Memory, true),
-            other => panic!("no scenario is called {other}"),
+            other => panic!("unknown scenario `{other}`"),
         };
         let on = kept
             .commit

@@ -1,4 +1,4 @@
-//! Long runs over real connections: everything is accounted for.
+//! Long runs, in memory and over real connections: everything is accounted for.
 
 use std::time::Duration;
 

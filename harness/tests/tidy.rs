@@ -1,11 +1,11 @@
-//! The house rules, held by reading the tree: who may depend on whom, who may name what, how long
-//! things are, what every file says of itself.
+//! The house rules, checked by reading the tree: which crate may depend on which, which file may
+//! use which names, how long things may be, and what each file's module comment says.
 //!
-//! Each rule is one test here. What measures is in a module of its own, with tests that plant a
-//! violation and see it found. An exemption names its file and its reason, and one that is no
-//! longer needed is a finding too.
+//! Each rule is one test here. The code that measures is in a module of its own, with tests that
+//! plant a violation and require that it is found. An exemption names its file and its reason, and
+//! one that is no longer needed is a finding too.
 //!
-//! `cargo test -p smalt-harness --test tidy -- --nocapture` prints the sizes as well.
+//! `cargo test -p smalt-harness --test tidy -- --nocapture` also prints the sizes.
 
 #[path = "tidy/circles.rs"]
 mod circles;
@@ -59,7 +59,7 @@ fn crates_depend_downwards() {
 #[test]
 fn libraries_stay_in_their_crates() {
     hold(
-        "Azure's SDK, sled and the runtimes are known to the crates that stand for them",
+        "only certain crates may depend on Azure's SDK, sled and the runtimes",
         manifests::libraries(&Tree::get().manifests()),
     );
 }
@@ -67,15 +67,15 @@ fn libraries_stay_in_their_crates() {
 #[test]
 fn sled_is_pinned() {
     hold(
-        "the root manifest pins sled (docs/adr/0002)",
+        "the root manifest must pin sled (docs/adr/0002)",
         manifests::pins(&Tree::get().manifests()),
     );
 }
 
 #[test]
-fn what_is_special_lives_in_one_place() {
+fn restricted_names_occur_in_one_place() {
     hold(
-        "hyper, sled, files, time and randomness are each named in one place of a crate",
+        "each crate uses hyper, sled, files, time and randomness only in certain files",
         places::judge(&Tree::get().sources, places::PLACES),
     );
 }
@@ -85,7 +85,7 @@ fn files_functions_and_lines_are_short() {
     let sources = &Tree::get().sources;
     println!("{}", sizes::report(sources));
     hold(
-        "files of 500 lines, functions of 70, lines of 100 columns at most",
+        "files have at most 500 lines, functions 70 lines, lines 100 columns",
         sizes::judge(sources, sizes::EXEMPT),
     );
 }
@@ -93,23 +93,23 @@ fn files_functions_and_lines_are_short() {
 #[test]
 fn imports_run_downwards() {
     hold(
-        "at most three files of a crate import each other in a loop",
+        "at most three files of a crate may import each other in a loop",
         circles::judge(&Tree::get().sources, circles::LARGEST),
     );
 }
 
 #[test]
-fn growth_is_on_purpose() {
+fn packages_stay_within_their_line_limits() {
     hold(
-        "a package has no more lines than its row of LINES says",
+        "each package stays within its limit in LINES",
         growth::judge(&Tree::get().sources, growth::LINES, growth::TOTAL),
     );
 }
 
 #[test]
-fn the_map_is_that_of_the_tree() {
+fn the_code_map_matches_the_tree() {
     hold(
-        "ARCHITECTURE.md names the modules and the prefixes of keys that there are",
+        "ARCHITECTURE.md must name the existing modules and prefixes of keys",
         map::judge(Tree::get()),
     );
 }
@@ -117,15 +117,15 @@ fn the_map_is_that_of_the_tree() {
 #[test]
 fn the_model_is_small() {
     hold(
-        "the rules of the model are 1,500 lines of code at most",
+        "the rules of the model must stay within MODEL_LINES_MAX",
         sizes::model(&Tree::get().sources),
     );
 }
 
 #[test]
-fn every_file_says_what_it_is() {
+fn every_file_opens_with_a_module_comment() {
     hold(
-        "every file opens with `//!`",
+        "every file must open with `//!`",
         marks::without_opening(&Tree::get().sources),
     );
 }
@@ -133,7 +133,7 @@ fn every_file_says_what_it_is() {
 #[test]
 fn every_operation_is_registered_and_shows_an_example() {
     hold(
-        "an operation has a line in the register, and an exchange in its file's header",
+        "each operation needs a line in the register and an exchange in its file's header",
         register::judge(&Tree::get().sources),
     );
 }
@@ -141,7 +141,7 @@ fn every_operation_is_registered_and_shows_an_example() {
 #[test]
 fn every_failpoint_is_visited() {
     hold(
-        "a step at which the store can be told to die stands in the list that is visited",
+        "POINTS must list each step at which the store can be told to die",
         failpoints::judge(&Tree::get().sources),
     );
 }
@@ -149,7 +149,7 @@ fn every_failpoint_is_visited() {
 #[test]
 fn exceptions_give_their_reason() {
     hold(
-        "`ignore`, `allow` and `expect` say why",
+        "`ignore`, `allow` and `expect` need a reason",
         marks::without_reason(&Tree::get().sources),
     );
 }
@@ -157,7 +157,7 @@ fn exceptions_give_their_reason() {
 #[test]
 fn planted_bugs_can_be_put_into_the_tree() {
     hold(
-        "each text that a bug of fixtures/planted replaces stands once in its file",
+        "each text that a bug of fixtures/planted replaces must occur once in its file",
         planted::patches(&Tree::get().sources),
     );
 }
@@ -167,7 +167,7 @@ fn planted_bugs_are_in_the_table() {
     let mut documents = Tree::get().documents.iter();
     let page = documents.find(|document| document.path == "docs/planted.md");
     hold(
-        "docs/planted.md has a row for every planted bug: ci/planted.sh --markdown",
+        "docs/planted.md must have a row for every planted bug; run ci/planted.sh --markdown",
         planted::table(
             page.map_or("", |page| &page.text),
             smalt_planted::bugs().map(|(_, bug)| bug.id.as_str()),
@@ -176,9 +176,9 @@ fn planted_bugs_are_in_the_table() {
 }
 
 #[test]
-fn no_product_knows_of_planted_bugs() {
+fn no_product_mentions_planted_bugs() {
     hold(
-        "a product has no line for a planted bug: they are in fixtures/planted",
+        "products must not mention planted bugs, which belong in fixtures/planted",
         planted::products(Tree::get()),
     );
 }
@@ -186,15 +186,15 @@ fn no_product_knows_of_planted_bugs() {
 #[test]
 fn tests_do_not_sleep() {
     hold(
-        "a test sleeps on tokio's paused clock only",
+        "tests may sleep only on tokio's paused clock",
         sleeps::judge(&Tree::get().sources, sleeps::EXEMPT),
     );
 }
 
 #[test]
-fn the_tree_speaks_of_itself_only() {
+fn the_tree_has_no_private_paths_or_notes() {
     hold(
-        "no paths of somebody's machine, and no note of work to do without its issue",
+        "no paths of one person's machine, and no note of open work without an issue",
         marks::foreign_words(Tree::get()),
     );
 }
@@ -207,7 +207,7 @@ fn the_readme_is_short_and_its_figures_are_measured() {
         document.map_or("", |document| document.text.as_str())
     };
     hold(
-        "the README tells what docs/speed.md measured, in a few lines",
+        "the README must be short, and its figures those of docs/speed.md",
         documents::readme(text("README.md"), text("docs/speed.md")),
     );
 }
@@ -215,7 +215,7 @@ fn the_readme_is_short_and_its_figures_are_measured() {
 #[test]
 fn documents_name_only_files_that_exist() {
     hold(
-        "every link and every `bash` command of a document leads to a file",
+        "every link and every `bash` command of a document must refer to a file",
         documents::names(Tree::get()),
     );
 }

@@ -1,5 +1,5 @@
-//! The sweeper on accounts that a token of Entra ID opens, against the service in process: deletes,
-//! moves within an account and to another one, and nothing secret where people read.
+//! The sweeper on accounts that it opens with a token of Entra ID, against the service in process:
+//! deletes, moves within an account and to another one, and no secrets in logs and reports.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ const KEY_OPERATION: &str = "Service_GetUserDelegationKey";
 const PAST: (&str, &str) = ("TimeToLive", "2026-11-21T09:00:00Z");
 const DEAD: (&str, &str) = ("DeadBlobContainer", "dead");
 
-/// The client's machine has the service's time.
+/// A clock for the client that shows the service's time.
 #[derive(Debug)]
 struct ServiceTime(Emulator);
 
@@ -43,7 +43,7 @@ impl smalt_sleeve::Clock for ServiceTime {
     }
 }
 
-/// Two accounts behind one identity.
+/// Two accounts that one identity can access.
 struct World {
     token: String,
     seen: Arc<Mutex<Vec<Exchange>>>,
@@ -53,7 +53,7 @@ struct World {
 }
 
 impl World {
-    /// `may_sign`: whether the identity is given keys for signatures.
+    /// `may_sign`: whether the identity receives keys for signatures.
     async fn open(may_sign: bool) -> World {
         let seen: Arc<Mutex<Vec<Exchange>>> = Arc::default();
         let noted = Arc::clone(&seen);
@@ -129,7 +129,7 @@ impl World {
         asked.cloned().collect()
     }
 
-    /// Every secret that went over the wire: the token, the keys, the signatures.
+    /// Returns every secret that was sent over the wire: the token, the keys, the signatures.
     fn secrets(&self) -> Vec<String> {
         let keys = self.asked(KEY_OPERATION).into_iter();
         let keys = keys.filter_map(|e| UserDelegationKey::read(e.response.body()));
@@ -158,7 +158,7 @@ fn config() -> Config {
     }
 }
 
-/// A token that is good for as long as the test may last. Nobody checks its signature.
+/// Returns a token that is valid for the whole test. Nobody checks its signature.
 fn token() -> String {
     let claims = serde_json::json!({
         "aud": "https://storage.azure.com",
@@ -173,7 +173,7 @@ fn token() -> String {
     format!("{head}.{}.c2ln", part(&claims.to_string()))
 }
 
-/// The service, and Entra ID beside it.
+/// Returns a transport to the service and to Entra ID.
 fn transport(emulator: &Emulator, token: &str, may_sign: bool) -> Arc<dyn Transport> {
     let emulator = emulator.clone();
     let granted = serde_json::json!({
@@ -226,7 +226,7 @@ async fn is_there(storage: &Arc<dyn Storage>, path: &str) -> bool {
     }
 }
 
-/// What anybody in this process says, at any level.
+/// Collects the log of this process, at all levels.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -241,10 +241,10 @@ impl Write for Log {
     }
 }
 
-/// Blobs are deleted and moved, within the account and to another one, and come back; one key is
-/// asked for, and another one when it no longer lasts as long as a copy may take.
+/// Blobs are deleted and moved, within the account and to another one, and restored. The sweeper
+/// requests one key, and another one when the first expires before a copy might end.
 #[tokio::test(start_paused = true)]
-async fn a_token_sweeps_and_brings_back() {
+async fn a_token_sweeps_and_restores() {
     for (dead, account) in [("default", "one"), ("archive", "two")] {
         let world = World::open(true).await;
         let there = if account == "one" {
@@ -281,10 +281,10 @@ async fn a_token_sweeps_and_brings_back() {
     }
 }
 
-/// An identity that may not have a key keeps what is to be moved, and says which role it lacks.
-/// What is to be deleted goes.
+/// An identity that may not request a key keeps blobs that are to be moved, and reports the missing
+/// role. Blobs that are to be deleted are deleted.
 #[tokio::test(start_paused = true)]
-async fn an_identity_that_may_not_sign_says_what_it_lacks() {
+async fn an_identity_that_may_not_sign_reports_the_missing_role() {
     let world = World::open(false).await;
     world.put("goes", &[PAST]).await;
     world.put("stays", &[PAST, DEAD]).await;
@@ -296,9 +296,9 @@ async fn an_identity_that_may_not_sign_says_what_it_lacks() {
     assert!(is_there(&world.one, "events/stays").await);
 }
 
-/// Neither token nor key nor signature in the log, the report, the state, or a copy's metadata.
+/// Neither token nor key nor signature is in the log, the report, the state, or a copy's metadata.
 #[tokio::test(start_paused = true)]
-async fn secrets_stay_where_they_belong() {
+async fn secrets_do_not_leak() {
     let log = Log::default();
     let written = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -306,8 +306,8 @@ async fn secrets_stay_where_they_belong() {
         .with_ansi(false)
         .with_writer(move || written.clone())
         .finish();
-    // That of the whole process: one for a thread alone is not asked about lines that another
-    // thread comes by first.
+    // The subscriber is global: a thread's own is not asked about call sites that another thread
+    // reaches first.
     tracing::subscriber::set_global_default(subscriber).unwrap();
     tracing::callsite::rebuild_interest_cache();
     let world = World::open(true).await;

@@ -1,4 +1,4 @@
-//! How an application makes a listener: what it needs, then what it wants otherwise.
+//! The builder of a listener: required parts first, then optional settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::listener::QueueListener;
 use crate::observers::Observer;
 use crate::throttle::AccountLimit;
 
-/// A builder that has no handler yet.
+/// Type of a builder without a handler.
 #[derive(Clone, Copy, Debug)]
 pub struct NoHandler;
 
-/// Makes a [`QueueListener`]; see [`QueueListener::builder`]. It builds once it has a handler.
+/// Builds a [`QueueListener`]; see [`QueueListener::builder`]. It can build once it has a handler.
 pub struct ListenerBuilder<H = NoHandler> {
     config: ListenerConfig,
     storage: Arc<dyn Storage>,
@@ -38,7 +38,7 @@ impl ListenerBuilder {
         }
     }
 
-    /// What handles the messages.
+    /// Sets the handler of the messages.
     pub fn handler(self, handler: impl Handler) -> ListenerBuilder<Arc<dyn Handler>> {
         ListenerBuilder {
             config: self.config,
@@ -52,9 +52,10 @@ impl ListenerBuilder {
 }
 
 impl ListenerBuilder<Arc<dyn Handler>> {
-    /// The listener. Fails when its settings make no sense.
+    /// Builds the listener, or returns the first invalid setting.
     pub fn build(self) -> Result<QueueListener, ConfigError> {
-        // Workers of different names spread out; a seed of one's own does so for equal names.
+        // By default, workers with different names get different seeds; workers with equal names
+        // need their own.
         let seed = self
             .seed
             .unwrap_or_else(|| jitter::of_name(&self.config.worker));
@@ -69,114 +70,114 @@ impl ListenerBuilder<Arc<dyn Handler>> {
 }
 
 impl<H> ListenerBuilder<H> {
-    /// Name of this worker in logs and request ids; each process should have its own.
+    /// Sets the name of this worker in logs and request ids; each process should have its own.
     #[must_use]
     pub fn worker(self, name: impl Into<String>) -> Self {
         let name = name.into();
         self.settings(|c| c.worker = name)
     }
 
-    /// How long a taken message is hidden from others at a time: whole seconds, 1 s to 7 d.
+    /// Sets the visibility timeout of received messages: whole seconds, 1 s to 7 d.
     #[must_use]
     pub fn visibility(self, visibility: Duration) -> Self {
         self.settings(|c| c.visibility = visibility)
     }
 
-    /// Attempts at a message before the poison queue.
+    /// Sets the number of attempts before a message goes to the poison queue.
     #[must_use]
     pub fn max_dequeue(self, attempts: u32) -> Self {
         self.settings(|c| c.max_dequeue = attempts)
     }
 
-    /// Delays before the second, third, ... attempt; the last serves all later ones.
+    /// Sets the delays before the second and later attempts; the last one repeats.
     #[must_use]
     pub fn retry(self, delays: impl IntoIterator<Item = Duration>) -> Self {
         self.settings(|c| c.retry = delays.into_iter().collect())
     }
 
-    /// Fewest and most dequeue tasks while there is work.
+    /// Sets the smallest number of dequeue tasks while there is work, and the largest.
     #[must_use]
     pub fn tasks(self, min: u32, max: u32) -> Self {
         self.settings(|c| c.tasks = Tasks { min, max })
     }
 
-    /// Messages that one task handles at once: 1 to 32.
+    /// Sets how many messages one task handles at once: 1 to 32.
     #[must_use]
     pub fn slots(self, slots: u32) -> Self {
         self.settings(|c| c.slots = slots)
     }
 
-    /// How the number of tasks is chosen.
+    /// Sets the policy for the number of tasks.
     #[must_use]
     pub fn policy(self, policy: Policy) -> Self {
         self.settings(|c| c.policy = policy)
     }
 
-    /// First and longest interval of an idle task.
+    /// Sets the first and the longest interval of an idle task.
     #[must_use]
     pub fn idle(self, min: Duration, max: Duration) -> Self {
         self.settings(|c| c.idle = Idle { min, max })
     }
 
-    /// Tasks that go on polling while the queue is empty; with 0 only the watchdog looks.
+    /// Sets how many tasks poll while the queue is empty; with 0 only the watchdog looks.
     #[must_use]
     pub fn idle_tasks(self, tasks: u32) -> Self {
         self.settings(|c| c.idle_tasks = tasks)
     }
 
-    /// One idle poller for all listeners of the fleet on this queue, in place of
+    /// Uses one idle poller for all listeners of the fleet on this queue, in place of
     /// [`idle_tasks`](Self::idle_tasks) in each.
     #[must_use]
     pub fn sentinel(self, sentinel: SentinelConfig) -> Self {
         self.settings(|c| c.sentinel = Some(sentinel))
     }
 
-    /// The budget of requests that all listeners on the account share.
+    /// Sets the limit on requests that all listeners on the account share.
     #[must_use]
     pub fn within(mut self, account: AccountLimit) -> Self {
         self.account = Some(account);
         self
     }
 
-    /// Most requests per second to the queue.
+    /// Sets the largest number of requests per second to the queue.
     #[must_use]
     pub fn rate_per_s(self, requests: u32) -> Self {
         self.settings(|c| c.rate_per_s = requests)
     }
 
-    /// How bodies are written into messages.
+    /// Sets the encoding of bodies in messages.
     #[must_use]
     pub fn encoding(self, encoding: Encoding) -> Self {
         self.settings(|c| c.encoding = encoding)
     }
 
-    /// Most time for one run of the handler.
+    /// Sets the longest time of one run of the handler.
     #[must_use]
     pub fn handler_timeout(self, timeout: Duration) -> Self {
         self.settings(|c| c.handler_timeout = timeout)
     }
 
-    /// Most time for running handlers after the order to stop.
+    /// Sets the longest time that running handlers get to finish after a stop.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         self.settings(|c| c.grace = grace)
     }
 
-    /// Changes any other of the [settings](ListenerConfig).
+    /// Changes any other [setting](ListenerConfig).
     #[must_use]
     pub fn settings(mut self, change: impl FnOnce(&mut ListenerConfig)) -> Self {
         change(&mut self.config);
         self
     }
 
-    /// Where all randomness comes from; the worker's name unless told.
+    /// Sets the seed of all random choices; by default it derives from the worker's name.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Shows what happens to `observer`, too; there may be several.
+    /// Adds an observer; there may be several.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.push(observer);

@@ -1,5 +1,4 @@
-//! The requests that a listener makes: bounded in time, drawn from the bucket, named in the
-//! context.
+//! The requests of a listener: limited in time and rate, and identified by a client request id.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,10 +13,10 @@ use crate::observers::{Called, Observers};
 use crate::rules::budget::{Afforded, Refused, Today};
 use crate::throttle::{AccountLimit, Priority, Throttle};
 
-/// Longest client request id (Azure: 1 KiB).
+/// Length of the longest client request id (Azure: 1 KiB).
 const REQUEST_ID_MAX_BYTES: usize = 1024;
 
-/// An answer, and the moment before its request was sent: a grant of `v` seconds holds at least
+/// An answer, and the moment before its request was sent: a grant of `v` seconds is valid at least
 /// until `at + v` by the local clock, whatever the service's clock says (LL5).
 #[derive(Debug)]
 pub(crate) struct Answered<T> {
@@ -25,7 +24,7 @@ pub(crate) struct Answered<T> {
     pub(crate) value: T,
 }
 
-/// The requests to one queue and its poison queue.
+/// The requests to one queue, its poison queue, and the sentinel's blob.
 pub(crate) struct Calls {
     storage: Arc<dyn Storage>,
     queue: String,
@@ -60,18 +59,18 @@ impl Calls {
         }
     }
 
-    /// Counts a get, if the day's money suffices for it and so many deletes.
+    /// Counts a get if the daily budget covers it and `in_hand` deletes.
     pub(crate) fn afford_get(&self, in_hand: u64) -> Result<Afforded, Refused> {
         self.account.afford_get(in_hand)
     }
 
-    /// How much of the day's money is spent, where there is a budget.
+    /// Returns the state of the daily budget; `None` without a budget.
     pub(crate) fn today(&self) -> Option<Today> {
         self.account.today()
     }
 
-    /// Waits until messages may be asked for, after [`Calls::afford_get`]; `false` when `leaving`
-    /// comes first.
+    /// Waits until a get may be sent, after [`Calls::afford_get`]; returns `false` if `leaving`
+    /// resolves first.
     pub(crate) async fn may_get(&self, leaving: impl Future<Output = ()>) -> bool {
         let turn = async {
             self.throttle.take(Priority::Fetch).await;
@@ -84,7 +83,7 @@ impl Calls {
         }
     }
 
-    /// Get Messages, after [`Calls::may_get`].
+    /// Sends Get Messages; call [`Calls::may_get`] before.
     pub(crate) async fn get(
         &self,
         count: u32,
@@ -100,7 +99,7 @@ impl Calls {
         Ok(answer)
     }
 
-    /// Update Message, visibility only.
+    /// Sends Update Message with a new visibility timeout only.
     pub(crate) async fn update(
         &self,
         id: &str,
@@ -117,7 +116,6 @@ impl Calls {
             .await
     }
 
-    /// Delete Message.
     pub(crate) async fn delete(&self, id: &str, receipt: &str) -> PortResult<()> {
         let cx = self.context("delete", id);
         let call = self.storage.delete_message(&cx, &self.queue, id, receipt);
@@ -125,7 +123,7 @@ impl Calls {
         answer.await.map(|_| ())
     }
 
-    /// Number of messages, visible or not; approximate.
+    /// Returns the approximate number of messages, visible or not.
     pub(crate) async fn depth(&self) -> PortResult<u64> {
         let cx = self.context("depth", "");
         let call = self.storage.queue_properties(&cx, &self.queue);
@@ -133,7 +131,7 @@ impl Calls {
         Ok(answer.await?.value.approximate_count)
     }
 
-    /// Create Queue: the queue that is listened to.
+    /// Creates the queue that is listened to.
     pub(crate) async fn create_queue(&self) -> PortResult<()> {
         let cx = self.context("create", "");
         let call = self.storage.create_queue(&cx, &self.queue);
@@ -141,9 +139,9 @@ impl Calls {
         answer.await.map(|_| ())
     }
 
-    /// Put Message into the poison queue, never to expire; the queue is created when missing. Given
-    /// up at `until`, repetitions by the client included: no copy of a message is sent that another
-    /// may have by then (LS4).
+    /// Puts a message that never expires into the poison queue; creates the queue if it is missing.
+    /// Stops at `until`, including repetitions by the client, so that no copy is put of a message
+    /// that another listener may have received by then (LS4).
     pub(crate) async fn put_poison(&self, id: &str, text: &str, until: Instant) -> PortResult<()> {
         let put = tokio::time::timeout_at(until, self.put_or_create(id, text));
         put.await
@@ -181,7 +179,7 @@ impl Calls {
         }
     }
 
-    /// A request to the blob service.
+    /// Sends a request to the blob service.
     pub(crate) async fn blob<T, F>(
         &self,
         operation: &'static str,
@@ -196,12 +194,12 @@ impl Calls {
         answer.await.map(|answer| answer.value)
     }
 
-    /// Requests so far, to both queues and the sentinel's blob.
+    /// Returns the number of requests so far, to both queues and the sentinel's blob.
     pub(crate) fn requests(&self) -> u64 {
         self.throttle.taken() + self.poison_throttle.taken() + self.blob_throttle.taken()
     }
 
-    /// Requests per second that are allowed at the moment, by queue and account.
+    /// Returns the requests per second that queue and account currently allow.
     pub(crate) fn rate_per_s(&self) -> f64 {
         self.throttle.rate_per_s().min(self.account.rate_per_s())
     }
@@ -268,7 +266,8 @@ impl Calls {
         }
     }
 
-    /// The operation context. Muted: housekeeping.
+    /// Returns the context of an operation. It is muted, because the listener logs the results
+    /// itself.
     fn context(&self, op: &str, message: &str) -> CallContext {
         CallContext {
             client_request_id: self.request_id(op, message),
@@ -276,7 +275,8 @@ impl Calls {
         }
     }
 
-    /// The client request id: who asks, for what, about which message. Empty where it is too long.
+    /// Returns the client request id: worker, operation and message, or an empty string if it would
+    /// be too long.
     pub(crate) fn request_id(&self, op: &str, message: &str) -> String {
         let id = serde_json::json!({ "worker": self.worker, "op": op, "msg": message }).to_string();
         match id.len() > REQUEST_ID_MAX_BYTES {

@@ -1,4 +1,4 @@
-//! The command line: what can be said, and how it is carried out.
+//! The command line: commands, flags shared by all of them, and dispatch.
 
 mod ambient;
 mod bench;
@@ -52,26 +52,30 @@ Examples:
   Put messages, one per line of a file:
     smalt-listener send --queue orders < orders.txt
 
-  Process a queue, ten minutes per message at most, by an HTTP endpoint:
+  Process a queue with an HTTP endpoint, with at most ten minutes per message:
     smalt-listener run --queue orders --http http://127.0.0.1:8080/orders --timeout 10m
 
-  See what waits, and what failed; put back what failed:
+  Watch a queue, list its failed messages, and preview putting them back:
     smalt-listener stats --queue orders --watch
     smalt-listener poison list --queue orders
     smalt-listener poison requeue --queue orders --all --dry-run
 
-  See what a file, the environment and the flags come to, before a start; then what they meet:
+  Check the settings of a file, the environment and the flags; then check the account as well:
     smalt-listener validate --config listener.toml
     smalt-listener run --config listener.toml --dry-run
 
-  Everything in a file (flags win over it):
+  Take the settings from a file (flags override it):
     smalt-listener run --config listener.toml
 
-Exit codes: 0 done or stopped in order, 1 some messages were not handled, 2 usage or configuration,
-3 access denied, 4 storage or queue not there, 5 the day's budget is spent, 7 grace time exceeded,
+Exit codes: 0 done or stopped, 1 some messages were not handled, 2 usage or configuration error,
+3 access denied, 4 storage or queue not found, 5 daily budget spent, 7 grace time exceeded,
 130 second interrupt.";
 
-/// Processes Azure Storage queues with a command or an HTTP endpoint, and scales itself.
+/// Processes Azure Storage queues with a command or an HTTP endpoint, and scales the number of
+/// tasks with the load.
+///
+/// Flags override environment variables, which override the configuration file, which overrides the
+/// profile. Times need a unit: `500ms`, `90s`, `10m`, `2h`, `7d`.
 #[derive(Parser)]
 #[command(name = "smalt-listener", version, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -81,52 +85,54 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Flags of every command.
 #[derive(Args, Clone)]
 pub(crate) struct Common {
-    /// Configuration file (TOML).
+    /// Configuration file (TOML), for example `listener.toml`. Without it, flags and defaults
+    /// apply.
     #[arg(long, global = true, value_name = "FILE", env = "LISTENER_CONFIG")]
     pub(crate) config: Option<String>,
     #[command(flatten)]
     connection: ConnectionFlags,
-    /// How log lines are written, to standard error.
+    /// Format of the log lines on standard error.
     #[arg(long, global = true, default_value = "text", env = "LISTENER_LOG")]
     pub(crate) log: log::Format,
-    /// What is logged: error, warn, info, debug, trace, or a filter of tracing.
-    /// When absent: info for `run` and `once`, warn for the others.
+    /// Least severe level to log (error, warn, info, debug or trace), or a `tracing` filter.
+    /// Default: info for `run` and `once`, warn for the other commands.
     #[arg(long, global = true, value_name = "LEVEL", env = "LISTENER_LOG_LEVEL")]
     pub(crate) log_level: Option<String>,
 }
 
-/// Which account. A secret may be written as `env:NAME` or `file:/path`.
+/// The account to open. A secret can be given as `env:NAME` or `file:/path`.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Account")]
 struct ConnectionFlags {
-    /// Connection string; also from AZURE_STORAGE_CONNECTION_STRING.
+    /// Connection string, for example "UseDevelopmentStorage=true" for a local emulator. Default:
+    /// the variable AZURE_STORAGE_CONNECTION_STRING.
     #[arg(long, global = true, value_name = "STRING")]
     connection_string: Option<String>,
-    /// Account name.
+    /// Account name. Needs --account-key, --sas or --auth as well.
     #[arg(long, global = true, value_name = "NAME", env = "LISTENER_ACCOUNT")]
     account: Option<String>,
-    /// Account key, Base64.
+    /// Account key in Base64, or `env:NAME` or `file:/path` to read it from there.
     #[arg(long, global = true, value_name = "KEY", env = "LISTENER_ACCOUNT_KEY")]
     #[arg(hide_env_values = true)]
     account_key: Option<String>,
-    /// Shared access signature.
+    /// Shared access signature, or `env:NAME` or `file:/path` to read it from there.
     #[arg(long, global = true, value_name = "SAS", env = "LISTENER_SAS")]
     #[arg(hide_env_values = true, conflicts_with = "account_key")]
     sas: Option<String>,
-    /// Open the account by a token of Entra ID, over https.
+    /// Authenticate with a Microsoft Entra ID token; requires https.
     #[arg(long, global = true, value_enum, env = "LISTENER_AUTH")]
     #[arg(conflicts_with_all = ["account_key", "sas", "connection_string"])]
     auth: Option<Auth>,
-    /// Queue endpoint, when it is not Azure's for the account.
+    /// URL of the queue service. Default: the Azure endpoint of the account.
     #[arg(long, global = true, value_name = "URL", env = "LISTENER_ENDPOINT")]
     endpoint: Option<String>,
-    /// Certificates (PEM) that are trusted besides the web's authorities.
+    /// PEM file with certificates to trust in addition to the public certificate authorities.
     #[arg(long, global = true, value_name = "FILE", env = "LISTENER_CA_FILE")]
     ca_file: Option<String>,
-    /// Connect here, whatever the endpoint says; name and certificate check stay.
+    /// Open connections to this address in place of the endpoint's host. The host name in requests
+    /// and the certificate check do not change.
     #[arg(
         long,
         global = true,
@@ -137,7 +143,7 @@ struct ConnectionFlags {
 }
 
 impl Common {
-    /// The configuration file; an empty one where none is named.
+    /// Loads the configuration file, or returns an empty one if no file is named.
     pub(crate) fn file(&self) -> Result<ConfigFile, ConfigError> {
         match &self.config {
             Some(path) => load(path, &Process),
@@ -145,12 +151,12 @@ impl Common {
         }
     }
 
-    /// The account's name, when a flag gives it.
+    /// Returns the account name from the flags or environment.
     pub(crate) fn account_flag(&self) -> Option<String> {
         self.connection.account.clone()
     }
 
-    /// The connection flags as a layer over the file.
+    /// Returns the connection flags as a layer over the file.
     pub(crate) fn connection_layer(&self) -> ConnectionLayer {
         let c = self.connection.clone();
         ConnectionLayer {
@@ -167,41 +173,41 @@ impl Common {
     }
 }
 
-/// What to do.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Process queues until told to stop (SIGTERM, SIGHUP or Ctrl-C drains, a second SIGTERM or
-    /// Ctrl-C aborts).
+    /// Process queues until stopped. SIGTERM, SIGHUP or Ctrl-C finishes the messages in hand and
+    /// exits; a second SIGTERM or Ctrl-C aborts.
     Run(WorkFlags),
     /// Process queues until they are empty, then exit.
     Once(WorkFlags),
-    /// Put messages: from arguments, files, or the lines of standard input.
+    /// Put messages from arguments, files or the lines of standard input.
     Send(send::SendFlags),
-    /// Show waiting messages without taking them.
+    /// Show visible messages without receiving them.
     Peek(inspect::PeekFlags),
-    /// Count the messages of a queue and of its poison queue; their age, and how fast they change.
+    /// Count the messages of a queue and of its poison queue; show the oldest age and the rate of
+    /// change.
     Stats(stats::StatsFlags),
-    /// Look into the poison queue, put messages back, or delete them.
+    /// List, show, requeue or delete the messages of a poison queue.
     Poison(poison::PoisonFlags),
-    /// Show the queues of a partitioned queue, or change how many there are.
+    /// Show the queues of a partitioned queue, or change their number.
     Partitions(partitions::PartitionFlags),
-    /// Wake a listener in another process: after the last message was put.
+    /// Wake a listener in another process. Use it after putting the last message.
     Notify(notify::NotifyFlags),
-    /// Estimate polling costs, and the throughput of one queue.
+    /// Estimate the monthly cost of polling and the throughput of one queue.
     #[command(after_help = cost::EXAMPLES)]
     Cost(cost::CostFlags),
-    /// Check flags, environment and file as `run` would take them; show each value's source.
+    /// Check flags, environment and file as `run` does; print each setting with its source.
     Validate(validate::ValidateFlags),
-    /// Measure this listener beside a bare get/delete loop, on a queue of its own.
+    /// Measure this listener against a bare get/delete loop, on a temporary queue.
     Bench(bench::BenchFlags),
     /// Print a completion script for a shell.
     Completions {
-        /// The shell.
+        /// Shell to print the script for.
         shell: clap_complete::Shell,
     },
 }
 
-/// Reads the command line and carries it out.
+/// Parses the command line and runs the command.
 pub(crate) fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let cli = match Cli::from_arg_matches(&matches) {
@@ -230,14 +236,14 @@ pub(crate) fn main() -> ExitCode {
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => return exit::failed(&anyhow::Error::new(error).context("no runtime")),
+        Err(error) => return exit::failed(&anyhow::Error::new(error).context("no async runtime")),
     };
     let code = match runtime.block_on(carry_out(cli, &matches)) {
         Ok(code) => code,
         Err(error) => exit::failed(&error),
     };
-    // Drops what still runs (and with it the handlers' processes), but does not wait for a read of
-    // standard input that never ends.
+    // Drops running tasks, and with them the handlers' processes, without waiting for a blocked
+    // read of standard input.
     runtime.shutdown_timeout(Duration::from_secs(1));
     code
 }

@@ -1,13 +1,13 @@
-//! The controller: the one task that owns the pool, hears what happens, and decides how many
+//! The controller: the one task that owns the pool, receives all events, and decides how many
 //! dequeue tasks run.
 //!
 //! ```text
 //! Starting -> Active <-> Watching -> Active ... any -> Draining -> Stopped
 //! ```
 //! Active: messages were seen within the cooldown; the scaling rules choose the number of tasks,
-//! and the depth is sampled only while gets come back full. Watching: `idle_tasks` poll with a
-//! growing interval; with none, a watchdog looks once in a while. A wake-up leads back to Active,
-//! and so does a message.
+//! and the depth is sampled only while gets come back full. Watching: `idle_tasks` tasks poll with
+//! a growing interval; with none, a watchdog looks at long intervals. A wake-up or a message leads
+//! back to Active.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -31,24 +31,24 @@ use crate::run::CANCEL_GRACE;
 use crate::sentinel::Guard;
 use crate::shared::{Event, Phase, Shared};
 
-/// The rules are asked once in this time while Active.
+/// Interval of the scaling rules while Active.
 const TICK: Duration = Duration::from_secs(1);
-/// While gets come back full, at most once in this time.
+/// Shortest interval of the scaling rules while gets come back full.
 const RESCALE_EVERY: Duration = Duration::from_millis(200);
-/// Between two depth samples (D2: 1 to 5 s).
+/// Shortest interval between two depth samples (D2: 1 to 5 s).
 const DEPTH_EVERY: Duration = Duration::from_secs(5);
-/// Empty gets in a row after which `once` takes the queue for empty: the service may answer one get
-/// empty although a message is there.
+/// Consecutive empty gets after which `once` takes the queue to be empty: the service may answer
+/// one get without messages although the queue has some.
 const ONCE_EMPTY_GETS: u32 = 2;
-/// Failed gets in a row after which `once` gives up.
+/// Consecutive failed gets after which `once` gives up.
 const ONCE_FAILED_GETS: u32 = 5;
-/// After the grace time, cancelled handlers and releases get this long.
+/// Time that cancelled handlers and releases get after the grace time.
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
-/// A future that resolves when the listener shall stop.
+/// A future that resolves when the listener should stop.
 pub(crate) type Shutdown<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// How a run ends by itself.
+/// When a run ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Never.
@@ -66,7 +66,7 @@ pub(crate) struct Controller {
     samples: JoinSet<()>,
     scaler: Scaler,
     meter: LoadMeter,
-    /// This listener's part in the fleet's sentinel, where one is wanted.
+    /// This listener's part in the fleet's sentinel; `None` without a sentinel.
     guard: Option<Guard>,
     mode: Mode,
     start: Instant,
@@ -75,14 +75,14 @@ pub(crate) struct Controller {
     sampled_at: Option<Instant>,
     watched_at: Instant,
     rescaled_at: Instant,
-    /// Tasks that the load of the moment needs.
+    /// Tasks that the current load needs.
     desired: u32,
     empty_gets: u32,
     failed_gets: u32,
     report: Report,
 }
 
-/// What a controller is made of besides the shared parts.
+/// The parts of a controller besides the shared ones.
 pub(crate) struct Wiring {
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
     pub(crate) status: watch::Sender<PoolStatus>,
@@ -178,7 +178,7 @@ impl Controller {
         }
     }
 
-    /// Takes note of an event; the end of the run when this was it.
+    /// Processes an event; returns how the run ended if the event ended it.
     fn hear(&mut self, event: Event) -> Result<Option<Ended>, ListenerError> {
         match event {
             Event::Received { asked, got } => self.received(asked, got),
@@ -220,7 +220,7 @@ impl Controller {
         self.report.received += u64::from(got);
         if got == 0 {
             self.empty_gets = self.empty_gets.saturating_add(1);
-            // The watchdog's pause begins with what was seen, however long the look took.
+            // The watchdog's pause starts at the answer, however long the look took.
             self.watched_at = Instant::now();
             return;
         }
@@ -230,7 +230,7 @@ impl Controller {
             self.activate();
         }
         if got == asked {
-            // More may wait: this is when the pool grows, not at the next tick only (DL10).
+            // More messages may wait, so the pool grows now and not only at the next tick (DL10).
             self.sample_depth();
             if self.rescaled_at.elapsed() >= RESCALE_EVERY {
                 self.rescale();
@@ -259,8 +259,8 @@ impl Controller {
         }
     }
 
-    /// Lets all that was taken come to its end, however long its handlers run; `false` when it is
-    /// told to stop meanwhile.
+    /// Waits until all received messages are settled, however long their handlers run; returns
+    /// `false` if `shutdown` resolves first.
     async fn finish(&mut self, shutdown: &mut Shutdown<'_>) -> bool {
         self.publish(PoolState::Draining);
         self.shared.phase.modify(|_| Phase::Finishing);
@@ -271,13 +271,13 @@ impl Controller {
         }
     }
 
-    /// Once a second: the rules, or the sentinel's lease.
+    /// Applies the scaling rules or, while Watching, updates the sentinel's lease.
     fn tick(&mut self) {
         if self.state != PoolState::Active {
             self.watch();
             return;
         }
-        // Gets that fail prove nothing: only a queue that was seen empty lets the pool fall asleep.
+        // Failed gets prove nothing: the pool becomes idle only after the queue was seen empty.
         let quiet = self.worked_at.elapsed() >= self.shared.config.cooldown;
         if quiet && self.meter.backlog() == 0 {
             self.scaler.reset();
@@ -293,36 +293,37 @@ impl Controller {
         }
     }
 
-    /// Once a second while Watching: the sentinel's lease.
+    /// Updates the sentinel's lease while Watching.
     fn watch(&mut self) {
         self.guard_step();
         self.follow_role();
         self.publish(self.state);
     }
 
-    /// When the watchdog looks: while nobody polls, one pause after the last look.
+    /// Returns when the watchdog looks next: one interval after the last look, while no task polls.
     fn watchdog_at(&self) -> Option<Instant> {
         let asleep = self.state == PoolState::Watching && self.pool.active() == 0;
-        // A follower knows that another one polls.
+        // A follower knows that another listener polls.
         let relies = self.role() == Some(Role::Follower);
         let watches = asleep && !relies;
         watches.then(|| self.watched_at + self.shared.config.watchdog)
     }
 
-    /// The watchdog: one look, by a task of its own.
+    /// Starts a task that looks once, for the watchdog.
     fn look_after_all(&mut self) {
         self.watched_at = Instant::now();
         self.pool.start(true);
         self.publish(self.state);
     }
 
-    /// Whether this listener polls for the fleet; `None` where each listener does for itself.
+    /// Returns this listener's role in its fleet; `None` without a sentinel.
     fn role(&self) -> Option<Role> {
         self.guard.as_ref().map(Guard::role)
     }
 
-    /// The lease is wanted while there is nothing to do, and kept while this listener alone can do
-    /// what there is. With more to do it goes to another one, which wakes up by it.
+    /// Updates the sentinel's lease. The lease is wanted while the listener is idle, and kept while
+    /// it can do all the work alone. With more work the lease is released, and the listener that
+    /// acquires it wakes up.
     fn guard_step(&mut self) {
         let spent = self
             .shared
@@ -333,12 +334,12 @@ impl Controller {
         let alone = self.meter.backlog() == 0;
         let role = self.role();
         if let Some(guard) = &mut self.guard {
-            // A listener that takes nothing leaves the queue to the others of the fleet.
+            // A listener with a spent budget leaves the queue to the others of the fleet.
             guard.step(!spent && (watching || (alone && role == Some(Role::Holder))));
         }
     }
 
-    /// While Watching, the role decides who polls.
+    /// Adjusts the polling tasks to the role while Watching.
     fn follow_role(&mut self) {
         if self.state == PoolState::Watching && self.guard.is_some() {
             let probes = self.role() == Some(Role::Unsure) && self.pool.active() <= 1;
@@ -349,7 +350,7 @@ impl Controller {
         }
     }
 
-    /// Tasks that poll while there is nothing to do (LS10). `once` always keeps one.
+    /// Returns the number of tasks that poll while idle (LS10). `once` always keeps one.
     fn floor(&self) -> u32 {
         match self.mode {
             Mode::Run if self.guard.is_some() => u32::from(self.role() == Some(Role::Holder)),
@@ -364,7 +365,8 @@ impl Controller {
         self.rescale();
     }
 
-    /// A task has ended: one that failed, or a probe that found nothing.
+    /// Replaces a task that ended, if fewer tasks remain than must poll: it failed, or it was a
+    /// probe that found nothing.
     fn replace(&mut self) {
         let missing = self.pool.active() < self.floor();
         if missing {
@@ -388,7 +390,7 @@ impl Controller {
         self.publish(self.state);
     }
 
-    /// Asks for the depth, in a task of its own: never while idle (DL2), never twice at a time.
+    /// Samples the depth in a task of its own; never while idle (DL2), and never twice at a time.
     fn sample_depth(&mut self) {
         while self.samples.try_join_next().is_some() {}
         let recently = self.sampled_at.is_some_and(|at| at.elapsed() < DEPTH_EVERY);
@@ -403,7 +405,7 @@ impl Controller {
         });
     }
 
-    /// Lets what is under way come to its end; `false` when the grace time did not suffice.
+    /// Waits for running work to end; returns `false` if the grace time did not suffice.
     async fn drain(&mut self, phase: Phase) -> bool {
         self.publish(PoolState::Draining);
         self.samples.shutdown().await;
@@ -424,7 +426,8 @@ impl Controller {
             let _ = tokio::time::timeout(within, pool.drained()).await;
             false
         };
-        // Beside each other: giving the lease back must not take from the time to leave (LL4).
+        // Both run concurrently, so that releasing the lease does not use up the time to stop
+        // (LL4).
         let (drained, ()) = tokio::join!(drain, leave);
         while let Ok(event) = self.events.try_recv() {
             self.count(event);

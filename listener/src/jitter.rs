@@ -1,4 +1,4 @@
-//! Randomness of the listener: one stream per dequeue task, all from one seed (DL5).
+//! The listener's random numbers: one stream per dequeue task, all from one seed (DL5).
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -10,34 +10,34 @@ use crate::rules::backoff::{JITTER_MAX_PERMILLE, JITTER_MIN_PERMILLE};
 pub(crate) struct Jitter(ChaCha8Rng);
 
 impl Jitter {
-    /// The stream of number `stream` under `seed`.
+    /// Returns stream number `stream` of `seed`.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(stream);
         Jitter(rng)
     }
 
-    /// A factor between 0.8 and 1.2, in thousandths.
+    /// Returns a factor from 0.8 to 1.2, in thousandths.
     pub(crate) fn permille(&mut self) -> u32 {
         let span = JITTER_MAX_PERMILLE - JITTER_MIN_PERMILLE + 1;
         JITTER_MIN_PERMILLE + self.0.next_u32() % span
     }
 }
 
-/// A factor between 0.8 and 1.2, in thousandths, that belongs to a message: its attempts repeat
-/// themselves from run to run, and those of different messages do not fall together.
+/// Returns a factor from 0.8 to 1.2, in thousandths, that depends only on the message and the
+/// attempt. It is the same in every run, and different messages do not coincide.
 pub(crate) fn of_message(id: &str, attempt: u64) -> u32 {
     let hash = fnv(0xcbf2_9ce4_8422_2325 ^ attempt, id);
     let span = u64::from(JITTER_MAX_PERMILLE - JITTER_MIN_PERMILLE + 1);
     JITTER_MIN_PERMILLE + u32::try_from(hash % span).unwrap_or(0)
 }
 
-/// A seed for a worker that was given none.
+/// Returns a seed for a worker without one.
 pub(crate) fn of_name(worker: &str) -> u64 {
     fnv(0xcbf2_9ce4_8422_2325, worker)
 }
 
-/// FNV-1a: any spread will do.
+/// FNV-1a; any hash that spreads well would do.
 fn fnv(start: u64, text: &str) -> u64 {
     text.bytes().fold(start, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -57,7 +57,7 @@ mod tests {
         assert!(factors.iter().all(|f| (800..=1200).contains(f)));
     }
 
-    /// DL5: tasks that start in the same moment do not draw the same numbers; a seed repeats its
+    /// DL5: tasks that start at the same moment draw different numbers; the same seed repeats a
     /// run.
     #[test]
     fn dl5_every_task_has_its_own_stream() {

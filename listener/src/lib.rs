@@ -1,17 +1,17 @@
-//! Processes a storage queue with your handler: on Azure, Azurite, smalt or anything else that the
-//! storage port can talk to.
+//! Processes a storage queue with your handler, on Azure, Azurite, smalt or any other service that
+//! the storage port can use.
 //!
 //! # Layout
 //!
 //! - [`QueueListener`] is what an application embeds; [`ListenerConfig`] its settings; [`Report`]
-//!   its totals; [`Decision`] what became of one message.
-//! - [`handler`]: what handles messages: an async function, a command, an HTTP endpoint.
+//!   its totals; [`Decision`] the result for one message.
+//! - [`handler`]: handlers of messages: an async function, a command, an HTTP endpoint.
 //! - [`rules`]: back-off, retry curve, scaling, dispatch, envelope: pure functions.
 //! - [`payload`]: large payloads in blobs, and the sender of messages.
-//! - [`partition`]: several queues in the place of one, and their resize.
+//! - [`partition`]: partitioned queues, and their resize.
 //! - [`config`]: TOML file, flags, secrets. [`metrics`]: an observer that counts, and its text.
-//! - `controller` owns the `pool` of `poller` tasks; a poller hands each message to an owner
-//!   (`message`), which alone holds its lock (`renew`), runs its handler (`run`) and ends it
+//! - `controller` owns the `pool` of `poller` tasks; a poller passes each message to an owner
+//!   (`message`), which alone uses its lock (`renew`), runs its handler (`run`) and settles it
 //!   (`settle`, `poison`). `calls` makes all requests, through the bucket of `throttle`.
 //!
 //! # What is promised
@@ -19,10 +19,10 @@
 //! - A message is deleted only after its handler succeeded or its copy in the poison queue is
 //!   durable.
 //! - Only the newest receipt is used; after the lock is lost nothing is acknowledged.
-//! - A failure, hang or panic of one message changes nothing for another.
+//! - A failure, hang or panic of one message affects no other message.
 //! - Every message ends in exactly one [`Outcome`], on one line of the log.
-//! - Delivery is at least once. Messages that were handled but could not be deleted are remembered
-//!   in the process, which narrows duplicates and does not exclude them.
+//! - Delivery is at least once. The process remembers messages that were handled but could not be
+//!   deleted, which reduces duplicates but does not exclude them.
 
 mod builder;
 mod calls;

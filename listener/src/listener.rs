@@ -1,4 +1,4 @@
-//! The listener: what an application embeds.
+//! The listener that an application embeds.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -19,9 +19,9 @@ use crate::shared::{Phase, Shared};
 use crate::signal::Signal;
 use crate::throttle::{ACCOUNT_RATE_PER_S, AccountLimit};
 
-/// Wakes an idle listener: a trigger. It is sticky: a wake-up during a get or just before a sleep
-/// cuts that sleep short, so none is lost (DL18). Cheap, callable from anywhere, as often as
-/// wished.
+/// Wakes an idle listener. A wake-up is sticky: if it arrives during a get or just before a sleep,
+/// it ends that sleep early, so none is lost (DL18). Cheap, and callable from anywhere, any number
+/// of times.
 #[derive(Clone, Debug)]
 pub struct Waker {
     queue: String,
@@ -29,18 +29,18 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// Tells the listener that a message has been put. Call it after the put, not before (DL19).
+    /// Tells the listener that a message was put. Call it after the put, not before (DL19).
     pub fn wake(&self) {
         self.count.count();
     }
 
-    /// The queue that it listens to.
+    /// Returns the queue that the listener listens to.
     pub fn queue(&self) -> &str {
         &self.queue
     }
 
     /// Wakes the listener if it listens to `queue`, compared as Azure compares queue names (L32,
-    /// DL21); says whether it does.
+    /// DL21). Returns whether it does.
     pub fn wake_for(&self, queue: &str) -> bool {
         let ours = self.queue.eq_ignore_ascii_case(queue);
         if ours {
@@ -50,7 +50,7 @@ impl Waker {
     }
 }
 
-/// Works one queue off with one handler.
+/// Processes one queue with one handler.
 ///
 /// ```no_run
 /// # use smalt_sleeve::port::Storage;
@@ -77,9 +77,9 @@ impl Waker {
 /// # }
 /// ```
 ///
-/// All waiting goes through `tokio::time` (a paused clock moves it) and all randomness comes from
-/// the seed. Dropping the future of a run is like a crash: nothing is acknowledged any more,
-/// handlers are dropped, and what was taken comes back when its visibility lapses.
+/// All waiting uses `tokio::time`, so that a paused clock controls it, and all random choices come
+/// from the seed. Dropping the future of a run is like a crash: nothing more is acknowledged,
+/// handlers are dropped, and received messages return when their visibility timeout ends.
 pub struct QueueListener {
     config: ListenerConfig,
     storage: Arc<dyn Storage>,
@@ -93,12 +93,12 @@ pub struct QueueListener {
 }
 
 impl QueueListener {
-    /// Begins a listener on `queue`, with the default settings.
+    /// Starts a builder of a listener on `queue`, with the default settings.
     pub fn builder(queue: &str, storage: Arc<dyn Storage>) -> ListenerBuilder {
         ListenerBuilder::new(queue, storage)
     }
 
-    /// A listener on `config.queue`. Fails when the configuration makes no sense.
+    /// Creates a listener on `config.queue`, or returns the first invalid setting.
     pub fn new(
         config: ListenerConfig,
         storage: Arc<dyn Storage>,
@@ -119,21 +119,21 @@ impl QueueListener {
         })
     }
 
-    /// Shows what happens to `observer`, too; there may be several.
+    /// Adds an observer; there may be several.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.add(observer);
         self
     }
 
-    /// Draws its requests from a budget that it shares with other listeners on the account.
+    /// Limits its requests by a limit that other listeners on the account share.
     #[must_use]
     pub fn within(mut self, account: AccountLimit) -> Self {
         self.account = account;
         self
     }
 
-    /// A handle that wakes this listener.
+    /// Returns a handle that wakes this listener.
     pub fn waker(&self) -> Waker {
         Waker {
             queue: self.config.queue.clone(),
@@ -141,19 +141,19 @@ impl QueueListener {
         }
     }
 
-    /// A look at the pool, now and at each change.
+    /// Returns a receiver of the pool's status, now and at each change.
     pub fn status(&self) -> watch::Receiver<PoolStatus> {
         self.status.subscribe()
     }
 
-    /// The settings that this listener was made with.
+    /// Returns the listener's settings.
     pub fn config(&self) -> &ListenerConfig {
         &self.config
     }
 
-    /// Works until `shutdown` resolves, then drains: no more gets, what has not started is given
-    /// back, what runs may end within the grace time, what is left then is cancelled and given
-    /// back. No failure of storage ends it, only a handler that cannot run.
+    /// Runs until `shutdown` resolves, then drains: makes no more gets and gives back messages that
+    /// have not started. Running handlers may end within the grace time; the rest are cancelled and
+    /// their messages given back. No storage failure ends the run, only a handler that cannot run.
     pub async fn run_until(
         &self,
         shutdown: impl Future<Output = ()> + Send,
@@ -161,13 +161,13 @@ impl QueueListener {
         self.start(Mode::Run, shutdown).await
     }
 
-    /// Works until the queue is empty and all that was taken is settled. A message that failed and
-    /// waits for its retry is not waited for.
+    /// Runs until the queue is empty and all received messages are settled. Does not wait for
+    /// failed messages that are hidden until their retry.
     pub async fn once(&self) -> Result<Report, ListenerError> {
         self.once_until(std::future::pending()).await
     }
 
-    /// [`once`](Self::once), but ends early when `shutdown` resolves.
+    /// Like [`once`](Self::once), but ends early when `shutdown` resolves.
     pub async fn once_until(
         &self,
         shutdown: impl Future<Output = ()> + Send,

@@ -1,4 +1,4 @@
-//! `smalt-listener`: works storage queues off with a command or an HTTP endpoint.
+//! `smalt-listener`: processes storage queues with a command or an HTTP endpoint.
 
 mod cli;
 

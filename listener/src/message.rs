@@ -1,8 +1,7 @@
-//! The owner of one message: from its receipt to its end, by one task alone.
+//! The owner of one message: a single task from its receipt to its end.
 //!
-//! The owner runs the handler, renews the lock meanwhile, and settles the message afterwards. As
-//! all requests about the message are made here, one after the other, renewal and delete cannot
-//! race.
+//! The owner runs the handler, renews the lock meanwhile, and settles the message afterwards. It
+//! makes all requests about the message one after the other, so renewal and delete cannot race.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +27,6 @@ use crate::run::{CANCEL_GRACE, Run};
 use crate::settle::Settled;
 use crate::shared::{Asked, Event, Phase, Shared};
 
-/// Owns one message.
 pub(crate) struct Owner {
     pub(crate) shared: Arc<Shared>,
     pub(crate) message: QueueMessage,
@@ -36,15 +34,15 @@ pub(crate) struct Owner {
     granted_at: Instant,
     server_time: Timestamp,
     handler_time: Option<Duration>,
-    /// The alarm about its expiry was raised while its handler ran.
+    /// Whether the expiry alarm was already raised.
     alarmed: bool,
-    /// The last request about it.
+    /// The last request about the message.
     pub(crate) asked: Asked,
-    /// The payload, when it is in a blob.
+    /// The payload, if it is in a blob.
     pub(crate) claimed: Option<Claimed>,
 }
 
-/// How a run ended, seen from the owner.
+/// How a run of the handler ended.
 enum RunEnd {
     Verdict(Verdict),
     Lost(String),
@@ -52,7 +50,8 @@ enum RunEnd {
 }
 
 impl Owner {
-    /// The owner of a message that a get granted at `at`, with the service's time of the answer.
+    /// Creates the owner of a message that a get granted at `at`, with the service's time of the
+    /// answer.
     pub(crate) fn new(
         shared: Arc<Shared>,
         message: QueueMessage,
@@ -73,7 +72,7 @@ impl Owner {
         }
     }
 
-    /// Brings the message to its end, and reports it.
+    /// Settles the message and reports the decision.
     pub(crate) async fn settle(mut self) {
         let settled = self.bring_to_end().await;
         let hidden = settled.hidden_for.unwrap_or_default();
@@ -110,7 +109,7 @@ impl Owner {
             Receipt::DeleteOnly => self.delete_duplicate().await,
             _ if self.shared.phase() >= Phase::Draining => self.release("stopping").await,
             Receipt::TooManyAttempts => {
-                let reason = format!("taken {count} times, {most} allowed");
+                let reason = format!("received {count} times; {most} attempts are allowed");
                 self.poison(&reason).await
             }
             Receipt::Undecodable => self.poison(&unusable).await,
@@ -118,10 +117,10 @@ impl Owner {
         }
     }
 
-    /// The body, empty where it lies in a blob; or why there is none.
+    /// Returns the body, empty if it is in a blob; or `None` and the reason why it is unusable.
     fn open(&mut self) -> (Option<Bytes>, String) {
         let Some(body) = decode(self.shared.config.encoding, &self.message.text) else {
-            return (None, "the text is not base64".to_owned());
+            return (None, "the text is not valid Base64".to_owned());
         };
         match Opened::of(body, self.shared.payloads.as_ref()) {
             Opened::Body(body) => (Some(body), String::new()),
@@ -182,14 +181,14 @@ impl Owner {
         }
     }
 
-    /// Stays with a run until it ends: renews its lock, watches its time.
+    /// Watches a run until it ends: renews its lock and enforces its timeout.
     async fn attend(&mut self, mut run: Run) -> RunEnd {
         let config = &self.shared.config;
         let (renews, patience) = (config.renew, config.handler_timeout);
         let allowed = if renews {
             patience
         } else {
-            // The handler must be gone, and the retry sent, while the lock still holds.
+            // The handler must end, and the retry be sent, before the lock expires.
             let remaining = self.lock.remaining();
             patience.min(remaining.saturating_sub(CANCEL_GRACE).max(remaining / 2))
         };
@@ -219,8 +218,8 @@ impl Owner {
         };
         self.handler_time = Some(run.elapsed());
         if matches!(end, RunEnd::Lost(_)) && run.has_ended() {
-            // The handler finished in that very moment: if it is done, the message is deleted when
-            // it comes back.
+            // The handler finished at that very moment. If it succeeded, the message is deleted
+            // when it returns.
             if run.verdict().await == Verdict::Ok {
                 let id = &self.message.id;
                 self.shared.done().insert(id, Finished::Handled);
@@ -245,7 +244,7 @@ impl Owner {
         end
     }
 
-    /// LS4 where a payload is fetched first: how long its handler may still start.
+    /// LS4 for fetched payloads: sets the latest start of the handler.
     fn allow_start(&self) {
         if let Some(claimed) = &self.claimed {
             let least = min_start(self.shared.config.visibility);
@@ -253,7 +252,7 @@ impl Owner {
         }
     }
 
-    /// Renews the lock once, and says how that went. The alarm does not wait for that.
+    /// Renews the lock once. The expiry alarm does not wait for the result.
     async fn renew(&mut self, alarm_at: Option<Instant>) -> Renewal {
         self.asked = Asked::Update;
         let renewal = {
@@ -286,14 +285,15 @@ impl Owner {
         renewal
     }
 
-    /// When only a tenth of the message's life is left, by the service's clock at the get.
+    /// Returns when only a tenth of the message's time to live is left, by the service's clock at
+    /// the get.
     fn alarm_at(&self) -> Option<Instant> {
         let from = dispatch::alarm_from(self.message.inserted, self.message.expires)?;
         self.granted_at.checked_add(from.since(self.server_time))
     }
 
-    /// LL2: says once that the service is about to drop this message. Its decision may come too
-    /// late for that: its handler may run beyond the message's end.
+    /// LL2: reports once that the service is about to drop this message. The decision alone may
+    /// come too late, because the handler may run beyond the message's expiry.
     fn raise_alarm(&mut self) {
         if !std::mem::replace(&mut self.alarmed, true) {
             alarm(&self.shared, &self.message, self.server_now());
@@ -307,7 +307,7 @@ impl Owner {
             Settlement::Retry(after, reason) => self.retry(after, reason).await,
             Settlement::Poison(reason) => self.poison(&reason).await,
             Settlement::Release(reason) => {
-                // Told first: no task is to take another message meanwhile.
+                // Sent first, so that no task receives another message meanwhile.
                 self.shared.tell(Event::Unable(reason.clone()));
                 self.release(&reason).await
             }
@@ -319,7 +319,7 @@ impl Owner {
     }
 }
 
-/// Says that the service is about to drop a message.
+/// Reports that the service is about to drop a message.
 fn alarm(shared: &Shared, message: &QueueMessage, now: Timestamp) {
     let (id, expires) = (&message.id, message.expires);
     let left = expires.since(now);
@@ -339,7 +339,7 @@ fn alarm(shared: &Shared, message: &QueueMessage, now: Timestamp) {
         .tell(|o| o.expiring(&Expiring { id, expires, left }));
 }
 
-/// Waits until a moment; for ever without one.
+/// Waits until `at`; forever if it is `None`.
 pub(crate) async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
@@ -347,7 +347,7 @@ pub(crate) async fn until(at: Option<Instant>) {
     }
 }
 
-/// The body of a stored text; `None` when it is not what the encoding says.
+/// Decodes a stored text; returns `None` if it does not have this encoding.
 fn decode(encoding: Encoding, text: &str) -> Option<Bytes> {
     match encoding {
         Encoding::Text => Some(Bytes::copy_from_slice(text.as_bytes())),

@@ -1,5 +1,5 @@
-//! What a listener has done, counted in one place: an [`Observer`] that sums up what it is told,
-//! and shows it as Prometheus' text or for a person.
+//! The counts of a listener: an [`Observer`] that sums up what happens, and its output as
+//! Prometheus text.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,8 @@ use crate::report::{Decision, Outcome, PoolStatus};
 use crate::rules::budget::Today;
 use crate::rules::cost::cost;
 
-/// A call must have succeeded within so many of the longest intervals, or the listener is not ready
-/// (workers.md D3).
+/// A listener is ready if a call succeeded within this many of its longest intervals (workers.md
+/// D3).
 const READY_INTERVALS: u32 = 3;
 
 /// Sums of one listener since its start.
@@ -23,33 +23,33 @@ const READY_INTERVALS: u32 = 3;
 pub struct Counts {
     /// Messages received.
     pub received: u64,
-    /// Messages by what became of them.
+    /// Messages by outcome.
     pub outcomes: BTreeMap<Outcome, u64>,
-    /// Renewals that succeeded, and that failed.
+    /// Renewals that succeeded, then those that failed.
     pub renewals: [u64; 2],
     /// Alarms about messages near their expiry.
     pub expiring: u64,
-    /// Gets that brought nothing.
+    /// Gets that returned no message.
     pub empty_gets: u64,
-    /// Answers that said: too often.
+    /// Answers that throttled a request.
     pub throttled: u64,
-    /// Requests by operation: what is billed.
+    /// Requests by operation, which are billed.
     pub requests: BTreeMap<&'static str, u64>,
-    /// Handlers that came to an end, and their time together.
+    /// Completed runs of handlers, and their total time.
     pub handled: (u64, Duration),
-    /// Age of the oldest message of the last get; zero when it brought none.
+    /// Age of the oldest message of the last get; zero if it returned none.
     pub oldest_age: Duration,
-    /// The newest pause of an idle task; zero while there is work.
+    /// Newest pause of an idle task; zero while there is work.
     pub idle_delay: Duration,
 }
 
 impl Counts {
-    /// Requests of all kinds.
+    /// Returns the number of requests of all operations.
     pub fn requests(&self) -> u64 {
         self.requests.values().sum()
     }
 
-    /// Adds the requests that others make for the same queue.
+    /// Adds the requests that other components made for the same queue.
     pub fn add_requests(&mut self, others: &Counts) {
         for (operation, count) in &others.requests {
             *self.requests.entry(operation).or_insert(0) += count;
@@ -63,14 +63,14 @@ impl Counts {
     }
 }
 
-/// How storage has answered lately.
+/// The latest answers of storage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Contact {
     succeeded_at: Option<Instant>,
     last_error: Option<ErrorKind>,
 }
 
-/// Counts what a listener does. One for each listener; see
+/// Counts what a listener does; each listener needs its own. See
 /// [`QueueListener::observed_by`](crate::QueueListener::observed_by).
 #[derive(Debug)]
 pub struct Metrics {
@@ -80,7 +80,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Nothing counted yet, for the listener of `queue`.
+    /// Creates zero counts for the listener of `queue`.
     pub fn new(queue: &str) -> Self {
         Metrics {
             queue: queue.to_owned(),
@@ -89,33 +89,33 @@ impl Metrics {
         }
     }
 
-    /// Queue of the listener.
+    /// Returns the listener's queue.
     pub fn queue(&self) -> &str {
         &self.queue
     }
 
-    /// Time since the start.
+    /// Returns the time since the start.
     pub fn uptime(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// The sums so far.
+    /// Returns the sums so far.
     pub fn counts(&self) -> Counts {
         self.state().0.clone()
     }
 
-    /// Time since storage answered well for the last time.
+    /// Returns the time since the last successful call; `None` before the first.
     pub fn since_success(&self) -> Option<Duration> {
         self.state().1.succeeded_at.map(|at| at.elapsed())
     }
 
-    /// How the last call failed, if it did.
+    /// Returns the error of the last call; `None` if it succeeded.
     pub fn last_error(&self) -> Option<ErrorKind> {
         self.state().1.last_error
     }
 
-    /// Whether the listener does its work, or why not. `interval` is the longest that it goes
-    /// without a call while nothing is to do; while handlers run it may have none to make.
+    /// Returns whether the listener is ready, or why not. `interval` is its longest time without a
+    /// call while idle; while handlers run, there may be no call to make.
     pub fn readiness(&self, interval: Duration, in_flight: u32) -> Result<(), String> {
         let Contact {
             succeeded_at,
@@ -124,7 +124,7 @@ impl Metrics {
         if last_error == Some(ErrorKind::Denied) {
             return Err("access denied".to_owned());
         }
-        let why = last_error.map_or(String::new(), |error| format!("; the last call: {error:?}"));
+        let why = last_error.map_or(String::new(), |error| format!("; last error: {error:?}"));
         let Some(at) = succeeded_at else {
             return Err(format!("storage has not answered yet{why}"));
         };
@@ -147,7 +147,7 @@ impl Observer for Metrics {
         let (counts, contact) = &mut *self.state();
         *counts.requests.entry(call.operation).or_insert(0) += 1;
         counts.throttled += u64::from(call.throttled);
-        // A refusal that is about one message is an answer: storage can be reached.
+        // A refusal that concerns one message shows that storage can be reached.
         let answered = match call.error {
             None => true,
             Some(kind) => matches!(kind, ErrorKind::ReceiptMismatch | ErrorKind::Refused),
@@ -193,15 +193,15 @@ impl Observer for Metrics {
     }
 }
 
-/// A listener's counts and what its pool is doing now.
+/// A listener's counts and the current state of its pool.
 #[derive(Clone, Debug)]
 pub struct Look<'a> {
-    /// Queue.
+    /// Name of the queue.
     pub queue: &'a str,
-    /// Sums.
+    /// Sums of the queue.
     pub counts: Counts,
-    /// Pool; none for a queue of which only the requests are counted, such as a trigger queue or
-    /// a map of partitions.
+    /// State of the pool; `None` for a queue of which only the requests are counted, such as a
+    /// trigger queue or a partitioned queue's map.
     pub pool: Option<PoolStatus>,
 }
 
@@ -210,7 +210,8 @@ impl Look<'_> {
         self.pool.unwrap_or_default()
     }
 
-    /// A pause of a task that has left since says nothing.
+    /// Returns the pause of an idle task; zero without tasks, because a stopped task's pause is
+    /// outdated.
     fn idle_delay(&self) -> Duration {
         match self.pool().tasks {
             0 => Duration::ZERO,
@@ -219,13 +220,13 @@ impl Look<'_> {
     }
 }
 
-/// Families about requests, whoever makes them.
+/// Families that exist for every source of requests.
 const OF_REQUESTS: [&str; 2] = ["listener_throttled", "listener_tx_total"];
 
-/// A label beside the queue's, and the value.
+/// A label in addition to the queue's, and the value.
 type Sample<'a> = (Option<(&'static str, &'a str)>, f64);
 
-/// One family of series: its name, kind, meaning, and the series of one listener.
+/// A family of series: name, kind, help text, and the samples of one listener.
 type Family = (
     &'static str,
     Kind,
@@ -237,7 +238,7 @@ fn one(value: f64) -> Vec<Sample<'static>> {
     vec![(None, value)]
 }
 
-/// All families; the names are those of the user's guide.
+/// All families; their names are those in the user's guide.
 const FAMILIES: &[Family] = &[
     (
         "listener_received",
@@ -248,7 +249,7 @@ const FAMILIES: &[Family] = &[
     (
         "listener_handled",
         Kind::Counter,
-        "Messages by what became of them.",
+        "Messages by outcome.",
         |l| {
             let outcomes = Outcome::ALL.iter();
             let all = outcomes.map(|o| (Some(("verdict", o.name())), l.counts.of(&[*o]) as f64));
@@ -258,13 +259,13 @@ const FAMILIES: &[Family] = &[
     (
         "listener_lost_lock",
         Kind::Counter,
-        "Messages whose lock was lost under their handler.",
+        "Messages whose lock was lost while their handler ran.",
         |l| one(l.counts.of(&[Outcome::LostLock]) as f64),
     ),
     (
         "listener_duplicates_suppressed",
         Kind::Counter,
-        "Messages that came again after they were finished.",
+        "Messages received again after they were finished.",
         |l| {
             one(l
                 .counts
@@ -299,7 +300,7 @@ const FAMILIES: &[Family] = &[
     (
         "listener_handler_s_sum",
         Kind::Counter,
-        "Time of handlers, together.",
+        "Total run time of handlers.",
         |l| one(l.counts.handled.1.as_secs_f64()),
     ),
     (
@@ -317,7 +318,7 @@ const FAMILIES: &[Family] = &[
     (
         "listener_visible_estimate",
         Kind::Gauge,
-        "Messages believed to wait.",
+        "Estimated visible messages.",
         |l| one(l.pool().backlog as f64),
     ),
     (
@@ -329,13 +330,13 @@ const FAMILIES: &[Family] = &[
     (
         "listener_tasks",
         Kind::Gauge,
-        "Dequeue tasks that run.",
+        "Running dequeue tasks.",
         |l| one(f64::from(l.pool().tasks)),
     ),
     (
         "listener_desired_tasks",
         Kind::Gauge,
-        "Dequeue tasks that the load of the moment needs; the others rest.",
+        "Dequeue tasks that the current load needs; the others rest.",
         |l| one(f64::from(l.pool().desired)),
     ),
     (
@@ -353,19 +354,19 @@ const FAMILIES: &[Family] = &[
     (
         "listener_empty_gets",
         Kind::Counter,
-        "Gets that brought nothing.",
+        "Gets that returned no message.",
         |l| one(l.counts.empty_gets as f64),
     ),
     (
         "listener_throttled",
         Kind::Counter,
-        "Answers that said: too often.",
+        "Answers that throttled a request.",
         |l| one(l.counts.throttled as f64),
     ),
     (
         "listener_tx_total",
         Kind::Counter,
-        "Requests to storage by operation: what is billed.",
+        "Billed requests to storage by operation.",
         |l| {
             let requests = l.counts.requests.iter();
             let all = requests.map(|(op, count)| (Some(("op", *op)), *count as f64));
@@ -374,8 +375,8 @@ const FAMILIES: &[Family] = &[
     ),
 ];
 
-/// The metrics of several listeners of one process, in the text format of Prometheus. With a price
-/// per 10,000 requests, also what the requests have cost; with a budget, what is left of the day's.
+/// Returns the metrics of the listeners of one process in the Prometheus text format. A price per
+/// 10,000 requests adds the cost of the requests; a budget adds the cost of the day and the limit.
 pub fn prometheus(
     looks: &[Look<'_>],
     uptime: Duration,
@@ -409,7 +410,7 @@ pub fn prometheus(
     text.finish()
 }
 
-/// The day's budget, which is the process's.
+/// Adds the daily budget of the process.
 fn of_budget(text: &mut Exposition, today: Today) {
     for (name, help, value) in [
         (
@@ -419,12 +420,12 @@ fn of_budget(text: &mut Exposition, today: Today) {
         ),
         (
             "listener_max_cost_per_day",
-            "Most that they may cost.",
+            "Limit of that cost.",
             today.budget.max_cost_per_day,
         ),
         (
             "listener_budget_spent",
-            "1 while the day's money is spent and no message is taken.",
+            "1 while the daily budget is spent and no message is received.",
             f64::from(u8::from(today.is_spent())),
         ),
     ] {

@@ -34,7 +34,7 @@ fn look(metrics: &Metrics) -> Look<'_> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_is_in_the_text() {
+async fn metrics_text_shows_the_counts() {
     let metrics = Metrics::new("orders");
     metrics.called(&call("Get Messages", None));
     metrics.called(&call("Get Messages", Some(ErrorKind::Busy)));
@@ -69,9 +69,9 @@ async fn what_happens_is_in_the_text() {
     }
 }
 
-/// Each name of the guide's list, once, with help and kind before its series.
+/// Each name of the guide's list appears once, with help and type before its series.
 #[tokio::test]
-async fn all_names_of_the_guide_are_there() {
+async fn every_name_of_the_guide_is_in_the_text() {
     let metrics = Metrics::new("q");
     metrics.called(&call("Get Messages", None));
     let text = prometheus(&[look(&metrics)], Duration::ZERO, Some(1.0), None);
@@ -99,7 +99,7 @@ async fn all_names_of_the_guide_are_there() {
     assert!(!prometheus(&[], Duration::ZERO, None, None).contains("cost"));
 }
 
-/// A trigger queue shows its requests only: they are billed like any other.
+/// A trigger queue shows only its requests, which are billed like any other.
 #[tokio::test(start_paused = true)]
 async fn a_queue_without_a_pool_shows_its_requests() {
     let metrics = Metrics::new("events");

@@ -1,7 +1,7 @@
-//! Whoever wants to see what a listener does: any number of observers, told as it happens (L21).
+//! Observers of a listener: any number of them, called as things happen (L21).
 //!
-//! Observers see, they do not decide. One that panics is reported, and neither the listener nor
-//! the other observers notice.
+//! Observers have no influence on the listener. If one panics, the panic is logged, and neither the
+//! listener nor the other observers are affected.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,19 +13,19 @@ use smalt_sleeve::port::{ErrorKind, PortError, PortResult};
 
 use crate::report::{Decision, PoolStatus, Report};
 
-/// A request that was sent to storage: what is billed.
+/// A billed request to storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Called {
-    /// Operation (`Get Messages`).
+    /// Operation, such as `Get Messages`.
     pub operation: &'static str,
-    /// How it failed, if it did.
+    /// How the request failed; `None` if it succeeded.
     pub error: Option<ErrorKind>,
-    /// Whether the service said that it is asked too often.
+    /// Whether the service throttled the request.
     pub throttled: bool,
 }
 
 impl Called {
-    /// What is to be seen of a request to storage.
+    /// Returns the observable facts of a request's answer.
     pub fn of<T>(operation: &'static str, answer: &Result<T, PortError>) -> Self {
         let error = answer.as_ref().err();
         Called {
@@ -36,95 +36,96 @@ impl Called {
     }
 }
 
-/// Whether the service said that it is asked too often.
+/// Returns whether the service throttled the request.
 pub(crate) fn is_throttle(error: &PortError) -> bool {
     error.kind == ErrorKind::Busy && error.status != Some(500)
 }
 
-/// A get that was answered.
+/// An answered get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// Messages asked for.
+    /// Messages requested.
     pub asked: u32,
-    /// Messages received; none for an empty get.
+    /// Messages received; 0 for an empty get.
     pub got: u32,
-    /// Age of the oldest of them, by the service's clock.
+    /// Age of the oldest of them by the service's clock; `None` for an empty get.
     pub oldest_age: Option<Duration>,
 }
 
 /// A message whose handler starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Started<'a> {
-    /// Message id.
+    /// Id of the message.
     pub id: &'a str,
-    /// How often it was taken, this time included.
+    /// How often the message was received, including this time.
     pub dequeue_count: u32,
 }
 
 /// A renewal of a message's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renewed<'a> {
-    /// Message id.
+    /// Id of the message.
     pub id: &'a str,
-    /// Whether it succeeded. One that failed is tried again while the lock holds.
+    /// Whether the renewal succeeded. A failed one is retried while the lock is valid.
     pub succeeded: bool,
 }
 
-/// A lock that is lost while its handler runs: the handler is being cancelled.
+/// A lock that was lost while its handler ran; the handler is being cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostLock<'a> {
-    /// Message id.
+    /// Id of the message.
     pub id: &'a str,
-    /// Why.
+    /// Why the lock was lost.
     pub reason: &'a str,
 }
 
-/// An alarm: the service is about to drop a message that is not handled yet.
+/// An alarm: the service is about to drop a message that is not yet handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiring<'a> {
-    /// Message id.
+    /// Id of the message.
     pub id: &'a str,
-    /// When the service drops it.
+    /// When the service drops the message.
     pub expires: Timestamp,
-    /// What is left of its life now.
+    /// Remaining time to live.
     pub left: Duration,
 }
 
-/// A dequeue task that found nothing and pauses.
+/// A dequeue task that received no message and pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Empty gets of this task in a row.
+    /// Consecutive empty gets of this task.
     pub empty_gets: u64,
-    /// How long it pauses, unless it is woken.
+    /// Length of the pause, unless the task is woken.
     pub pause: Duration,
 }
 
-/// Sees what a listener does. Every method does nothing unless it is written; all are called from
-/// the listener's tasks and must return soon.
+/// Observes what a listener does. Every method does nothing by default; the listener's tasks call
+/// them, so they must return quickly.
 pub trait Observer: Send + Sync + 'static {
-    /// A request was answered, or not.
+    /// A request was answered or failed.
     fn called(&self, _call: &Called) {}
 
     /// A get was answered.
     fn received(&self, _fetched: &Fetched) {}
 
-    /// A get failed (`OnError` of the source article). The listener goes on.
+    /// A get failed (`OnError` of the source article). The listener continues.
     fn failed(&self, _error: &PortError) {}
 
     /// A handler starts.
     fn started(&self, _message: &Started<'_>) {}
 
-    /// A lock was renewed, or could not be.
+    /// A lock was renewed, or its renewal failed.
     fn renewed(&self, _renewal: &Renewed<'_>) {}
 
     /// A lock was lost under a running handler.
     fn lost_lock(&self, _lost: &LostLock<'_>) {}
 
-    /// A message is about to expire unhandled; told once per receipt, as early as it is known.
+    /// A message is about to expire unhandled. Called at most once per receipt, as early as
+    /// possible.
     fn expiring(&self, _alarm: &Expiring<'_>) {}
 
-    /// A message came to its end: handled, retried, poisoned, lost
-    /// ([`Outcome`](crate::Outcome)); its log line is written (`OnNext`).
+    /// A message was handled, retried, poisoned or lost ([`Outcome`](crate::Outcome)), and its log
+    /// line was written (`OnNext`).
     fn decided(&self, _decision: &Decision) {}
 
     /// A dequeue task pauses.
@@ -133,11 +134,10 @@ pub trait Observer: Send + Sync + 'static {
     /// The pool's state or its number of tasks changed.
     fn scaled(&self, _pool: &PoolStatus) {}
 
-    /// The run is over (`OnCompleted`).
+    /// The run has ended (`OnCompleted`).
     fn stopped(&self, _report: &Report) {}
 }
 
-/// The observers of one listener.
 #[derive(Clone, Default)]
 pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
 
@@ -146,7 +146,7 @@ impl Observers {
         self.0.push(observer);
     }
 
-    /// Makes a request, and shows what came of it.
+    /// Makes a request and reports the result to the observers.
     pub(crate) async fn see<T>(
         &self,
         operation: &'static str,
@@ -158,7 +158,7 @@ impl Observers {
         answer
     }
 
-    /// Tells each of them. It is the application's code, and may panic.
+    /// Calls each observer. Observers are application code and may panic.
     pub(crate) fn tell(&self, tell: impl Fn(&dyn Observer)) {
         for observer in &self.0 {
             let told = catch_unwind(AssertUnwindSafe(|| tell(observer.as_ref())));

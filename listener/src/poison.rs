@@ -1,4 +1,4 @@
-//! The way into the poison queue: a durable copy first, the delete afterwards.
+//! Moves a message to the poison queue: first a durable copy, then the delete.
 
 use tokio::time::Instant;
 
@@ -12,10 +12,10 @@ use crate::settle::{Attempts, Deleted, Settled};
 use crate::shared::Asked;
 
 impl Owner {
-    /// Puts the message into the poison queue, never to expire, and deletes it once that is durable
-    /// (LS1). A put whose answer was lost is repeated: the envelope's `id` tells the copies apart.
-    /// When the put fails until the lock lapses, nothing is lost: the message returns and is tried
-    /// again.
+    /// Puts a copy that never expires into the poison queue, and deletes the message once the copy
+    /// is durable (LS1). A put whose answer was lost is repeated; the envelope's `id` identifies
+    /// such copies. If the put fails until the lock expires, nothing is lost: the message returns
+    /// and is tried again.
     pub(crate) async fn poison(&mut self, reason: &str) -> Settled {
         if let Err(lost) = self.still_ours().await {
             return lost;
@@ -28,7 +28,8 @@ impl Owner {
         match self.delete().await {
             Deleted::Yes | Deleted::Gone => Settled::new(Outcome::Poisoned, reason),
             Deleted::Lost(error) | Deleted::Failed(error) => {
-                // Its copy exists: when it returns it needs neither a run nor a second copy.
+                // The copy exists: when the message returns, it needs neither a run nor a second
+                // copy.
                 let id = self.lock.id();
                 self.shared.done().insert(id, Finished::Copied);
                 Settled::new(Outcome::PoisonedUnacked, format!("{reason}; {error}"))
@@ -36,10 +37,10 @@ impl Owner {
         }
     }
 
-    /// The payload of a finished message may be marked as kept, by a listener that began
-    /// to quarantine it and went away. Nobody can tell whether that one had put its copy; without
-    /// a copy the payload would be left for good, so one is put now. A second one costs little:
-    /// they have the same `id`.
+    /// Puts a copy of a finished message whose payload is marked as kept. Another listener began to
+    /// poison the message and stopped; it is unknown whether it put the copy, and without a copy
+    /// the payload would remain forever. A second copy does little harm, because both have the same
+    /// `id`.
     pub(crate) async fn complete_quarantine(&mut self) -> Result<(), String> {
         let id = self.lock.id();
         if self.shared.done().get(id) == Some(Finished::Copied) {
@@ -53,9 +54,9 @@ impl Owner {
             Ok(true) => {}
             Ok(false) => return Ok(()),
             Err(error) if error.is_transient() => {
-                return Err(format!("its payload is not described: {error}"));
+                return Err(format!("its payload cannot be read: {error}"));
             }
-            // Handled it is, whatever becomes of its payload.
+            // The message is handled, whatever happens to its payload.
             Err(error) => {
                 tracing::warn!(
                     worker = %self.shared.config.worker,
@@ -66,13 +67,13 @@ impl Owner {
                     reason = %error,
                     attempt = self.message.dequeue_count,
                     trace = %trace(&self.shared.config.worker, self.message.dequeue_count),
-                    "whether a copy in the poison queue needs the payload is unknown"
+                    "cannot tell whether a copy in the poison queue needs the payload"
                 );
                 return Ok(());
             }
         }
-        let text = self.copy_text("another listener had begun to quarantine it; handled since");
-        (self.put_copy(&text).await).map_err(|error| format!("its copy is missing: {error}"))?;
+        let text = self.copy_text("another listener began to poison it; it was handled since");
+        (self.put_copy(&text).await).map_err(|error| format!("its copy was not put: {error}"))?;
         self.shared.done().insert(self.lock.id(), Finished::Copied);
         Ok(())
     }
@@ -90,7 +91,7 @@ impl Owner {
         })
     }
 
-    /// LS4: nothing is acknowledged for a message that another may have by now.
+    /// LS4: nothing is acknowledged for a message that another listener may have received.
     async fn still_ours(&mut self) -> Result<(), Settled> {
         if self.lock.remaining() >= min_start(self.shared.config.visibility) {
             return Ok(());
@@ -104,8 +105,8 @@ impl Owner {
         }
     }
 
-    /// The payload first: a copy must not stand there and refer to what the sweeper is about to
-    /// collect.
+    /// Keeps the payload, then puts the copy, so that no copy refers to a payload that the sweeper
+    /// is about to delete.
     async fn keep_and_put(
         &self,
         id: &str,

@@ -1,4 +1,4 @@
-//! One dequeue task: gets messages for its free slots and hands each to an owner.
+//! A dequeue task: gets messages for its free slots and passes each to an owner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,26 +17,25 @@ use crate::rules::budget::Afforded;
 use crate::rules::dispatch::batch_size;
 use crate::shared::{Event, Phase, Shared};
 
-/// While some slots are free but fewer than half, this long is waited for more of them: one get for
-/// several messages costs what one for a single message does.
+/// How long a task with few free slots (half of them or fewer) waits for more, because one get for
+/// several messages costs as much as one for a single message.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// What the controller tells one task.
+/// The controller's signals to one task.
 pub(crate) struct Told {
-    /// To leave.
+    /// Stop polling.
     pub(crate) stop: watch::Receiver<bool>,
-    /// To ask for nothing after an empty get: others suffice.
+    /// Rest after an empty get: other tasks suffice.
     pub(crate) rest: watch::Receiver<bool>,
 }
 
-/// One dequeue task.
 pub(crate) struct Poller {
     shared: Arc<Shared>,
     told: Told,
-    /// Triggers and finds of work seen before the last get.
+    /// Counts of triggers and of found work that were seen before the last get.
     seen: (u64, u64),
     jitter: Jitter,
-    /// Leaves by itself at the first empty get: a watchdog's look.
+    /// Whether the task ends at its first empty get, as a watchdog's look does.
     probe: Arc<AtomicBool>,
     /// Tells the pool that no slot is free.
     is_full: Arc<AtomicBool>,
@@ -66,7 +65,7 @@ impl Poller {
         }
     }
 
-    /// Polls until told to stop, then stays until its messages are settled.
+    /// Polls until told to stop, then waits until its messages are settled.
     pub(crate) async fn run(mut self) {
         while let Some(free) = self.free_slots().await {
             let Some(mut room) = self.room(free).await else {
@@ -75,11 +74,11 @@ impl Poller {
             if !self.may_get().await {
                 break;
             }
-            // Its turn may have taken time: what has become free meanwhile is asked for as well.
+            // Waiting may have taken time; slots that became free meanwhile are requested as well.
             self.more_room(&mut room);
             let free = u32::try_from(room.num_permits()).unwrap_or(free);
-            // Seen before the get: a wake-up during it cuts the sleep after it short (DL18). One
-            // from before, while others had their turn, has its answer in this get.
+            // Read before the get: a wake-up during the get shortens the sleep after it (DL18). An
+            // earlier wake-up, while this task waited, is answered by this get.
             self.seen = self.latest();
             let (count, visibility) = (batch_size(free), self.shared.config.visibility);
             let pause = match self.shared.calls.get(count, visibility).await {
@@ -98,8 +97,8 @@ impl Poller {
         while self.messages.join_next().await.is_some() {}
     }
 
-    /// Waits until messages may be asked for: the day's money, then the buckets. `false` when it is
-    /// time to leave.
+    /// Waits until a get is allowed by the daily budget and then by the token buckets. Returns
+    /// `false` when the task should stop.
     async fn may_get(&mut self) -> bool {
         loop {
             let refused = match self.shared.calls.afford_get(self.shared.in_hand()) {
@@ -126,19 +125,19 @@ impl Poller {
         self.probe.load(Ordering::Relaxed)
     }
 
-    /// Slots without a message.
+    /// Returns the number of free slots.
     fn free_now(&mut self) -> u32 {
         while self.messages.try_join_next().is_some() {}
         let busy = u32::try_from(self.messages.len()).unwrap_or(u32::MAX);
         self.shared.config.slots.saturating_sub(busy)
     }
 
-    /// The numbers of the latest trigger and find of work.
+    /// Returns the counts of triggers and of found work.
     fn latest(&self) -> (u64, u64) {
         (self.shared.wake.get(), self.shared.work.get())
     }
 
-    /// Waits for free slots, and counts them; `None` when it is time to leave.
+    /// Waits for free slots and returns their number; `None` when the task should stop.
     async fn free_slots(&mut self) -> Option<u32> {
         let slots = self.shared.config.slots;
         let gather_until = tokio::time::sleep(GATHER);
@@ -161,21 +160,21 @@ impl Poller {
         }
     }
 
-    /// Up to so many of the listener's places for messages, at least one; `None` when it is time to
-    /// leave.
+    /// Reserves up to `free` of the listener's places for messages, at least one; returns `None`
+    /// when the task should stop.
     async fn room(&mut self, free: u32) -> Option<OwnedSemaphorePermit> {
         let all = Arc::clone(&self.shared.room);
         let mut room = tokio::select! {
             biased;
             () = stopping(&mut self.told.stop, &self.shared) => return None,
-            // It is never closed.
+            // The semaphore is never closed.
             first = all.acquire_owned() => first.ok()?,
         };
         self.fill(&mut room, free);
         Some(room)
     }
 
-    /// Takes places up to the slots that are free by now.
+    /// Reserves further places, up to the slots that are free now.
     fn more_room(&mut self, room: &mut OwnedSemaphorePermit) {
         let free = self.free_now();
         self.fill(room, free);
@@ -189,7 +188,7 @@ impl Poller {
         }
     }
 
-    /// Starts an owner for each message; the pause to make when there was none.
+    /// Starts an owner for each message; returns the pause if there was none.
     fn received(
         &mut self,
         mut room: OwnedSemaphorePermit,
@@ -233,7 +232,7 @@ impl Poller {
         None
     }
 
-    /// The pause after a failed get: the errors' own, never the idle one (DL24).
+    /// Logs a failed get and returns the pause of the error curve, never the idle one (DL24).
     async fn failed(&mut self, error: PortError) -> Duration {
         let pause = match error.kind {
             ErrorKind::Denied => DENIED_DELAY,
@@ -272,7 +271,7 @@ impl Poller {
         let mut needed = rest.clone();
         let over = async {
             tokio::time::sleep(pause).await;
-            // A channel that is closed holds nobody up.
+            // A closed channel does not delay the task.
             let _ = rest.wait_for(|rests| !*rests).await;
         };
         let found = async {
@@ -282,7 +281,7 @@ impl Poller {
         tokio::select! {
             biased;
             () = stopping(stop, &self.shared) => {}
-            // After an error a wake-up does not help; it must not turn into a tight loop.
+            // A wake-up after an error would only cause a tight loop.
             () = self.shared.wake.beyond(seen.0), if self.errors == 0 => self.idle = 0,
             () = found, if self.errors == 0 => self.idle = 0,
             () = over => {}
@@ -294,11 +293,11 @@ impl Poller {
     }
 }
 
-/// Waits until this task or the whole listener is to stop.
+/// Waits until this task or the whole listener should stop.
 async fn stopping(stop: &mut watch::Receiver<bool>, shared: &Shared) {
     tokio::select! {
         biased;
-        // A closed channel: the pool was dropped.
+        // A closed channel means that the pool was dropped.
         _ = stop.wait_for(|stop| *stop) => {}
         () = shared.reached(Phase::Finishing) => {}
     }

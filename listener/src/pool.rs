@@ -11,14 +11,14 @@ use crate::jitter::Jitter;
 use crate::poller::{Poller, Told};
 use crate::shared::Shared;
 
-/// The dequeue tasks. Only the controller has it, so a task can neither be started twice nor can
-/// two of them leave at once and none remain (DL11, DL12).
+/// The dequeue tasks. Only the controller owns the pool, so that no task is started twice, and two
+/// tasks cannot stop at once and leave none (DL11, DL12).
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     seed: u64,
     started: u64,
     tasks: JoinSet<()>,
-    /// Tasks that poll, and the switch of each; those that only finish their messages are not here.
+    /// The polling tasks; tasks that only finish their messages are not included.
     active: BTreeMap<u64, Active>,
 }
 
@@ -26,9 +26,9 @@ struct Active {
     task: Id,
     stop: watch::Sender<bool>,
     rest: watch::Sender<bool>,
-    /// It has no free slot, and asks for nothing.
+    /// Whether it has no free slot and makes no gets.
     is_full: Arc<AtomicBool>,
-    /// It leaves by itself when it finds nothing.
+    /// Whether it ends at its first empty get.
     probe: Arc<AtomicBool>,
 }
 
@@ -43,18 +43,18 @@ impl Pool {
         }
     }
 
-    /// Tasks that poll.
+    /// Returns the number of polling tasks.
     pub(crate) fn active(&self) -> u32 {
         u32::try_from(self.active.len()).unwrap_or(u32::MAX)
     }
 
-    /// Tasks ever started.
+    /// Returns the number of tasks ever started.
     pub(crate) fn started(&self) -> u64 {
         self.started
     }
 
-    /// Starts or stops tasks until `target` of them poll. They stay: a probe among them that left
-    /// and was replaced would make the next get without any pause.
+    /// Starts or stops tasks until `target` of them poll. Turns probes into permanent tasks,
+    /// because a probe that ends and is replaced would make its next get without a pause.
     pub(crate) fn resize(&mut self, target: u32) {
         for active in self.active.values() {
             active.probe.store(false, Ordering::Relaxed);
@@ -67,7 +67,7 @@ impl Pool {
         }
     }
 
-    /// Starts one task; a probe leaves by itself when it finds nothing.
+    /// Starts one task; a probe ends at its first empty get.
     pub(crate) fn start(&mut self, probe: bool) {
         let (stop, stopped) = watch::channel(false);
         let (rest, resting) = watch::channel(false);
@@ -94,8 +94,8 @@ impl Pool {
         self.active.insert(number, active);
     }
 
-    /// Lets all but `awake` of the tasks that have room rest: they keep what they have, and ask for
-    /// nothing after an empty get.
+    /// Lets all but `awake` of the tasks with free slots rest: they keep their messages but make no
+    /// get after an empty one.
     pub(crate) fn rest(&mut self, awake: u32) {
         let mut left = awake;
         for active in self.active.values() {
@@ -110,8 +110,7 @@ impl Pool {
         }
     }
 
-    /// Stops the newest task; before that, the newest of those that are full, since they poll
-    /// nothing as it is.
+    /// Stops the newest full task, which polls nothing anyway, or else the newest task.
     fn stop_one(&mut self) {
         let mut newest_first = self.active.iter().rev();
         let full = newest_first.find(|(_, active)| active.is_full.load(Ordering::Relaxed));
@@ -121,8 +120,8 @@ impl Pool {
         }
     }
 
-    /// Waits for a task to end; pending while there is none. One that ended without being told to
-    /// is no longer counted, so that the next resize replaces it.
+    /// Waits for a task to end; pending while there is none. A task that ended by itself is no
+    /// longer counted, so that the next resize replaces it.
     pub(crate) async fn ended(&mut self) {
         let ended = match self.tasks.join_next_with_id().await {
             Some(ended) => ended,
@@ -138,7 +137,7 @@ impl Pool {
         self.active.retain(|_, active| active.task != id);
     }
 
-    /// Waits until all tasks have ended, their messages settled.
+    /// Waits until all tasks have ended and their messages are settled.
     pub(crate) async fn drained(&mut self) {
         while self.tasks.join_next().await.is_some() {}
         self.active.clear();

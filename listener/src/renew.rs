@@ -1,7 +1,8 @@
-//! The lock on one message: its newest receipt, how long it holds, and its renewal.
+//! The lock on one message: its newest receipt, its expiry and its renewal.
 //!
-//! Only the message's owner has it, and every method takes it exclusively: a renewal and a delete
-//! can therefore never be under way at the same time, and no older receipt is ever used (LS2).
+//! Only the message's owner has it, and every method that changes it takes it exclusively.
+//! Therefore a renewal and a delete never run at the same time, and no older receipt is ever used
+//! (LS2).
 
 use std::time::Duration;
 
@@ -13,26 +14,25 @@ use crate::calls::Calls;
 use crate::rules::renewal::{renew_after, retry_after};
 use crate::rules::retry_curve::within_life;
 
-/// How a renewal went.
+/// The result of a renewal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Renewal {
-    /// The lock holds for another visibility timeout.
+    /// The lock is valid for another visibility timeout.
     Renewed,
-    /// Storage did not answer well; the next attempt is scheduled.
+    /// The renewal failed; the next attempt is scheduled.
     Failed,
-    /// The lock is lost, for this reason.
+    /// The lock is lost, with the reason.
     Lost(String),
 }
 
-/// The lock on one message.
 #[derive(Debug)]
 pub(crate) struct Lock {
     id: String,
     receipt: String,
     visibility: Duration,
-    /// Until here nobody else is given the message.
+    /// Until then no other listener receives the message.
     valid_until: Instant,
-    /// When the next renewal is due; `None` when the lock outlives the message.
+    /// When the next renewal is due; `None` if the lock outlives the message.
     renew_at: Option<Instant>,
     /// When the service drops the message; `None` for never.
     expires_at: Option<Instant>,
@@ -40,7 +40,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// The lock that a get granted at `at`.
+    /// Creates the lock that a get granted at `at`.
     pub(crate) fn granted(
         message: &QueueMessage,
         at: Instant,
@@ -69,7 +69,6 @@ impl Lock {
         &self.id
     }
 
-    /// The newest receipt.
     pub(crate) fn receipt(&self) -> &str {
         &self.receipt
     }
@@ -78,7 +77,7 @@ impl Lock {
         self.renewals
     }
 
-    /// How long the lock still holds.
+    /// Returns how long the lock is still valid.
     pub(crate) fn remaining(&self) -> Duration {
         self.valid_until.saturating_duration_since(Instant::now())
     }
@@ -87,13 +86,13 @@ impl Lock {
         !self.remaining().is_zero()
     }
 
-    /// How long the message still lives; `None` for ever.
+    /// Returns the message's remaining time to live; `None` if it never expires.
     pub(crate) fn life_left(&self) -> Option<Duration> {
         self.expires_at
             .map(|at| at.saturating_duration_since(Instant::now()))
     }
 
-    /// Waits until a renewal is due: for ever when none is needed.
+    /// Waits until a renewal is due, or forever if none is needed.
     pub(crate) async fn renewal_due(&self) {
         match self.renew_at {
             Some(at) => tokio::time::sleep_until(at).await,
@@ -101,11 +100,12 @@ impl Lock {
         }
     }
 
-    /// Renews once. A 404 or another's receipt means that the lock is lost, and so does a failure
-    /// when the visibility has lapsed; any other failure is tried again before that.
+    /// Renews once. The lock is lost after a 404, a receipt mismatch, or any failure once the
+    /// visibility timeout has ended; other failures are retried before that.
     pub(crate) async fn renew(&mut self, calls: &Calls) -> Renewal {
         let Some(wanted) = within_life(self.visibility, self.life_left()) else {
-            // No update is accepted so close to the end; nobody else can finish it either.
+            // No update is accepted this close to the message's expiry, and no other listener can
+            // handle it either.
             self.renew_at = None;
             return Renewal::Failed;
         };
@@ -141,14 +141,14 @@ impl Lock {
     }
 }
 
-/// Whether an earlier try of a renewal may have happened, and took the receipt with it: the new one
-/// never came, so nothing can be done about the message any more, whoever has it.
+/// Returns whether an earlier try of a renewal may have succeeded without an answer. The receipt it
+/// issued is unknown, so nothing more can be done about the message.
 fn has_lost_receipt(error: &PortError) -> bool {
     error.kind == ErrorKind::OutcomeUnknown && error.code.as_deref() == Some("PopReceiptMismatch")
 }
 
-/// Whether the answer to an update or delete says that the message is no longer ours. The service's
-/// pages disagree on which of the two a stale receipt gets, so both count.
+/// Returns whether the answer to an update or delete means that the lock is lost. The service's
+/// documentation disagrees on which of the two a stale receipt gets, so both count.
 pub(crate) fn means_lost(error: &PortError) -> bool {
     matches!(error.kind, ErrorKind::ReceiptMismatch | ErrorKind::NotFound)
 }

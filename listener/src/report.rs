@@ -1,43 +1,46 @@
-//! What became of the messages: the closed list of outcomes, one decision per message, the totals;
-//! what the pool does, and why a run ends without a report.
+//! The outcomes of messages, the decision about each, the totals of a run, the state of the pool,
+//! and the errors that end a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use smalt_sleeve::port::PortError;
 
-/// What became of one message. The list is closed: every message that is received ends in exactly
-/// one of these, in one line of the log.
+/// The outcome of one message. Every received message ends in exactly one of these, on one line of
+/// the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     /// Handled and deleted.
     Done,
-    /// Handled; at the delete the message was gone already (expired, or taken over and deleted).
+    /// Handled; the message was already gone at the delete (expired, or received and deleted by
+    /// another listener).
     Gone,
-    /// Handled, but the delete failed until the lock lapsed. The id is remembered.
+    /// Handled, but the delete failed until the lock expired. The listener remembers the id.
     Unacked,
-    /// Not handled for now: hidden for its retry delay.
+    /// Not handled; hidden until the next attempt.
     Retried,
-    /// Not handled for now; the delay could not be written, it returns when its visibility lapses.
+    /// Not handled, and the retry delay could not be set; the message returns when its visibility
+    /// timeout ends.
     RetryUnset,
-    /// In the poison queue, and deleted here.
+    /// Copied to the poison queue and deleted here.
     Poisoned,
-    /// The poison queue has it, the delete here failed. The id is remembered.
+    /// Copied to the poison queue, but the delete here failed. The listener remembers the id.
     PoisonedUnacked,
-    /// The poison queue could not take it: it returns and is tried again.
+    /// The copy to the poison queue failed; the message returns and is tried again.
     PoisonFailed,
-    /// Somebody else has it, or the lock lapsed while storage could not be reached: the handler was
-    /// cancelled and nothing acknowledged.
+    /// Another listener has the message, or the lock expired while storage was unreachable. The
+    /// handler was cancelled and nothing was acknowledged.
     LostLock,
-    /// Too little visibility was left to start its handler: it returns.
+    /// Too little of the visibility timeout was left to start the handler; the message returns.
     NotStarted,
-    /// It was finished before; now it is deleted as well.
+    /// Already finished earlier; now deleted.
     DuplicateDeleted,
-    /// It was finished before; the delete failed again and the id stays remembered.
+    /// Already finished earlier; the delete failed again and the id stays remembered.
     DuplicateKept,
-    /// Given back at once, because the listener is leaving.
+    /// Given back at once because the listener is stopping.
     Released,
-    /// The listener is leaving and could not give it back: it returns when its visibility lapses.
+    /// The listener is stopping and could not give the message back; it returns when its visibility
+    /// timeout ends.
     ReleaseFailed,
 }
 
@@ -60,7 +63,7 @@ impl Outcome {
         Outcome::ReleaseFailed,
     ];
 
-    /// The word for it in the log.
+    /// Returns the name used in the log.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Done => "done",
@@ -80,7 +83,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the message was not handled (exit code 1 of `once`).
+    /// Returns whether the message was not handled, which makes `once` exit with 1.
     pub fn is_failure(self) -> bool {
         matches!(
             self,
@@ -95,63 +98,63 @@ impl Outcome {
     }
 }
 
-/// What was decided about one message.
+/// The decision about one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Message id.
+    /// Id of the message.
     pub id: String,
-    /// How often it was taken, this time included.
+    /// How often the message was received, including this time.
     pub dequeue_count: u32,
-    /// What became of it.
+    /// How the message ended.
     pub outcome: Outcome,
-    /// Why, in words; empty when there is nothing to explain.
+    /// The reason in words; empty if there is nothing to explain.
     pub reason: String,
-    /// How long its handler ran, if it did.
+    /// Run time of the handler; `None` if it did not run.
     pub handler_time: Option<Duration>,
-    /// How often its lock was renewed.
+    /// How often the lock was renewed.
     pub renewals: u32,
-    /// Less than a tenth of its life is left when it can be taken next: the service is about to
-    /// drop it.
+    /// Whether less than a tenth of the message's time to live is left when it can next be
+    /// received, so that the service is about to drop it.
     pub expiring: bool,
 }
 
-/// How a run came to its end.
+/// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The queue was seen empty and all that was taken is settled (`once`).
+    /// The queue was seen empty and all received messages are settled (`once`).
     Empty,
-    /// It was told to stop, and all that was taken is settled.
+    /// The listener was stopped and all received messages are settled.
     Drained,
-    /// The day's money was spent, and all that was taken is settled (`once`).
+    /// The daily budget is spent and all received messages are settled (`once`).
     BudgetSpent,
-    /// It was told to stop, and handlers had to be cancelled when the grace time was over.
+    /// The listener was stopped, and handlers had to be cancelled at the end of the grace time.
     GraceExceeded,
 }
 
 /// Totals of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// How it ended.
+    /// How the run ended.
     pub ended: Ended,
     /// Messages received.
     pub received: u64,
     /// Messages by outcome.
     pub outcomes: BTreeMap<Outcome, u64>,
-    /// Messages whose end by expiry was near ([`Decision::expiring`]).
+    /// Messages that were about to expire ([`Decision::expiring`]).
     pub expiring: u64,
-    /// Requests sent to storage: what is billed.
+    /// Requests sent to storage, which are billed.
     pub requests: u64,
-    /// Dequeue tasks started: how much the pool flapped.
+    /// Dequeue tasks started, a measure of how often the pool's size changed.
     pub tasks_started: u64,
 }
 
 impl Report {
-    /// Messages that came to this outcome.
+    /// Returns the number of messages with this outcome.
     pub fn count(&self, outcome: Outcome) -> u64 {
         self.outcomes.get(&outcome).copied().unwrap_or(0)
     }
 
-    /// Messages that were not handled.
+    /// Returns the number of messages that were not handled.
     pub fn failures(&self) -> u64 {
         self.outcomes
             .iter()
@@ -161,57 +164,58 @@ impl Report {
     }
 }
 
-/// Why a run ended without a report.
+/// An error that ends a run without a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenerError {
-    /// The credential is refused (`once`; `run` goes on asking, once a minute).
+    /// The credential was refused (`once`; `run` retries once a minute).
     #[error("access denied: {0}")]
     Denied(PortError),
-    /// The queue is not there (`once`; `run` waits for it).
+    /// The queue does not exist (`once`; `run` waits for it).
     #[error("the queue does not exist: {0}")]
     QueueMissing(PortError),
-    /// Storage does not answer well, several times in a row, or it is not trusted (`once`; `run`
-    /// goes on asking).
+    /// Storage failed several times in a row, or its certificate is not trusted (`once`; `run`
+    /// retries).
     #[error("storage cannot be reached: {0}")]
     Unreachable(PortError),
-    /// Storage refuses the request itself (`once`; `run` goes on asking).
+    /// Storage rejected the request itself (`once`; `run` retries).
     #[error("storage refuses the request: {0}")]
     Refused(PortError),
-    /// The handler said that it cannot run ([`Verdict::Unable`](crate::handler::Verdict::Unable)):
-    /// what was taken is given back, and neither `once` nor `run` goes on.
+    /// The handler reported that it cannot run
+    /// ([`Verdict::Unable`](crate::handler::Verdict::Unable)). Received messages are given back,
+    /// and both `once` and `run` end.
     #[error("the handler cannot be run: {0}")]
     HandlerUnable(String),
 }
 
-/// What the pool is doing.
+/// The state of the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PoolState {
     /// Not yet running.
     #[default]
     Starting,
-    /// Working messages off.
+    /// Processing messages.
     Active,
-    /// Idle: few tasks poll, at growing intervals, or only the watchdog.
+    /// Idle: few tasks poll at growing intervals, or only the watchdog looks.
     Watching,
     /// Stopping: no more gets.
     Draining,
-    /// At its end.
+    /// Stopped.
     Stopped,
 }
 
-/// A look at the pool (L20).
+/// A snapshot of the pool (L20).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolStatus {
-    /// What it is doing.
+    /// State of the pool.
     pub state: PoolState,
-    /// Dequeue tasks that run.
+    /// Running dequeue tasks.
     pub tasks: u32,
-    /// Dequeue tasks that the load of the moment needs; what runs beside them rests.
+    /// Dequeue tasks that the current load needs; any others rest.
     pub desired: u32,
     /// Dequeue tasks ever started.
     pub tasks_started: u64,
     /// Messages being handled.
     pub in_flight: u32,
-    /// Messages believed to wait.
+    /// Estimated number of visible messages.
     pub backlog: u64,
 }

@@ -1,4 +1,4 @@
-//! One run of a handler, in a task of its own: it may hang or panic without touching anything else.
+//! One run of a handler in its own task: it may hang or panic without affecting anything else.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::handler::{Context, Handler, Message, Verdict};
 
-/// How long a cancelled handler may take to end before it is dropped.
+/// Time that a cancelled handler gets to end before it is dropped.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(3);
 
 /// A running handler. Dropping it drops the handler at its next await.
@@ -35,7 +35,7 @@ impl Run {
         }
     }
 
-    /// Waits for the verdict; a panic is one too.
+    /// Waits for the verdict; a panic counts as a retry.
     pub(crate) async fn verdict(&mut self) -> Verdict {
         match (&mut self.task).await {
             Ok(verdict) => verdict,
@@ -46,7 +46,7 @@ impl Run {
         }
     }
 
-    /// Whether the verdict is there.
+    /// Returns whether the handler has finished.
     pub(crate) fn has_ended(&self) -> bool {
         self.task.is_finished()
     }
@@ -55,8 +55,8 @@ impl Run {
         self.started.elapsed()
     }
 
-    /// Cancels: the handler is told, gets this long to end, and is dropped. What it says after
-    /// being told is not believed: a command that ends politely at SIGTERM has not done its work.
+    /// Cancels the handler and drops it after `within`. Its verdict is ignored: a command that ends
+    /// on SIGTERM with status 0 has not done its work.
     pub(crate) async fn cancel(mut self, within: Duration) {
         let _ = self.switch.send(true);
         let _ = tokio::time::timeout(within, self.verdict()).await;
@@ -69,7 +69,7 @@ impl Drop for Run {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn what(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()

@@ -1,4 +1,4 @@
-//! The lease of the fleet's sentinel: asked for in the background, one request at a time.
+//! The lease of the fleet's sentinel, requested in the background, one request at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::jitter::{self, Jitter};
 use crate::rules::sentinel::{Answer, Ask, Role, Said, Sentinel};
 use crate::shared::{Event, Shared};
 
-/// The stream of jitter that no dequeue task has.
+/// A jitter stream that no dequeue task uses.
 const STREAM: u64 = u64::MAX;
-/// Most time for giving the lease up while leaving: it lapses by itself as well.
+/// Longest time to release the lease while stopping; it also expires by itself.
 const RELEASE_WITHIN: Duration = Duration::from_secs(2);
 
 /// One listener's part in keeping a single idle poller.
@@ -25,13 +25,13 @@ pub(crate) struct Guard {
     lease: Lease,
     start: Instant,
     jitter: Jitter,
-    /// The request that is on its way.
+    /// The request in progress.
     request: JoinSet<()>,
     said: Role,
 }
 
 impl Guard {
-    /// `None` where the configuration wants no sentinel.
+    /// Returns `None` if no sentinel is configured.
     pub(crate) fn new(shared: &Arc<Shared>, seed: u64) -> Option<Self> {
         let config = shared.config.sentinel.as_ref()?;
         let blob = BlobId::new(&config.container, &shared.config.queue);
@@ -51,12 +51,12 @@ impl Guard {
         })
     }
 
-    /// What this listener is at the moment.
+    /// Returns this listener's current role.
     pub(crate) fn role(&self) -> Role {
         self.rule.role(self.start.elapsed())
     }
 
-    /// Sends the request that is due, unless one is on its way.
+    /// Sends the request that is due, unless one is in progress.
     pub(crate) fn step(&mut self, wanted: bool) {
         while self.request.try_join_next().is_some() {}
         let asked = self.start.elapsed();
@@ -73,7 +73,7 @@ impl Guard {
         });
     }
 
-    /// Takes an answer in.
+    /// Records an answer and logs a change of role.
     pub(crate) fn answered(&mut self, answer: Answer) {
         let Answer { ask, asked, said } = answer;
         let jitter = self.jitter.permille();
@@ -91,9 +91,9 @@ impl Guard {
         }
     }
 
-    /// Gives the lease up, so that another need not wait for it to lapse.
+    /// Releases the lease, so that other listeners need not wait for it to expire.
     pub(crate) async fn leave(&mut self) {
-        // A request on its way may be the one that takes the lease.
+        // A request in progress may be the one that acquires the lease.
         let in_doubt = !self.request.is_empty();
         self.request.shutdown().await;
         if in_doubt || self.role() == Role::Holder {
@@ -103,7 +103,7 @@ impl Guard {
     }
 }
 
-/// A lease of a blob, by name.
+/// A blob and the id of a lease on it.
 #[derive(Clone)]
 struct Lease {
     blob: BlobId,
@@ -140,14 +140,14 @@ impl Lease {
                     queue = %shared.config.queue,
                     outcome = "sentinel_failed",
                     reason = %error,
-                    "the sentinel's lease cannot be asked for"
+                    "the request for the sentinel's lease failed"
                 );
                 Said::Failed
             }
         }
     }
 
-    /// Takes the lease; makes the blob first where there is none.
+    /// Acquires the lease; creates the blob first if it is missing.
     async fn acquire(&self, shared: &Shared) -> PortResult<()> {
         let first = self.acquire_once(shared).await;
         if !first.as_ref().is_err_and(|e| e.kind == ErrorKind::NotFound) {
@@ -168,7 +168,7 @@ impl Lease {
         });
         match made.await {
             Err(error) if !is_there(&error) => Err(error),
-            // Made, or another was faster.
+            // The blob was created, by this or another listener.
             _ => self.acquire_once(shared).await,
         }
     }
@@ -184,12 +184,12 @@ impl Lease {
     }
 }
 
-/// Whether the answer says that another has the lease.
+/// Returns whether another listener holds the lease.
 fn is_taken(error: &PortError) -> bool {
     matches!(error.kind, ErrorKind::LeaseTaken | ErrorKind::LeaseLost)
 }
 
-/// Whether the answer to a creation says that the blob is there, perhaps leased by now.
+/// Returns whether the blob already exists, possibly with a lease.
 fn is_there(error: &PortError) -> bool {
     matches!(
         error.kind,
@@ -197,7 +197,7 @@ fn is_there(error: &PortError) -> bool {
     )
 }
 
-/// A lease id, which the service wants to be a GUID.
+/// Returns a lease id, which the service requires to be a GUID.
 fn lease_id(seed: u64) -> String {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM);

@@ -1,5 +1,5 @@
-//! How a message ends: deleted, hidden for its retry, or given back. Each is repeated until it is
-//! known to have happened, until the lock has lapsed, or until the listener leaves.
+//! Settles a message: deletes it, hides it until its retry, or gives it back. Each request is
+//! repeated until its result is known, the lock has expired, or the listener stops.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::rules::envelope::trace;
 use crate::rules::retry_curve::{retry_delay, within_life};
 use crate::shared::{Asked, Phase, Shared};
 
-/// Attempts to give a message back while leaving: a courtesy that must not hold up the exit.
+/// Attempts to give a message back while stopping; more would delay the exit.
 const RELEASE_ATTEMPTS: u32 = 2;
 
-/// The end of a message.
+/// The result for a message.
 #[derive(Debug)]
 pub(crate) struct Settled {
     pub(crate) outcome: Outcome,
     pub(crate) reason: String,
-    /// How long nobody can take it, where it goes on living.
+    /// How long the message stays hidden; `None` if it is gone or its visibility is unknown.
     pub(crate) hidden_for: Option<Duration>,
 }
 
@@ -43,22 +43,21 @@ impl Settled {
     }
 }
 
-/// How an attempt to delete went in the end.
+/// The result of a delete after all attempts.
 pub(crate) enum Deleted {
-    /// It is deleted.
     Yes,
-    /// It was gone before the first attempt.
+    /// The message was gone before the first attempt.
     Gone,
-    /// Somebody else has it.
+    /// Another listener has the message.
     Lost(String),
-    /// Storage refused until the lock lapsed.
+    /// The delete failed until the lock expired.
     Failed(String),
 }
 
-/// Attempts at one request about one message.
+/// The attempts at one request about one message.
 pub(crate) struct Attempts {
     number: u64,
-    /// An earlier attempt may have happened, though no answer came.
+    /// Whether an earlier attempt may have succeeded without an answer.
     unknown: bool,
     valid_until: Instant,
 }
@@ -72,17 +71,17 @@ impl Attempts {
         }
     }
 
-    /// Whether an attempt of ours may have happened already.
+    /// Returns whether an earlier attempt may have succeeded.
     pub(crate) fn may_have_happened(&self) -> bool {
         self.unknown
     }
 
-    /// When the lock lapses.
+    /// Returns when the attempts end.
     pub(crate) fn valid_until(&self) -> Instant {
         self.valid_until
     }
 
-    /// Waits before the next attempt; `false` when there is no time for one.
+    /// Waits before the next attempt; returns `false` if there is no time for one.
     pub(crate) async fn again(&mut self, shared: &Shared, id: &str, error: &PortError) -> bool {
         self.unknown |= error.kind == ErrorKind::OutcomeUnknown || error.kind == ErrorKind::Busy;
         let pause = error.retry_after.unwrap_or_else(|| {
@@ -99,10 +98,10 @@ impl Attempts {
 }
 
 impl Owner {
-    /// After success: delete, or remember.
+    /// Deletes a handled message, or remembers it if the delete fails.
     pub(crate) async fn delete_done(&mut self) -> Settled {
-        // Before the delete: while that is tried again and again the lock may lapse, and the
-        // message come back to this very process.
+        // Inserted before the delete: the lock may expire during its attempts, and the message
+        // return to this very process.
         let id = self.lock.id();
         self.shared.done().insert(id, Finished::Handled);
         if let Err(reason) = self.prepare_payload().await {
@@ -114,8 +113,8 @@ impl Owner {
                 self.drop_payload().await;
                 return Settled::new(Outcome::Done, "");
             }
-            // It may be gone because it expired, or because another took it: if it is seen again,
-            // it needs no second run.
+            // It may have expired, or another listener may have deleted it. It stays remembered,
+            // because if it returns, it needs no second run.
             Deleted::Gone => (Outcome::Gone, "not found at the delete".to_owned()),
             Deleted::Lost(reason) => (Outcome::LostLock, reason),
             Deleted::Failed(reason) => (Outcome::Unacked, reason),
@@ -123,7 +122,7 @@ impl Owner {
         Settled::new(outcome, reason)
     }
 
-    /// A message that was finished before: only its delete is missing.
+    /// Deletes a message that was finished before.
     pub(crate) async fn delete_duplicate(&mut self) -> Settled {
         if let Err(reason) = self.prepare_payload().await {
             return Settled::new(Outcome::DuplicateKept, reason);
@@ -142,15 +141,15 @@ impl Owner {
         }
     }
 
-    /// Before a finished message is deleted: nothing of it may be left for good.
+    /// Makes sure before the delete that no payload of a finished message remains forever.
     async fn prepare_payload(&mut self) -> Result<(), String> {
         self.schedule_payload().await?;
         self.complete_quarantine().await
     }
 
-    /// The payload of a message that never expires has no end of its own: it gets one before the
-    /// message is deleted, or the message is not. Where storage refuses for good, the message goes
-    /// all the same: it is handled.
+    /// Gives the payload of a message that never expires an expiry, before the message is deleted.
+    /// If storage fails temporarily, the message is not deleted; if storage refuses, it is deleted
+    /// all the same, because it is handled.
     async fn schedule_payload(&self) -> Result<(), String> {
         let Some(claimed) = self.claimed.as_ref() else {
             return Ok(());
@@ -158,7 +157,7 @@ impl Owner {
         if self.lock.life_left().is_some() {
             return Ok(());
         }
-        // What is left of the lock then is for the delete.
+        // The rest of the lock's time is reserved for the delete.
         let mut attempts = Attempts::new(self.lock.remaining() / 2);
         let within = self.shared.config.call_timeout;
         loop {
@@ -177,17 +176,17 @@ impl Owner {
                     reason = %error,
                     attempt = self.message.dequeue_count,
                     trace = %trace(&self.shared.config.worker, self.message.dequeue_count),
-                    "cannot give the payload an expiry: it is deleted after its message, or stays"
+                    "cannot give the payload an expiry; it is deleted after its message, or remains"
                 );
                 return Ok(());
             }
             if !attempts.again(&self.shared, self.lock.id(), &error).await {
-                return Err(format!("its payload could not be given an end: {error}"));
+                return Err(format!("cannot give its payload an expiry: {error}"));
             }
         }
     }
 
-    /// The message first, then its payload: in between nothing is visible without one (LS6).
+    /// Deletes the payload after its message, so that no visible message lacks its payload (LS6).
     async fn drop_payload(&self) {
         if let Some(claimed) = &self.claimed {
             let within = self.shared.config.call_timeout;
@@ -195,7 +194,7 @@ impl Owner {
         }
     }
 
-    /// Deletes by the newest receipt, until it is known how it ended.
+    /// Deletes by the newest receipt until the result is known.
     pub(crate) async fn delete(&mut self) -> Deleted {
         self.asked = Asked::Delete;
         let mut attempts = Attempts::new(self.lock.remaining());
@@ -206,7 +205,7 @@ impl Owner {
                 Err(error) => error,
             };
             match error.kind {
-                // Our own earlier attempt, whose answer was lost, has done it.
+                // An earlier attempt whose answer was lost has deleted it.
                 ErrorKind::NotFound if attempts.may_have_happened() => {
                     return Deleted::Yes;
                 }
@@ -220,7 +219,7 @@ impl Owner {
         }
     }
 
-    /// Hides the message until its next attempt: by the curve, or as its handler asked.
+    /// Hides the message until its next attempt, by the curve or as its handler requested.
     pub(crate) async fn retry(&mut self, asked: Option<Duration>, reason: String) -> Settled {
         let config = &self.shared.config;
         let wanted = retry_delay(&config.retry, self.message.dequeue_count, asked);
@@ -237,7 +236,7 @@ impl Owner {
     async fn hide(&mut self, wanted: Duration) -> Result<Duration, PortError> {
         let mut attempts = Attempts::new(self.lock.remaining());
         loop {
-            // Close to its end no delay is accepted but none at all.
+            // This close to the message's expiry, the service accepts no other delay than zero.
             let hidden = within_life(wanted, self.lock.life_left()).unwrap_or(Duration::ZERO);
             let error = match self.update(hidden).await {
                 Ok(()) => return Ok(hidden),
@@ -252,7 +251,7 @@ impl Owner {
         }
     }
 
-    /// Gives the message back at once.
+    /// Makes the message visible at once.
     pub(crate) async fn release(&mut self, reason: &str) -> Settled {
         for _ in 0..RELEASE_ATTEMPTS {
             match self.update(Duration::ZERO).await {

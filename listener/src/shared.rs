@@ -1,4 +1,4 @@
-//! What the parts of one running listener share.
+//! The state that the parts of one running listener share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,20 +17,20 @@ use crate::rules::envelope::trace;
 use crate::rules::sentinel::Answer;
 use crate::signal::Signal;
 
-/// What the whole listener is doing.
+/// The phase of the whole listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// Fetching and handling.
+    /// Receiving and handling messages.
     Running,
-    /// No more gets; what was fetched is handled (`once`, at its end).
+    /// No more gets; all received messages are handled (at the end of `once`).
     Finishing,
-    /// No more gets; what has not started is given back, what runs may end.
+    /// No more gets; messages that have not started are given back, running handlers may end.
     Draining,
     /// The grace time is over: handlers are cancelled, messages given back.
     Leaving,
 }
 
-/// A request about a message, by which its line in the log is found again in the service's.
+/// A request about a message, which links its log line to the service's own log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Get,
@@ -42,7 +42,7 @@ pub(crate) enum Asked {
 impl Asked {
     fn request_id(self, calls: &Calls, message: &str) -> String {
         match self {
-            // One for all messages of its answer.
+            // One id for all messages of the answer.
             Asked::Get => calls.request_id("get", ""),
             Asked::Update => calls.request_id("update", message),
             Asked::Delete => calls.request_id("delete", message),
@@ -51,7 +51,7 @@ impl Asked {
     }
 }
 
-/// What the controller is told.
+/// An event for the controller.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A get was answered.
@@ -65,32 +65,33 @@ pub(crate) enum Event {
         in_hand: Duration,
         expiring: bool,
     },
-    /// A get was not made, for the day's money is spent.
+    /// A get was not made because the daily budget is spent.
     BudgetSpent { is_first: bool },
-    /// The handler cannot run.
+    /// The handler cannot run, for this reason.
     Unable(String),
-    /// The depth was sampled.
+    /// The depth was sampled; `None` after a failure.
     Depth(Option<u64>),
-    /// The sentinel's lease was asked for.
+    /// A request about the sentinel's lease was answered.
     Sentinel(Answer),
 }
 
-/// What the parts share. Nothing here is counted up and down by several tasks: numbers go to the
-/// controller as events, and it alone decides by them.
+/// The shared state. No number here is counted up and down by several tasks: they send events to
+/// the controller, which alone makes the decisions.
 pub(crate) struct Shared {
     pub(crate) config: ListenerConfig,
     pub(crate) calls: Calls,
-    /// Places for messages in hand, of all tasks together: one that has left may still have some.
+    /// Places for messages in hand of all tasks; a stopped task may still use some.
     pub(crate) room: Arc<Semaphore>,
-    /// Present when large payloads of the queue are kept in blobs.
+    /// Set if large payloads of the queue are stored in blobs.
     pub(crate) payloads: Option<Arc<PayloadStore>>,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) phase: Arc<Signal<Phase>>,
     /// Counts the triggers from outside.
     pub(crate) wake: Arc<Signal<u64>>,
-    /// Counts the times that one task found more than it could take: the others need not sleep.
+    /// Counts how often more messages were visible than one task could take, so that the others
+    /// stop sleeping.
     pub(crate) work: Arc<Signal<u64>>,
-    /// Unbounded, but filled only by what is in flight: two events per message.
+    /// Unbounded, but limited by the messages in flight: two events per message.
     pub(crate) events: mpsc::UnboundedSender<Event>,
     pub(crate) observers: Observers,
     /// Outlives a run: the memory of finished messages belongs to the listener.
@@ -99,16 +100,17 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn tell(&self, event: Event) {
-        // A controller that is gone needs no news.
+        // The controller may already have ended.
         let _ = self.events.send(event);
     }
 
-    /// Requests so far, to queues and payloads.
+    /// Returns the number of requests so far, to queues and for payloads.
     pub(crate) fn requests(&self) -> u64 {
         self.calls.requests() + self.payloads.as_ref().map_or(0, |p| p.requests())
     }
 
-    /// Messages that may be in hand soon: places that are taken, for messages or for a get.
+    /// Returns the number of messages that may soon be in hand: places reserved for messages or a
+    /// get.
     pub(crate) fn in_hand(&self) -> u64 {
         let free = self.room.available_permits();
         self.config.in_hand_max().saturating_sub(free) as u64
@@ -127,7 +129,7 @@ impl Shared {
         self.phase.wait_for(|now| now >= phase).await;
     }
 
-    /// Said once a day, by whoever notices it first of those who share the budget.
+    /// Logs that the budget is spent; once a day, by the first listener that notices.
     pub(crate) fn say_budget_is_spent(&self) {
         let spent = self.calls.today().and_then(|today| today.spent());
         tracing::warn!(
@@ -136,23 +138,23 @@ impl Shared {
             queue = %self.config.queue,
             outcome = "budget_spent",
             reason = spent.unwrap_or_default(),
-            "no more messages today"
+            "the daily budget is spent; no more messages are received today"
         );
     }
 
-    /// The first get of those who share the budget, on the day after.
+    /// Logs that a new day has begun; by the first listener that makes a get.
     pub(crate) fn say_budget_is_new(&self) {
         tracing::info!(
             worker = %self.config.worker,
             op = "budget",
             queue = %self.config.queue,
             outcome = "budget_new",
-            "a new day: messages are taken again"
+            "a new day has begun; messages are received again"
         );
     }
 
-    /// Tells everybody who has to know what became of a message: one line at info, or at warn where
-    /// somebody should look. `asked` is the last request about it.
+    /// Reports the decision about a message to controller, log and observers: at info, or at warn
+    /// if it needs attention. `asked` is the last request about the message.
     pub(crate) fn decide(&self, decision: &Decision, in_hand: Duration, asked: Asked) {
         self.tell(Event::Finished {
             outcome: decision.outcome,

@@ -1,7 +1,7 @@
-//! A value that many tasks watch, waking them in the order in which they began to wait.
+//! A watched value that wakes its waiting tasks in the order in which they began to wait.
 //!
-//! `tokio::sync::watch` spreads its waiters over several lists at random, so that two runs of one
-//! seed would differ.
+//! `tokio::sync::watch` spreads its waiters over several lists at random, so that two runs with the
+//! same seed would differ.
 
 use std::sync::PoisonError;
 
@@ -28,7 +28,7 @@ impl<T: Copy> Signal<T> {
         *self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the value and wakes all who wait.
+    /// Changes the value and wakes all waiting tasks.
     pub(crate) fn modify(&self, change: impl FnOnce(T) -> T) {
         {
             let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,12 +37,12 @@ impl<T: Copy> Signal<T> {
         self.changed.notify_waiters();
     }
 
-    /// Waits until the value is as wished; at once when it is already.
+    /// Waits until the value satisfies `wished`; returns at once if it already does.
     pub(crate) async fn wait_for(&self, wished: impl Fn(T) -> bool) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // In line before the look, so that no change between look and wait is missed.
+            // Registered before the check, so that no change between check and wait is missed.
             changed.as_mut().enable();
             if wished(self.get()) {
                 return;
@@ -52,7 +52,7 @@ impl<T: Copy> Signal<T> {
     }
 }
 
-/// Counts occurrences; whoever remembers a count can wait for the next one.
+/// A counter of events; a task that remembers a count can wait for the next event.
 impl Signal<u64> {
     pub(crate) fn count(&self) {
         self.modify(|count| count.wrapping_add(1));
@@ -74,10 +74,10 @@ mod kernels {
 
     use super::*;
 
-    /// Schedules for each property; the wrong variant is found in some tens.
+    /// Schedules per property; the wrong variant fails within some tens of them.
     const SCHEDULES: usize = 2_000;
 
-    /// Two wait for a value that a third one sets, in two steps: both wake.
+    /// Two threads wait for a value that a third one sets in two steps; both must wake.
     fn both_wake(wait: fn(&Signal<u64>)) {
         let signal = Arc::new(Signal::new(0));
         let waiting = [(), ()].map(|()| {
@@ -92,15 +92,15 @@ mod kernels {
     }
 
     #[test]
-    fn nobody_misses_a_change() {
+    fn no_waiter_misses_a_change() {
         let right = || both_wake(|signal| block_on(signal.wait_for(|count| count >= 2)));
         check_random(right, SCHEDULES);
         check_pct(right, SCHEDULES, 3);
     }
 
-    /// Wrong: who looks first and gets in line afterwards sleeps through a change in between.
+    /// Wrong variant: a thread that checks before it registers misses a change in between.
     #[test]
-    fn a_look_before_the_line_is_found() {
+    fn a_check_before_registration_is_detected() {
         let wrong = || {
             both_wake(|signal| {
                 block_on(async {

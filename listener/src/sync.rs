@@ -1,7 +1,7 @@
-//! The lock below a [`Signal`](crate::signal::Signal).
+//! The lock that [`Signal`](crate::signal::Signal) uses.
 //!
-//! With the feature `shuttle` it is that of the model checker of that name, which runs the same
-//! code in many orders of its threads. That listener cannot serve: only tests turn the feature on.
+//! With the feature `shuttle` it is the lock of the model checker of that name, which runs the same
+//! code with many thread schedules. Such a listener is not usable; only tests turn the feature on.
 
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::sync::Mutex;

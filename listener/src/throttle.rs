@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::rules::bucket::Bucket;
 use crate::rules::budget::{Afforded, Refused, Spending, Today};
 
-/// Who waits: what keeps or settles a message goes before what fetches more of them.
+/// The priority of a request: keeping and settling messages goes before receiving more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
     /// Renewals, deletes, poison copies.
@@ -20,14 +20,14 @@ pub(crate) enum Priority {
     Fetch,
 }
 
-/// Requests per second of one account that the service aims at (scalability targets of Queue
+/// The service's target for requests per second of one account (scalability targets of Queue
 /// Storage: 20,000 messages per second).
 pub const ACCOUNT_RATE_PER_S: u32 = 20_000;
-/// Queues that are throttled within this time are throttled by their account.
+/// If several queues are throttled within this time, the account is.
 const TOGETHER: Duration = Duration::from_secs(1);
 
-/// The request budget of one account, and what its requests may cost in a day. Clones share both:
-/// give one to all listeners on the account.
+/// The limits of one account: requests per second, and the cost of a day's requests. Clones share
+/// both; pass one to all listeners on the account.
 #[derive(Clone)]
 pub struct AccountLimit {
     throttle: Arc<Throttle>,
@@ -37,7 +37,7 @@ pub struct AccountLimit {
 }
 
 impl AccountLimit {
-    /// So many requests per second.
+    /// Creates a limit of `per_second` requests per second.
     pub fn new(per_second: u32) -> Self {
         AccountLimit {
             throttle: Arc::new(Throttle::new(per_second)),
@@ -46,9 +46,9 @@ impl AccountLimit {
         }
     }
 
-    /// With a budget of money for a day: when it is spent, no message is taken until the next day
-    /// (UTC, by the service's clock). What is in hand is settled all the same. What clones made
-    /// before have spent does not count.
+    /// Adds a daily budget: when it is spent, no message is received until the next day (UTC, by
+    /// the service's clock). Messages in hand are still settled. Requests of earlier clones do not
+    /// count.
     #[must_use]
     pub fn with_budget(self, budget: Budget) -> Self {
         AccountLimit {
@@ -57,38 +57,38 @@ impl AccountLimit {
         }
     }
 
-    /// How much of the day's budget is spent; `None` without one.
+    /// Returns the state of the day's budget; `None` without one.
     pub fn today(&self) -> Option<Today> {
         self.spending().today(self.throttle.now())
     }
 
-    /// Whether nothing more is taken today.
+    /// Returns whether no more messages are received today.
     pub fn is_spent(&self) -> bool {
         self.today().is_some_and(|today| today.is_spent())
     }
 
-    /// Waits until a request may be sent that is made beside the listeners', and counts it.
+    /// Waits until a request besides the listeners' own may be sent, and counts it.
     pub async fn request(&self) {
         self.take(Priority::Fetch).await;
     }
 
-    /// Waits for a token, and counts the request.
+    /// Waits for a token and counts the request.
     pub(crate) async fn take(&self, priority: Priority) {
         self.token(priority).await;
         self.spending().count(self.throttle.now());
     }
 
-    /// Waits for a token, for a get that is counted already.
+    /// Waits for a token, for a get that is already counted.
     pub(crate) async fn token(&self, priority: Priority) {
         self.throttle.take(priority).await;
     }
 
-    /// Counts a get, if the day's money suffices for it and so many deletes.
+    /// Counts a get if the daily budget covers it and `in_hand` deletes.
     pub(crate) fn afford_get(&self, in_hand: u64) -> Result<Afforded, Refused> {
         self.spending().get(in_hand, self.throttle.now())
     }
 
-    /// Takes in the service's time.
+    /// Records the service's time.
     pub(crate) fn told(&self, server_time: Timestamp) {
         self.spending().told(server_time, self.throttle.now());
     }
@@ -97,8 +97,9 @@ impl AccountLimit {
         self.spending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A queue was throttled. The answer does not say whether by its own limit or by its account's:
-    /// when two queues are at about the same time, it is the account's.
+    /// Records that a queue was throttled. The answer does not say whether the queue's or the
+    /// account's limit was reached: if two queues are throttled at about the same time, it is the
+    /// account's.
     pub(crate) fn throttled(&self, queue: &str) {
         let now = Instant::now();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,23 +113,23 @@ impl AccountLimit {
         }
     }
 
-    /// Requests per second that are allowed at the moment.
+    /// Returns the requests per second that are currently allowed.
     pub fn rate_per_s(&self) -> f64 {
         self.throttle.rate_per_s()
     }
 
-    /// Requests so far, of all listeners that share it.
+    /// Returns the number of requests so far, of all listeners that share the limit.
     pub fn requests(&self) -> u64 {
         self.throttle.taken()
     }
 }
 
-/// While both wait, one request in so many is a fetch: a get brings up to 32 messages, so a few
-/// keep the slots filled, and those that wait for their deletes lose no time to speak of.
+/// While both priorities wait, one request in this many is a fetch. A get returns up to 32
+/// messages, so few gets keep the slots filled, and the waiting deletes are hardly delayed.
 const FETCH_SHARE: u32 = 16;
 
-/// A bucket that can be waited for: in order of arrival, each priority by itself. Only the first of
-/// each looks at the bucket, so thousands may wait.
+/// A token bucket with two queues of waiting tasks, one per priority, each in order of arrival.
+/// Only the first of each queue checks the bucket, so thousands may wait.
 pub(crate) struct Throttle {
     start: Instant,
     state: Mutex<State>,
@@ -140,13 +141,13 @@ struct State {
     bucket: Bucket,
     settling: usize,
     fetching: usize,
-    /// Requests that went before a fetch that waited.
+    /// Requests that overtook the waiting fetch.
     overtaken: u32,
     taken: u64,
 }
 
 impl State {
-    /// How many go before one of this priority.
+    /// Returns how many requests go before one of this priority.
     fn ahead(&self, priority: Priority) -> usize {
         let fetch_is_due = self.fetching > 0 && self.overtaken + 1 >= FETCH_SHARE;
         match priority {
@@ -182,7 +183,7 @@ impl Throttle {
         }
     }
 
-    /// The time since it was made.
+    /// Returns the time since the throttle was created.
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
@@ -211,17 +212,17 @@ impl Throttle {
         }
     }
 
-    /// The service answered 503.
+    /// Lowers the rate after a 503.
     pub(crate) fn throttled(&self) {
         self.state().bucket.throttled(self.now());
     }
 
-    /// Requests per second that are allowed at the moment.
+    /// Returns the requests per second that are currently allowed.
     pub(crate) fn rate_per_s(&self) -> f64 {
         self.state().bucket.rate_per_s()
     }
 
-    /// Requests so far.
+    /// Returns the number of requests so far.
     pub(crate) fn taken(&self) -> u64 {
         self.state().taken
     }
@@ -231,7 +232,7 @@ impl Throttle {
     }
 }
 
-/// Counts one who waits, until it is dropped.
+/// Counts a waiting request until it is dropped.
 struct Queued<'a> {
     throttle: &'a Throttle,
     priority: Priority,
@@ -261,7 +262,7 @@ impl Drop for Queued<'_> {
 mod tests {
     use super::*;
 
-    /// LS9: who settles goes first, in the order of arrival; yet gets are not starved.
+    /// LS9: settling goes first, in order of arrival, but gets are not starved.
     #[tokio::test(start_paused = true)]
     async fn settling_goes_first_and_fetching_is_not_starved() {
         let throttle = Arc::new(Throttle::new(10));

@@ -1,35 +1,35 @@
-//! Conditional headers, read but not judged.
+//! Conditional headers, parsed but not evaluated.
 //!
-//! Source: *Specifying Conditional Headers for Blob Service Operations*. A tag that no service can
-//! have given out is kept as one that never matches: recordings answer `If-Match: garbage` with 412
-//! and `If-None-Match: garbage` with success.
+//! Source: *Specifying Conditional Headers for Blob Service Operations*. A malformed tag is kept as
+//! one that never matches: recordings answer `If-Match: garbage` with 412 and `If-None-Match:
+//! garbage` with success.
 
 use crate::error::StorageError;
 use crate::etag::ETag;
 use crate::time::Timestamp;
 
-/// What a request's conditions are about: the prefix of their headers.
+/// The resource that a set of conditions applies to; it determines the prefix of the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionSubject {
-    /// `If-Match`, `If-None-Match`, ...; `x-ms-if-tags`: the resource addressed.
+    /// The addressed resource: `If-Match`, `If-None-Match`, ..., and `x-ms-if-tags`.
     Target,
-    /// `x-ms-source-if-match`, ...: the source of a copy.
+    /// The source of a copy: `x-ms-source-if-match`, ...
     Source,
-    /// `x-ms-blob-if-match`, ...: the blob whose tags are addressed, since 2026-02-06.
+    /// The blob whose tags are addressed: `x-ms-blob-if-match`, ..., since 2026-02-06.
     Blob,
 }
 
 /// The value of an `If-Match` or `If-None-Match` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TagCondition {
-    /// `*`.
+    /// `*`: matches any existing resource.
     Any,
-    /// One or more tags; `None` stands for a text that is no tag and matches nothing.
+    /// One or more tags. `None` stands for a malformed tag, which matches nothing.
     Tags(Vec<Option<ETag>>),
 }
 
 impl TagCondition {
-    /// Whether the tag is among those named.
+    /// Returns whether the condition lists `tag`; `*` lists every tag.
     pub fn names(&self, tag: ETag) -> bool {
         match self {
             TagCondition::Any => true,
@@ -38,7 +38,7 @@ impl TagCondition {
     }
 }
 
-/// The conditions of one subject.
+/// The conditional headers for one [`ConditionSubject`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConditionHeaders {
     /// `If-Match`.
@@ -49,16 +49,16 @@ pub struct ConditionHeaders {
     pub if_modified_since: Option<Timestamp>,
     /// `If-Unmodified-Since`.
     pub if_unmodified_since: Option<Timestamp>,
-    /// The expression of `x-ms-if-tags`, not read here.
+    /// The expression of `x-ms-if-tags`, unparsed.
     pub if_tags: Option<String>,
 }
 
 impl ConditionHeaders {
-    /// Reads the conditions of `subject` among a request's headers; all others are passed over.
-    /// Empty headers count as absent; repeated tag headers join their lists.
+    /// Parses the conditions of `subject` from a request's headers and ignores all other headers.
+    /// Empty headers count as absent; repeated tag headers are joined into one list.
     ///
     /// # Errors
-    /// 400 `InvalidHeaderValue` for a date that is none and for a repeated date.
+    /// 400 `InvalidHeaderValue` for a malformed date and for a repeated date.
     pub fn from_headers<'a>(
         subject: ConditionSubject,
         headers: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -75,7 +75,7 @@ impl ConditionHeaders {
         Ok(conditions)
     }
 
-    /// No condition at all.
+    /// Returns whether no condition is set.
     pub fn is_empty(&self) -> bool {
         *self == ConditionHeaders::default()
     }
@@ -120,7 +120,7 @@ fn condition_of(subject: ConditionSubject, header: &str) -> Option<Condition> {
 }
 
 fn join(condition: &mut Option<TagCondition>, value: &str) {
-    // A star among tags stands for all of them.
+    // `*` anywhere in the list matches every tag.
     if split_tags(value).any(|tag| tag == "*") {
         *condition = Some(TagCondition::Any);
         return;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_read_or_never_match() {
+    fn malformed_tags_never_match() {
         let tag = ETag::parse("0x8D6D4173A7F45B7");
         let tags = |tags: &[Option<ETag>]| Some(TagCondition::Tags(tags.to_vec()));
         for (value, expected) in [
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_and_repeated_dates_are_refused() {
+    fn malformed_and_repeated_dates_are_rejected() {
         for headers in [
             &[("If-Modified-Since", "yesterday")][..],
             &[("If-Unmodified-Since", "2019-05-09T00:57:59Z")],
@@ -257,7 +257,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(tag in "[\"*,0x1-9 W/a]{0,30}", date in ".{0,30}") {
+        fn any_text_is_parsed_or_rejected(tag in "[\"*,0x1-9 W/a]{0,30}", date in ".{0,30}") {
             let headers = [("If-Match", tag.as_str()), ("If-Modified-Since", &date)];
             let _ = ConditionHeaders::from_headers(ConditionSubject::Target, headers);
         }

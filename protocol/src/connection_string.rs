@@ -1,4 +1,4 @@
-//! Connection strings, and the public account of the emulators.
+//! Connection strings, and the well-known account of the emulators.
 //!
 //! Source: *Configure Azure Storage connection strings*; *Use the Azurite emulator* for the
 //! emulators' account and ports.
@@ -8,14 +8,14 @@ use std::fmt;
 use crate::service::Service;
 use crate::signing::AccountKey;
 
-/// The account of every emulator.
+/// The name of the well-known emulator account.
 pub const EMULATOR_ACCOUNT_NAME: &str = "devstoreaccount1";
-/// Its key, which is public: it protects nothing.
+/// The public key of the emulator account, in Base64. It protects nothing.
 pub const EMULATOR_ACCOUNT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const DEFAULT_SUFFIX: &str = "core.windows.net";
 
-/// The port on which an emulator serves a service: Azurite's.
+/// Returns the default port of a service, the same as Azurite's.
 pub const fn emulator_port(service: Service) -> u16 {
     match service {
         Service::Blob => 10000,
@@ -27,54 +27,55 @@ pub const fn emulator_port(service: Service) -> u16 {
 /// How requests are authorised.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// With the account's key.
+    /// Shared Key, signed with the account's key.
     Key(AccountKey),
-    /// With a SAS, a query without `?`.
+    /// A SAS: its query, without the leading `?`.
     Sas(String),
-    /// Not at all: public containers only.
+    /// No authorisation, which only public containers accept.
     Anonymous,
 }
 
-/// A connection string, read.
+/// A parsed connection string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionString {
-    /// The account; empty when only endpoints and a SAS are given.
+    /// The account's name; empty when the string has only endpoints and a SAS.
     pub account: String,
     /// How requests are authorised.
     pub credential: Credential,
-    /// Base URL of the blob service, without a slash at its end.
+    /// Base URL of the blob service, without a trailing slash.
     pub blob_endpoint: Option<String>,
-    /// Base URL of the queue service, without a slash at its end.
+    /// Base URL of the queue service, without a trailing slash.
     pub queue_endpoint: Option<String>,
-    /// Base URL of the table service, without a slash at its end.
+    /// Base URL of the table service, without a trailing slash.
     pub table_endpoint: Option<String>,
 }
 
 /// Why a connection string cannot be used. No variant holds a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionStringError {
-    /// The text holds no setting.
+    /// The string contains no setting.
     #[error("the connection string is empty")]
     Empty,
-    /// A part without `=`. Its position, from 1: its text may be a piece of a key.
+    /// A part has no `=`. Holds its position, from 1, and not its text, which may be a piece of a
+    /// key.
     #[error("part {0} of the connection string is not of the form Name=Value")]
     NotASetting(usize),
-    /// A setting given twice.
+    /// A setting occurs twice.
     #[error("{0} is given twice")]
     Duplicate(&'static str),
-    /// A key that is no Base64.
+    /// `AccountKey` is not valid Base64.
     #[error("AccountKey is not valid Base64")]
     Key,
-    /// Only `http` and `https` exist.
+    /// `DefaultEndpointsProtocol` is neither `http` nor `https`.
     #[error("DefaultEndpointsProtocol must be http or https")]
     Protocol,
-    /// An endpoint that is no HTTP URL.
+    /// An endpoint is not an HTTP URL.
     #[error("{0} is not an http or https URL")]
     Endpoint(&'static str),
     /// Neither an account nor an endpoint says where the service is.
     #[error("the connection string names neither an account nor an endpoint")]
     NoAccount,
-    /// A key signs for an account.
+    /// `AccountKey` is present without `AccountName`.
     #[error("AccountKey needs AccountName")]
     KeyWithoutAccount,
 }
@@ -92,11 +93,11 @@ const SETTINGS: [&str; 9] = [
 ];
 
 impl ConnectionString {
-    /// Reads a connection string. Settings that have no meaning here are passed over, names are
-    /// compared without regard to case.
+    /// Parses a connection string. Ignores unknown settings and compares names without regard to
+    /// case.
     ///
     /// # Errors
-    /// [`ConnectionStringError`] says which part cannot be used.
+    /// [`ConnectionStringError`] says which part is invalid.
     pub fn parse(text: &str) -> Result<Self, ConnectionStringError> {
         let settings = Settings::read(text)?;
         if settings
@@ -126,7 +127,8 @@ impl ConnectionString {
         Ok(parsed)
     }
 
-    /// `UseDevelopmentStorage=true`: the emulators' account on its usual ports.
+    /// Returns the settings of `UseDevelopmentStorage=true`: the emulator account on its default
+    /// ports.
     pub fn emulator() -> Self {
         let endpoint = |service| {
             let port = emulator_port(service);
@@ -142,7 +144,7 @@ impl ConnectionString {
         }
     }
 
-    /// The base URL of a service, without a slash at its end.
+    /// Returns the base URL of a service, without a trailing slash.
     pub fn endpoint(&self, service: Service) -> Option<&str> {
         match service {
             Service::Blob => self.blob_endpoint.as_deref(),
@@ -162,7 +164,7 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// The settings known here, by their canonical names.
+/// The known settings, by their canonical names.
 struct Settings<'a>(Vec<(&'static str, &'a str)>);
 
 impl<'a> Settings<'a> {
@@ -201,7 +203,7 @@ impl<'a> Settings<'a> {
             .map(|(_, value)| *value)
     }
 
-    /// The key goes before the SAS.
+    /// Returns the credential; a key takes precedence over a SAS.
     fn credential(&self) -> Result<Credential, ConnectionStringError> {
         if let Some(key) = self.get("AccountKey") {
             let key = AccountKey::parse(key).ok_or(ConnectionStringError::Key)?;
@@ -247,7 +249,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reads_the_usual_forms() {
+    fn parses_the_usual_forms() {
         let text = format!(
             "DefaultEndpointsProtocol=http;AccountName=acct;AccountKey={EMULATOR_ACCOUNT_KEY};\
              QueueEndpoint=http://localhost:1/acct/;EndpointSuffix=example.org;"
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn malformed_strings_are_rejected_with_a_reason() {
         use ConnectionStringError as E;
         for (text, expected) in [
             ("", E::Empty),
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn never_shows_a_secret() {
+    fn errors_contain_no_secret() {
         for text in [
             format!("AccountName=acct;AccountKey={EMULATOR_ACCOUNT_KEY}"),
             "AccountName=acct;SharedAccessSignature=sv=1&sig=c2VjcmV0".to_owned(),
@@ -323,7 +325,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(AccountName=|AccountKey=|;|.){0,20}") {
+        fn any_text_is_parsed_or_rejected(text in "(AccountName=|AccountKey=|;|.){0,20}") {
             let _ = ConnectionString::parse(&text);
         }
     }

@@ -1,9 +1,9 @@
-//! Errors as Azure names them.
+//! Errors with Azure's status, code and message.
 //!
-//! Rules and operations return a [`StorageError`]: a code from the one table plus what is special
-//! to the request. The code decides status and wire name; `message` overrides the table's text
-//! where Azure words one code in several ways; `elements` are the extra elements of the XML body
-//! (`HeaderName`, `QueryParameterValue`, ...); `cause` is for the log and never reaches a client.
+//! Rules and operations return a [`StorageError`]: a code from the error table and the details of
+//! the request. The code determines status and wire name; `message` overrides the table's message
+//! where Azure has several for one code; `elements` are the extra elements of the XML body
+//! (`HeaderName`, `QueryParameterValue`, ...); `cause` is logged and never sent to a client.
 
 mod table;
 
@@ -19,20 +19,20 @@ macro_rules! error_codes {
         pub enum ErrorCode { $($code,)* }
 
         impl ErrorCode {
-            /// Every code of the table.
+            /// Every code, in the order of the table.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$code,)*];
 
-            /// The name on the wire.
+            /// Returns the name on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self { $(ErrorCode::$code => stringify!($code),)* }
             }
 
-            /// The usual status.
+            /// Returns the default HTTP status.
             pub const fn status(self) -> u16 {
                 match self { $(ErrorCode::$code => $status,)* }
             }
 
-            /// The usual message.
+            /// Returns the default message.
             pub const fn message(self) -> &'static str {
                 match self { $(ErrorCode::$code => $message,)* }
             }
@@ -42,7 +42,7 @@ macro_rules! error_codes {
 use error_codes;
 
 impl ErrorCode {
-    /// The code of this wire name.
+    /// Returns the code with this wire name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.as_str() == name)
     }
@@ -54,7 +54,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// A refused request: what Azure would answer.
+/// An error response of Azure Storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageError(Box<Detail>);
 
@@ -69,7 +69,7 @@ struct Detail {
 }
 
 impl StorageError {
-    /// The error with the table's status and message.
+    /// Returns an error with the table's status and message.
     pub fn new(code: ErrorCode) -> Self {
         StorageError(Box::new(Detail {
             code,
@@ -81,24 +81,25 @@ impl StorageError {
         }))
     }
 
-    /// 400 `InvalidHeaderValue`, naming the header.
+    /// Returns 400 `InvalidHeaderValue`, naming the header.
     pub fn invalid_header(name: &str, value: &str) -> Self {
         Self::new(ErrorCode::InvalidHeaderValue)
             .with_element("HeaderName", name)
             .with_element("HeaderValue", value)
     }
 
-    /// 400 `MissingRequiredHeader`, naming the header.
+    /// Returns 400 `MissingRequiredHeader`, naming the header.
     pub fn missing_header(name: &str) -> Self {
         Self::new(ErrorCode::MissingRequiredHeader).with_element("HeaderName", name)
     }
 
-    /// 400 `MissingRequiredQueryParameter`, naming the parameter.
+    /// Returns 400 `MissingRequiredQueryParameter`, naming the parameter.
     pub fn missing_query(name: &str) -> Self {
         Self::new(ErrorCode::MissingRequiredQueryParameter).with_element("QueryParameterName", name)
     }
 
-    /// 400 `InvalidQueryParameterValue`, naming parameter, value and reason, where Azure gives one.
+    /// Returns 400 `InvalidQueryParameterValue` with the parameter, the value and, where Azure
+    /// gives one, the reason.
     pub fn invalid_query(name: &str, value: &str, reason: &str) -> Self {
         let error = Self::new(ErrorCode::InvalidQueryParameterValue)
             .with_element("QueryParameterName", name)
@@ -110,13 +111,13 @@ impl StorageError {
         }
     }
 
-    /// The same where the value asks for an operation that there is not: the service then has an
-    /// element for the reason, and nothing in it, as recorded.
+    /// Returns 400 `InvalidQueryParameterValue` for a value that names an unknown operation. The
+    /// body then has an empty element for the reason, as recorded.
     pub fn no_such_operation(name: &str, value: &str) -> Self {
         Self::invalid_query(name, value, "").with_element("Reason", "")
     }
 
-    /// 400 `OutOfRangeQueryParameterValue` with the permitted range.
+    /// Returns 400 `OutOfRangeQueryParameterValue` with the permitted range.
     pub fn query_out_of_range(name: &str, value: &str, least: i64, most: i64) -> Self {
         Self::new(ErrorCode::OutOfRangeQueryParameterValue)
             .with_element("QueryParameterName", name)
@@ -125,59 +126,59 @@ impl StorageError {
             .with_element("MaximumAllowed", &most.to_string())
     }
 
-    /// 500 `InternalError`; the cause goes to the log only.
+    /// Returns 500 `InternalError`. The cause is only logged.
     pub fn internal(cause: impl fmt::Display) -> Self {
         let mut error = Self::new(ErrorCode::InternalError);
         error.0.cause = Some(cause.to_string());
         error
     }
 
-    /// Another status than the table's (304 instead of 412 for reads).
+    /// Replaces the table's status (304 instead of 412 for reads).
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.0.status = status;
         self
     }
 
-    /// Another message than the table's.
+    /// Replaces the table's message.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.0.message = Some(message.into());
         self
     }
 
-    /// An extra element of the XML body.
+    /// Adds an element to the XML body.
     #[must_use]
     pub fn with_element(mut self, name: &'static str, value: &str) -> Self {
         self.0.elements.push((name, value.to_owned()));
         self
     }
 
-    /// An extra header of the response.
+    /// Adds a header to the response.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: &str) -> Self {
         self.0.headers.push((name, value.to_owned()));
         self
     }
 
-    /// What the log says besides.
+    /// Sets the cause, which is only logged.
     #[must_use]
     pub fn with_cause(mut self, cause: impl Into<String>) -> Self {
         self.0.cause = Some(cause.into());
         self
     }
 
-    /// The code.
+    /// Returns the error code.
     pub fn code(&self) -> ErrorCode {
         self.0.code
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         self.0.status
     }
 
-    /// What the client reads.
+    /// Returns the message that is sent to the client.
     pub fn message(&self) -> &str {
         self.0
             .message
@@ -185,17 +186,17 @@ impl StorageError {
             .unwrap_or_else(|| self.0.code.message())
     }
 
-    /// The extra elements of the XML body, in order.
+    /// Returns the extra elements of the XML body, in order.
     pub fn elements(&self) -> &[(&'static str, String)] {
         &self.0.elements
     }
 
-    /// The extra headers of the response.
+    /// Returns the extra headers of the response.
     pub fn headers(&self) -> &[(&'static str, String)] {
         &self.0.headers
     }
 
-    /// What only the log may say.
+    /// Returns the cause, which must only be logged.
     pub fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()
     }
@@ -225,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_reads_back_and_has_an_error_status() {
+    fn every_name_parses_back_and_has_an_error_status() {
         for code in ErrorCode::ALL {
             assert_eq!(ErrorCode::parse(code.as_str()), Some(*code));
             assert!((300..=599).contains(&code.status()), "{code}");

@@ -1,7 +1,7 @@
-//! Entity tags: `"0x8D6D4173A7F45B7"`, the hexadecimal tick of the write that made the version.
+//! Entity tags: `"0x8D6D4173A7F45B7"`, the hexadecimal tick of the write that created the version.
 //!
 //! Source: *Specifying Conditional Headers for Blob Service Operations* for the form; recordings
-//! for what the number counts: see [`time`](crate::time).
+//! for the meaning of the number: see [`time`](crate::time).
 
 use std::fmt;
 
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// The entity tag of one version of a resource. Unique and rising within a store.
+/// The entity tag of one version of a resource. Tags are unique and increase within a store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ETag(u64);
 
 impl ETag {
-    /// The tag of the write that was given this tick.
+    /// Returns the tag of the write at this tick.
     pub const fn from_tick(tick: Timestamp) -> Self {
         ETag(tick.ticks())
     }
 
-    /// `"0x8D6D4173A7F45B7"`, as in the `ETag` header.
+    /// Returns the tag as in the `ETag` header: `"0x8D6D4173A7F45B7"`.
     pub fn quoted(self) -> String {
         format!("\"{self}\"")
     }
 
-    /// Reads a tag with or without quotes (both since 2011-08-18). `None` for text that no service
-    /// of ours can have given out: as a condition it matches nothing.
+    /// Parses a tag with or without quotes (both since 2011-08-18). Returns `None` for a malformed
+    /// tag, which as a condition matches nothing.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let text = text.strip_prefix("W/").unwrap_or(text);
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_as_azure_and_reads_both_forms() {
+    fn writes_as_azure_and_parses_both_forms() {
         let tag = ETag(0x8D6_D417_3A7F_45B7);
         assert_eq!(tag.quoted(), "\"0x8D6D4173A7F45B7\"");
         for text in [

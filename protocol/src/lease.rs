@@ -1,39 +1,39 @@
-//! Headers of Lease Blob and Lease Container, read but not judged.
+//! Headers of Lease Blob and Lease Container, parsed but not evaluated.
 //!
-//! Source: *Lease Blob*. Recordings refuse an id that is no GUID with 400 `InvalidHeaderValue`, and
-//! answer with the canonical form whatever form was sent.
+//! Source: *Lease Blob*. Recordings reject a lease id that is not a GUID with 400
+//! `InvalidHeaderValue`, and answer with the canonical form for every accepted form.
 
 use crate::error::StorageError;
 use crate::limits::{LEASE_BREAK_PERIOD_S, LEASE_DURATION_INFINITE, LEASE_DURATION_S};
 
-/// `x-ms-lease-action`.
+/// The value of `x-ms-lease-action`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAction {
-    /// Take a lease, or renew one's own with another duration.
+    /// Takes a lease, or renews the caller's own with another duration.
     Acquire,
-    /// Start the duration again.
+    /// Restarts the duration.
     Renew,
-    /// Give the lease another id.
+    /// Changes the lease id.
     Change,
-    /// Give the lease back.
+    /// Ends the lease; requires its id.
     Release,
-    /// End the lease, now or later, without knowing its id.
+    /// Ends the lease, now or after a period, without its id.
     Break,
 }
 
-/// `x-ms-lease-duration`.
+/// The value of `x-ms-lease-duration`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseDuration {
-    /// -1: until released or broken.
+    /// -1: the lease lasts until it is released or broken.
     Infinite,
     /// 15 to 60 seconds.
     Seconds(u32),
 }
 
-/// Reads `x-ms-lease-action`.
+/// Parses `x-ms-lease-action`.
 ///
 /// # Errors
-/// 400 `MissingRequiredHeader` when absent, 400 `InvalidHeaderValue` for an unknown word.
+/// 400 `MissingRequiredHeader` when absent, 400 `InvalidHeaderValue` for an unknown action.
 pub fn parse_action(value: Option<&str>) -> Result<LeaseAction, StorageError> {
     const NAME: &str = "x-ms-lease-action";
     let value = value.ok_or_else(|| StorageError::missing_header(NAME))?;
@@ -47,7 +47,7 @@ pub fn parse_action(value: Option<&str>) -> Result<LeaseAction, StorageError> {
     }
 }
 
-/// Reads `x-ms-lease-duration`, which acquire requires since 2012-02-12.
+/// Parses `x-ms-lease-duration`, which acquire requires since 2012-02-12.
 ///
 /// # Errors
 /// 400 `MissingRequiredHeader` when absent, 400 `InvalidHeaderValue` for anything but -1 and 15 to
@@ -64,7 +64,7 @@ pub fn parse_duration(value: Option<&str>) -> Result<LeaseDuration, StorageError
     }
 }
 
-/// Reads `x-ms-lease-break-period`, in seconds; absent is a meaning of its own.
+/// Parses `x-ms-lease-break-period`, in seconds. Absent is not the same as 0.
 ///
 /// # Errors
 /// 400 `InvalidHeaderValue` for anything but 0 to 60.
@@ -81,17 +81,17 @@ pub fn parse_break_period(value: Option<&str>) -> Result<Option<u32>, StorageErr
     }
 }
 
-/// Reads a lease id from the header of this name (`x-ms-lease-id`, `x-ms-proposed-lease-id`, ...).
-/// The result has lower-case digits and dashes, so equal ids are equal texts.
+/// Parses a lease id from the header of this name (`x-ms-lease-id`, `x-ms-proposed-lease-id`, ...).
+/// Returns it in canonical form, with lower-case digits and dashes, so equal ids are equal strings.
 ///
 /// # Errors
-/// 400 `InvalidHeaderValue` for a text that is no GUID in any of .NET's forms.
+/// 400 `InvalidHeaderValue` for anything but a GUID in one of .NET's forms.
 pub fn parse_lease_id(header: &str, value: &str) -> Result<String, StorageError> {
     canonical_guid(value).ok_or_else(|| StorageError::invalid_header(header, value))
 }
 
-/// The form `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` of a GUID in one of .NET's forms N
-/// (32 digits), D (dashes), B (braces), P (parentheses) and X (hexadecimal numbers in braces).
+/// Converts a GUID in one of .NET's forms N (32 digits), D (dashes), B (braces), P (parentheses)
+/// and X (hexadecimal numbers in braces) to `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`.
 pub fn canonical_guid(text: &str) -> Option<String> {
     let text = text.trim();
     let digits = if text.contains(['x', 'X']) {
@@ -110,7 +110,7 @@ pub fn canonical_guid(text: &str) -> Option<String> {
     Some(parts.join("-").to_ascii_lowercase())
 }
 
-/// The 32 digits of the forms N, D, B and P.
+/// Returns the 32 digits of the forms N, D, B and P.
 fn digits_of_dashes(text: &str) -> Option<String> {
     let braced = text
         .strip_prefix('{')
@@ -125,7 +125,7 @@ fn digits_of_dashes(text: &str) -> Option<String> {
     ((is_plain || lengths == [8, 4, 4, 4, 12]) && is_hex).then(|| bare.replace('-', ""))
 }
 
-/// The 32 digits of the form X: `{0x00000000,0x0000,0x0000,{0x00,0x00,...}}`.
+/// Returns the 32 digits of the form X: `{0x00000000,0x0000,0x0000,{0x00,0x00,...}}`.
 fn digits_of_numbers(text: &str) -> Option<String> {
     let (head, bytes) = text
         .strip_prefix('{')?
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(.{0,40}|[0-9a-fx{}(),-]{30,70})") {
+        fn any_text_is_parsed_or_rejected(text in "(.{0,40}|[0-9a-fx{}(),-]{30,70})") {
             if let Some(id) = canonical_guid(&text) {
                 prop_assert_eq!(canonical_guid(&id), Some(id));
             }

@@ -1,9 +1,9 @@
-//! Words of the Azure Storage wire: names and limits, error codes, time and ETags, typed headers,
-//! XML documents, signing. No IO, no clock, no async: everything here is a value or a pure
-//! function.
+//! Types of the Azure Storage wire protocol: names and limits, error codes, time and ETags, typed
+//! headers, XML documents, signing. The crate has no IO, no clock and no async: it contains only
+//! values and pure functions.
 //!
-//! Servers and clients share these words and nothing else. What a header says is read here; what
-//! it means for a blob or a message is decided by whoever asks.
+//! Servers and clients share these types and nothing else. This crate parses headers; the caller
+//! decides what they mean for a blob or a message.
 //!
 //! ```
 //! use smalt_protocol::{ErrorCode, Service, Timestamp, connection_string, names};
@@ -19,23 +19,23 @@
 //!
 //! # Layout
 //! - [`limits`], [`names`], [`version`]: what the service allows, each with its source.
-//! - [`error`]: one table of codes with status and message.
+//! - [`error`]: the table of error codes with status and message.
 //! - [`time`], [`etag`], [`range`], [`conditions`], [`lease`], [`metadata`], [`uri`]: values of
-//!   headers and queries, read and written.
+//!   headers and queries, parsed and written.
 //! - [`xml`]: documents, one file per family, over one bounded reader and one writer.
 //! - [`table`]: entities, filters and batches of the Table service.
 //! - [`signing`]: Shared Key and shared access signatures. [`connection_string`]: accounts.
-//! - [`size`]: numbers of bytes in settings of the programs.
-//! - [`terminal`]: texts that strangers wrote, shown on terminals and in logs.
+//! - [`size`]: byte sizes in the settings of the programs.
+//! - [`terminal`]: escaping of untrusted text for terminals and logs.
 //!
 //! # Conventions
-//! - Lengths, offsets and limits are counts of bytes unless a name says otherwise; units stand last
-//!   in names (`_bytes_max`, `_s`). A [`Timestamp`] counts ticks of 100 ns.
-//! - What a client may send and the service refuses is a [`StorageError`] with Azure's status, code
-//!   and message. Each function says which under *Errors*.
-//! - Each rule names its source: a page of Microsoft's REST reference in italics, or *recorded*,
-//!   which is an answer of the production service. Where the two differ, what was recorded counts.
-//! - What changed with a version takes an [`ApiVersion`] or is left to the caller.
+//! - Lengths, offsets and limits count bytes unless a name says otherwise; units come last in names
+//!   (`_bytes_max`, `_s`). A [`Timestamp`] counts ticks of 100 ns.
+//! - A request that the service rejects is a [`StorageError`] with Azure's status, code and
+//!   message. Each function lists its errors under *Errors*.
+//! - Each rule names its source: a page of Microsoft's REST reference in italics, or *recorded* for
+//!   an answer of the production service. Where the two differ, the recording counts.
+//! - Behaviour that depends on the version takes an [`ApiVersion`] or is left to the caller.
 
 pub mod conditions;
 pub mod connection_string;

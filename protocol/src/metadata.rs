@@ -1,7 +1,7 @@
 //! User metadata: the `x-ms-meta-*` headers of a resource.
 //!
-//! Source: *Setting and Retrieving Properties and Metadata for Blob Resources*. Names keep the case
-//! given and are compared without regard to it; the order given is kept.
+//! Source: *Setting and Retrieving Properties and Metadata for Blob Resources*. Names keep their
+//! case and are compared without regard to it; the order of the headers is kept.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::error::{ErrorCode, StorageError};
 use crate::limits::METADATA_BYTES_MAX;
 use crate::names::validate_metadata_name;
 
-/// What stands before a metadata name in a header.
+/// The prefix of a metadata header.
 pub const HEADER_PREFIX: &str = "x-ms-meta-";
 
 /// Names and values of a resource's metadata, valid by construction.
@@ -18,12 +18,12 @@ pub const HEADER_PREFIX: &str = "x-ms-meta-";
 pub struct Metadata(Vec<(String, String)>);
 
 impl Metadata {
-    /// Reads the metadata among a request's headers; all other headers are passed over.
+    /// Parses the metadata from a request's headers and ignores all other headers.
     ///
     /// # Errors
     /// 400 `EmptyMetadataKey` (with the value, as recorded) for a bare `x-ms-meta-`, 400
-    /// `InvalidMetadata` for a name that is no identifier, a repeated name, or a value that is not
-    /// printable ASCII, 400 `MetadataTooLarge` beyond 8 KiB of names and values.
+    /// `InvalidMetadata` for a name that is not an identifier, a repeated name, or a value that is
+    /// not printable ASCII, 400 `MetadataTooLarge` beyond 8 KiB of names and values.
     pub fn from_headers<'a>(
         headers: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, StorageError> {
@@ -58,32 +58,32 @@ impl Metadata {
         Ok(())
     }
 
-    /// The value of a name, compared without regard to case.
+    /// Returns the value of a name, compared without regard to case.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter()
             .find(|(own, _)| own.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
     }
 
-    /// Names and values in the order given.
+    /// Iterates over names and values in the order given.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// No metadata.
+    /// Returns whether there is no metadata.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many names.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The same names (ignoring case) with the same values, in any order: what makes Create Queue
-    /// of an existing queue succeed.
+    /// Returns whether both have the same names (ignoring case) with the same values, in any order.
+    /// Create Queue of an existing queue succeeds if this holds.
     pub fn same_as(&self, other: &Metadata) -> bool {
         self.len() == other.len()
             && self
@@ -92,7 +92,7 @@ impl Metadata {
     }
 }
 
-/// The part of a header's name after `x-ms-meta-`.
+/// Returns the part of a header's name after `x-ms-meta-`.
 fn metadata_name(header: &str) -> Option<&str> {
     let (prefix, name) = header.split_at_checked(HEADER_PREFIX.len())?;
     prefix.eq_ignore_ascii_case(HEADER_PREFIX).then_some(name)
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_order_and_case_and_compares_without_case() {
+    fn keeps_order_and_case_but_ignores_case_in_comparisons() {
         let headers = [
             ("X-Ms-Meta-Zeta", " 1 "),
             ("Content-Type", "a/b"),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_as_azure_does() {
+    fn rejects_as_azure_does() {
         use ErrorCode::{EmptyMetadataKey, InvalidMetadata, MetadataTooLarge};
         let fits = "v".repeat(METADATA_BYTES_MAX - 1);
         let large = "v".repeat(METADATA_BYTES_MAX);
@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(name in ".{0,20}", value in ".{0,20}") {
+        fn any_text_is_parsed_or_rejected(name in ".{0,20}", value in ".{0,20}") {
             let header = format!("x-ms-meta-{name}");
             let _ = Metadata::from_headers([(header.as_str(), value.as_str()), (&name, &value)]);
         }

@@ -1,7 +1,7 @@
-//! Names of accounts, containers, queues, blobs and metadata, checked as Azure checks them.
+//! Names of accounts, containers, queues, blobs and metadata, validated as Azure does.
 //!
 //! Sources: *Naming and Referencing Containers, Blobs, and Metadata*, *Naming Queues and Metadata*.
-//! Recordings decide the codes: a name of a forbidden length is 400 `OutOfRangeInput`, one with
+//! The codes come from recordings: a name of a forbidden length is 400 `OutOfRangeInput`, one with
 //! forbidden characters 400 `InvalidResourceName`. Lengths are counted in UTF-16 units, as the
 //! service counts them.
 
@@ -10,12 +10,12 @@ use std::ops::RangeInclusive;
 use crate::error::{ErrorCode, StorageError};
 use crate::limits;
 
-/// Containers with names outside the ordinary rules.
+/// Container names that the ordinary rules would reject.
 pub const SPECIAL_CONTAINERS: [&str; 4] = ["$root", "$web", "$logs", "$blobchangefeed"];
-/// The container that a path of one segment addresses.
+/// The container that a path with one segment addresses.
 pub const ROOT_CONTAINER: &str = "$root";
 
-/// Checks a container's name, the special ones included.
+/// Checks a container's name; the special names are valid.
 ///
 /// # Errors
 /// 400 `OutOfRangeInput` for its length, 400 `InvalidResourceName` for its characters.
@@ -36,8 +36,8 @@ pub fn validate_queue_name(name: &str) -> Result<(), StorageError> {
     check_dashed(name)
 }
 
-/// Checks a blob's name (decoded). Any character is allowed but control characters; a name that
-/// ends in `.` or `/` is bad manners, not an error.
+/// Checks a blob's name (decoded). Every character except control characters is allowed. A name
+/// that ends in `.` or `/` is valid, though discouraged.
 ///
 /// # Errors
 /// 400 `OutOfRangeInput` for its length or number of segments, 400 `InvalidResourceName` for a
@@ -82,7 +82,7 @@ fn check_length(name: &str, permitted: &RangeInclusive<usize>) -> Result<(), Sto
     }
 }
 
-/// Lower-case letters, digits and single dashes, none of them at an end.
+/// Allows lower-case letters, digits and single dashes, with no dash at either end.
 fn check_dashed(name: &str) -> Result<(), StorageError> {
     let characters = name.bytes().all(|b| is_lower_or_digit(b) || b == b'-');
     let dashes = name.starts_with('-') || name.ends_with('-') || name.contains("--");
@@ -203,7 +203,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_accepted_or_refused(text in ".{0,80}") {
+        fn any_text_is_accepted_or_rejected(text in ".{0,80}") {
             for check in [
                 validate_container_name, validate_queue_name, validate_blob_name,
                 validate_account_name, validate_metadata_name,

@@ -1,22 +1,23 @@
 //! Byte ranges: the `Range`, `x-ms-range` and `x-ms-source-range` headers.
 //!
 //! Source: *Specifying the Range Header for Blob Service Operations*. Two forms exist, `bytes=a-`
-//! and `bytes=a-b`. Recordings serve a read with any other text (`bytes=None-`) as one without a
-//! range, and refuse a write with 400 `InvalidHeaderValue`.
+//! and `bytes=a-b`. In recordings a read with any other value (`bytes=None-`) is served as one
+//! without a range, and a write with one is rejected with 400 `InvalidHeaderValue`.
 
 use crate::error::{ErrorCode, StorageError};
 
-/// A range of bytes, its end included.
+/// An inclusive range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
-    /// The first byte.
+    /// The offset of the first byte.
     pub first: u64,
-    /// The last byte; `None` is the end of the blob. Never before `first`.
+    /// The offset of the last byte, not before `first`; `None` is the end of the blob.
     pub last: Option<u64>,
 }
 
 impl ByteRange {
-    /// Reads `bytes=a-` or `bytes=a-b`. `None` for suffixes, several ranges and anything else.
+    /// Parses `bytes=a-` or `bytes=a-b`. Returns `None` for suffixes, several ranges and anything
+    /// else.
     pub fn parse(value: &str) -> Option<Self> {
         let (unit, range) = value.trim().split_once('=')?;
         let (first, last) = range.split_once('-')?;
@@ -30,12 +31,14 @@ impl ByteRange {
         (unit.eq_ignore_ascii_case("bytes") && in_order).then_some(ByteRange { first, last })
     }
 
-    /// The range of a read. `x-ms-range` goes before `Range`; what cannot be read is ignored.
+    /// Returns the range of a read. `x-ms-range` takes precedence over `Range`; a malformed value
+    /// is ignored.
     pub fn of_read(x_ms_range: Option<&str>, range: Option<&str>) -> Option<Self> {
         x_ms_range.or(range).and_then(Self::parse)
     }
 
-    /// The range of a page write, which must be there: `x-ms-range` before `Range`.
+    /// Returns the range of a page write, which is required; `x-ms-range` takes precedence over
+    /// `Range`.
     ///
     /// # Errors
     /// 400 `MissingRequiredHeader` when both are absent, 400 `InvalidHeaderValue` for anything but
@@ -49,7 +52,7 @@ impl ByteRange {
             .ok_or_else(|| StorageError::invalid_header("Range", value))
     }
 
-    /// The range of a copy's source, from `x-ms-source-range`.
+    /// Returns the range of a copy's source, from `x-ms-source-range`.
     ///
     /// # Errors
     /// 400 `InvalidHeaderValue` for anything but `bytes=a-` and `bytes=a-b`.
@@ -61,11 +64,12 @@ impl ByteRange {
         }
     }
 
-    /// First byte and number of bytes in a blob of this size; an end beyond it is cut off.
+    /// Returns the offset and length of the range in a blob of this size. An end beyond the blob is
+    /// cut off.
     ///
     /// # Errors
-    /// 416 `InvalidRange` for a range that starts at or beyond the end. The size stands in
-    /// `Content-Range`.
+    /// 416 `InvalidRange` for a range that starts at or beyond the end. `Content-Range` has the
+    /// size.
     pub fn within(self, size: u64) -> Result<(u64, u64), StorageError> {
         if self.first >= size {
             let content_range = format!("bytes */{size}");
@@ -76,7 +80,7 @@ impl ByteRange {
         Ok((self.first, last.saturating_sub(self.first) + 1))
     }
 
-    /// How many bytes it asks for; `None` up to the end of the blob.
+    /// Returns the length in bytes; `None` if the range extends to the end of the blob.
     pub fn length(self) -> Option<u64> {
         self.last
             .map(|last| last.saturating_sub(self.first).saturating_add(1))
@@ -86,7 +90,7 @@ impl ByteRange {
 fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    // Beyond 2^63 - 1 it is no position of the service's.
+    // Offsets are limited to 2^63 - 1, as in the service.
     digits
         .then(|| text.parse::<i64>().ok())
         .flatten()
@@ -103,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn two_forms_are_ranges() {
+    fn only_two_forms_are_ranges() {
         for (value, expected) in [
             ("bytes=0-", range(0, None)),
             ("bytes=0-0", range(0, Some(0))),
@@ -125,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_ignore_what_writes_refuse() {
+    fn reads_ignore_malformed_ranges_and_writes_reject_them() {
         assert_eq!(
             ByteRange::of_read(Some("bytes=1-2"), Some("bytes=3-4")),
             range(1, Some(2))
@@ -152,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_cut_at_the_end() {
+    fn ranges_are_cut_off_at_the_end_of_the_blob() {
         for (first, last, size, expected) in [
             (0, None, 10, Some((0, 10))),
             (3, Some(5), 10, Some((3, 3))),
@@ -175,7 +179,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(bytes=)?[-0-9, a]{0,30}", size: u64) {
+        fn any_text_is_parsed_or_rejected(text in "(bytes=)?[-0-9, a]{0,30}", size: u64) {
             if let Some(range) = ByteRange::parse(&text) {
                 let _ = range.length();
                 if let Ok((first, length)) = range.within(size) {

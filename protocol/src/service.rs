@@ -17,10 +17,10 @@ pub enum Service {
 }
 
 impl Service {
-    /// Every service.
+    /// Every service, in the order blob, queue, table.
     pub const ALL: [Service; 3] = [Service::Blob, Service::Queue, Service::Table];
 
-    /// `blob`, `queue`, `table`, as in host names and signed resources.
+    /// Returns `blob`, `queue` or `table`, as in host names and signed resources.
     pub const fn as_str(self) -> &'static str {
         match self {
             Service::Blob => "blob",
@@ -29,7 +29,7 @@ impl Service {
         }
     }
 
-    /// The letter in `ss` of an account SAS.
+    /// Returns the letter in `ss` of an account SAS.
     pub const fn letter(self) -> char {
         match self {
             Service::Blob => 'b',

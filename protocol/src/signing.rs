@@ -1,8 +1,8 @@
-//! Signatures: Shared Key in the `Authorization` header and shared access signatures (SAS).
+//! Signatures: Shared Key in the `Authorization` header, and shared access signatures (SAS).
 //!
-//! Both are an HMAC-SHA256 with the account's key over a string put together from the request.
-//! Source: *Authorize with Shared Key*, *Create a service SAS*, *Create an account SAS*, *Create a
-//! user delegation SAS*.
+//! Both are an HMAC-SHA256 with the account's key over a string built from the request. Source:
+//! *Authorize with Shared Key*, *Create a service SAS*, *Create an account SAS*, *Create a user
+//! delegation SAS*.
 
 pub mod permissions;
 pub mod sas;
@@ -18,7 +18,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
-/// Reads what people type as Base64.
+/// Accepts missing padding and trailing bits.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -26,27 +26,27 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The bytes of an account's key, which no log shows.
+/// The decoded key of an account. Its `Debug` output does not contain the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccountKey(Vec<u8>);
 
 impl AccountKey {
-    /// Reads the Base64 of a key. `None` for anything else, the empty key included.
+    /// Decodes a key from Base64. Returns `None` for anything else and for an empty key.
     ///
-    /// Keys of emulators are made up by hand: padding may be missing, trailing bits may be set,
-    /// and the alphabet for URLs is read too, as Node.js (and with it Azurite) reads Base64.
+    /// Emulator keys are often made up by hand: padding may be missing, trailing bits may be set,
+    /// and the URL-safe alphabet is accepted too, as Node.js (and so Azurite) decodes Base64.
     pub fn parse(text: &str) -> Option<Self> {
         let standard = text.trim().replace('-', "+").replace('_', "/");
         let bytes = LENIENT.decode(standard).ok()?;
         (!bytes.is_empty()).then_some(AccountKey(bytes))
     }
 
-    /// The bytes to sign with.
+    /// Returns the bytes to sign with.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The key as its owner writes it.
+    /// Returns the key in Base64, as in a connection string.
     pub fn to_base64(&self) -> String {
         BASE64.encode(&self.0)
     }
@@ -58,13 +58,12 @@ impl fmt::Debug for AccountKey {
     }
 }
 
-/// The signature of `text`: Base64 of its HMAC-SHA256. `key` is the decoded key.
+/// Signs `text` with the decoded `key`: returns the Base64 of its HMAC-SHA256.
 pub fn sign(key: &[u8], text: &str) -> String {
     BASE64.encode(mac(key, text))
 }
 
-/// Whether `signature` (Base64) is that of `text`, in a time that does not depend on where they
-/// differ.
+/// Returns whether `signature` (Base64) is the signature of `text`. Compares in constant time.
 pub fn verify(key: &[u8], text: &str, signature: &str) -> bool {
     let Ok(given) = BASE64.decode(signature) else {
         return false;
@@ -72,9 +71,9 @@ pub fn verify(key: &[u8], text: &str, signature: &str) -> bool {
     mac(key, text).as_slice().ct_eq(&given).into()
 }
 
-/// The HMAC-SHA256 of `text`.
+/// Returns the HMAC-SHA256 of `text`.
 pub fn mac(key: &[u8], text: &str) -> [u8; 32] {
-    // HMAC takes keys of any length: there is no error to report.
+    // HMAC accepts keys of any length, so this cannot fail.
     let Ok(mut hmac) = Hmac::<Sha256>::new_from_slice(key) else {
         return [0; 32];
     };
@@ -86,13 +85,13 @@ pub fn mac(key: &[u8], text: &str) -> [u8; 32] {
 pub(crate) mod tests {
     use super::*;
 
-    /// The public key of the emulators' account.
+    /// Returns the public key of the emulator account.
     pub(crate) fn key() -> AccountKey {
         AccountKey::parse(crate::connection_string::EMULATOR_ACCOUNT_KEY).unwrap()
     }
 
     #[test]
-    fn verifies_its_own_signature_and_no_other() {
+    fn verifies_its_own_signature_only() {
         let key = key();
         let signature = sign(key.as_bytes(), "text");
         assert!(verify(key.as_bytes(), "text", &signature));
@@ -104,7 +103,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn keys_are_read_and_never_shown() {
+    fn keys_are_parsed_and_never_displayed() {
         assert_eq!(key().as_bytes().len(), 64);
         assert_eq!(
             key().to_base64(),
@@ -113,7 +112,7 @@ pub(crate) mod tests {
         assert_eq!(format!("{:?}", key()), "AccountKey(redacted)");
         assert_eq!(AccountKey::parse(""), None);
         assert_eq!(AccountKey::parse("?"), None);
-        // What Node.js reads from these: no padding, the alphabet for URLs, trailing bits.
+        // Node.js decodes these too: no padding, the URL-safe alphabet, trailing bits.
         let made_up = AccountKey::parse("testing_key").unwrap();
         assert_eq!(
             made_up.as_bytes(),

@@ -1,10 +1,10 @@
-//! Sizes as people write them in settings: `500B`, `45KiB`, `1GiB`.
+//! Byte sizes in settings: `500B`, `45KiB`, `1GiB`.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// What one of each unit holds. `B` ends all others and stands last.
+/// Bytes per unit. `B` is a suffix of all other units, so it comes last.
 const UNITS: [(&str, u64); 5] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -22,15 +22,15 @@ const UNITS: [(&str, u64); 5] = [
 /// let error = "45".parse::<Size>().unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "`45` is no size: a whole number with B, KiB, MiB, GiB or TiB"
+///     "invalid size `45`: use a whole number with B, KiB, MiB, GiB or TiB"
 /// );
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// Text that is no size.
+/// A string that is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no size: a whole number with B, KiB, MiB, GiB or TiB")]
+#[error("invalid size `{0}`: use a whole number with B, KiB, MiB, GiB or TiB")]
 pub struct InvalidSize(pub String);
 
 impl FromStr for Size {
@@ -39,7 +39,7 @@ impl FromStr for Size {
     fn from_str(text: &str) -> Result<Self, InvalidSize> {
         let read = |(unit, bytes): &(&str, u64)| {
             let digits = text.strip_suffix(unit)?;
-            // Integers of Rust may have a sign.
+            // `parse` accepts a sign, which a size must not have.
             let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
             let number: u64 = digits.parse().ok().filter(|_| is_number)?;
             number.checked_mul(*bytes).map(Size)
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_a_unit() {
+    fn sizes_require_a_unit() {
         let table = [
             ("0B", 0),
             ("1000B", 1000),
@@ -91,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_is_read_as_text() {
+    fn a_size_deserializes_from_a_string() {
         let size: Size = serde_json::from_str("\"45KiB\"").unwrap();
         assert_eq!(size, Size(46_080));
         let error = serde_json::from_str::<Size>("\"45\"").unwrap_err();
-        assert!(error.to_string().contains("`45` is no size"), "{error}");
+        assert!(error.to_string().contains("invalid size `45`"), "{error}");
     }
 }

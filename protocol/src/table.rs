@@ -1,14 +1,14 @@
-//! The Table service's words: EDM values, entities and keys, and how JSON, Atom, URLs, filters,
-//! continuation tokens and batches spell them.
+//! The Table service: EDM values, entities and keys, and their forms in JSON, Atom, URLs, filters,
+//! continuation tokens and batches.
 //!
 //! Pages: *Understanding the Table Service Data Model*, *Payload format for Table service
 //! operations*, *Querying tables and entities*, *Performing entity group transactions*. Recordings
-//! decide where they show more.
+//! take precedence where they show more.
 //!
-//! - [`value`], [`entity`], [`name`], [`key`], [`tag`]: what is stored.
-//! - [`address`], [`query`], [`filter`], [`format`](mod@format): what a request asks for.
+//! - [`value`], [`entity`], [`name`], [`key`], [`tag`]: stored data.
+//! - [`address`], [`query`], [`filter`], [`format`](mod@format): the parts of a request.
 //! - [`payload`]: the documents of requests and answers, over [`literal`]. [`batch`]: several
-//!   requests in one. [`continuation`]: where the next page begins.
+//!   requests in one. [`continuation`]: the start of the next page.
 
 pub mod address;
 mod atom;

@@ -1,16 +1,16 @@
-//! Text that strangers wrote, shown on a terminal or in a log: nothing in it may steer either.
+//! Escapes untrusted text before it is shown on a terminal or written to a log.
 //!
-//! Names of blobs, bodies of messages, metadata and answers of other servers are other people's
-//! text. An escape sequence in them could recolour or erase what an operator reads, a line feed
-//! could forge a line of a log, a mark of direction could show one name as another. JSON has its
-//! own escapes and needs none of this.
+//! Names of blobs, bodies of messages, metadata and answers of other servers are untrusted. An
+//! escape sequence in them could recolour or erase what an operator reads, a line feed could forge
+//! a log line, and a bidirectional mark could show one name as another. JSON has escapes of its own
+//! and needs none of this.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Whether a character acts on a terminal or on the order of a line instead of being shown there:
-/// control characters (C0, DEL and C1), separators of lines and paragraphs, marks of direction
-/// (Unicode Standard Annex 9) and the byte order mark.
+/// Returns whether a terminal acts on the character instead of displaying it: control characters
+/// (C0, DEL and C1), line and paragraph separators, bidirectional marks (Unicode Standard Annex 9)
+/// and the byte order mark.
 pub fn steers(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -24,19 +24,19 @@ pub fn steers(c: char) -> bool {
         )
 }
 
-/// The text as part of one line: each character that [`steers`] is written as Rust writes it in a
+/// Escapes the text for use within one line: each character that [`steers`] is written as in a Rust
 /// literal, such as `\n` or `\u{1b}`.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, steers, rust)
 }
 
-/// The text as lines: line feeds stay, everything else is as in [`one_line`].
+/// Escapes the text like [`one_line`], but keeps line feeds.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c != '\n' && steers(c), rust)
 }
 
-/// A JSON document for people: what its writer left as it is within strings, such as U+009B or a
-/// mark of direction, is written as JSON's own escape. It is the same document.
+/// Escapes a JSON document for display: control characters and bidirectional marks within strings,
+/// such as U+009B, become JSON escapes. The result is the same document.
 pub fn json(document: &str) -> Cow<'_, str> {
     let escape = |c, shown: &mut String| {
         let mut units = [0; 2];
@@ -72,11 +72,11 @@ fn escaped(
     Cow::Owned(shown)
 }
 
-/// Writes a field of a line of a log in text form: `name=value`, the message without its name.
-/// Values that are shown by `Display` arrive here unescaped.
+/// Writes a field of a log line in text form: `name=value`, or only the value for the message.
+/// Values that are shown by `Display` are escaped here.
 ///
 /// # Errors
-/// When `out` refuses.
+/// When writing to `out` fails.
 pub fn write_field(
     out: &mut dyn fmt::Write,
     name: &str,
@@ -95,7 +95,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn characters_that_steer_are_escaped() {
+    fn control_and_bidirectional_characters_are_escaped() {
         for (text, shown) in [
             ("plain é 名 😀 a\\b", "plain é 名 😀 a\\b"),
             ("\u{1b}[31mRED", "\\u{1b}[31mRED"),
@@ -140,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_steers(text in "[\\PC\\x00-\\u{a0}\\u{2000}-\\u{2070}]{0,40}") {
+        fn no_output_can_steer(text in "[\\PC\\x00-\\u{a0}\\u{2000}-\\u{2070}]{0,40}") {
             prop_assert!(!one_line(&text).chars().any(steers));
             prop_assert!(!lines(&text).chars().any(|c| c != '\n' && steers(c)));
             let shown = one_line(&text);

@@ -1,8 +1,8 @@
-//! Points in time as Azure Storage writes them.
+//! Points in time, and how Azure Storage writes them.
 //!
-//! One [`Timestamp`] is a count of 100 ns ticks since 0001-01-01T00:00:00Z. Azure's ETags are such
-//! counts in hexadecimal and its snapshot ids are such counts with seven digits of fraction, so one
-//! type serves clock, ETag, snapshot id and version id.
+//! A [`Timestamp`] counts ticks of 100 ns since 0001-01-01T00:00:00Z. Azure's ETags are such counts
+//! in hexadecimal, and its snapshot ids are such times with seven fractional digits, so one type
+//! serves as clock, ETag, snapshot id and version id.
 
 use std::fmt;
 use std::time::Duration;
@@ -35,7 +35,7 @@ struct Civil {
 }
 
 impl Civil {
-    /// `00:57:59`.
+    /// Writes `00:57:59`.
     fn push_time_of_day(&self, text: &mut String) {
         push_digits::<2>(text, self.hour);
         text.push(':');
@@ -46,16 +46,17 @@ impl Civil {
 }
 
 impl Timestamp {
-    /// The last instant that Azure can name: 9999-12-31T23:59:59.9999999Z. "Never expires".
+    /// The last time that Azure can represent, used as "never expires":
+    /// 9999-12-31T23:59:59.9999999Z.
     pub const MAX: Timestamp = Timestamp(3_155_378_975_999_999_999);
-    /// 0001-01-01T00:00:00Z.
+    /// 0001-01-01T00:00:00Z, the first time.
     pub const MIN: Timestamp = Timestamp(0);
-    /// 1601-01-01T00:00:00Z, where the times of Windows begin. "FILETIME structure".
+    /// 1601-01-01T00:00:00Z, the epoch of Windows file times. "FILETIME structure".
     pub const WINDOWS_EPOCH: Timestamp = Timestamp(504_911_232_000_000_000);
-    /// 1970-01-01T00:00:00Z.
+    /// 1970-01-01T00:00:00Z, the Unix epoch.
     pub const UNIX_EPOCH: Timestamp = Timestamp(UNIX_EPOCH_TICKS);
 
-    /// From ticks since 0001-01-01; beyond the year 9999 it stays at [`Timestamp::MAX`].
+    /// Converts ticks since 0001-01-01; values beyond the year 9999 become [`Timestamp::MAX`].
     pub const fn from_ticks(ticks: u64) -> Self {
         if ticks > Self::MAX.0 {
             Self::MAX
@@ -64,34 +65,34 @@ impl Timestamp {
         }
     }
 
-    /// Ticks since 0001-01-01.
+    /// Returns the ticks since 0001-01-01.
     pub const fn ticks(self) -> u64 {
         self.0
     }
 
-    /// From whole seconds since the Unix epoch.
+    /// Converts whole seconds since the Unix epoch.
     pub const fn from_unix_s(seconds: u64) -> Self {
         Self::from_ticks(UNIX_EPOCH_TICKS.saturating_add(seconds.saturating_mul(TICKS_PER_SECOND)))
     }
 
-    /// From the time since the Unix epoch.
+    /// Converts a duration since the Unix epoch.
     pub fn from_unix(since_epoch: Duration) -> Self {
         Self::UNIX_EPOCH.plus(since_epoch)
     }
 
-    /// Whole seconds since the Unix epoch, 0 before it.
+    /// Returns the whole seconds since the Unix epoch, 0 before it.
     pub const fn unix_s(self) -> u64 {
         self.0.saturating_sub(UNIX_EPOCH_TICKS) / TICKS_PER_SECOND
     }
 
-    /// This much later, at most [`Timestamp::MAX`].
+    /// Adds a duration; the result is at most [`Timestamp::MAX`].
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         let ticks = u64::try_from(duration.as_nanos() / 100).unwrap_or(u64::MAX);
         Self::from_ticks(self.0.saturating_add(ticks))
     }
 
-    /// This many seconds later, at most [`Timestamp::MAX`].
+    /// Adds seconds; the result is at most [`Timestamp::MAX`].
     #[must_use]
     pub const fn plus_s(self, seconds: u64) -> Self {
         Self::from_ticks(
@@ -100,20 +101,20 @@ impl Timestamp {
         )
     }
 
-    /// This many ticks later, at most [`Timestamp::MAX`].
+    /// Adds ticks; the result is at most [`Timestamp::MAX`].
     #[must_use]
     pub const fn plus_ticks(self, ticks: u64) -> Self {
         Self::from_ticks(self.0.saturating_add(ticks))
     }
 
-    /// This much earlier, at least [`Timestamp::MIN`].
+    /// Subtracts a duration; the result is at least [`Timestamp::MIN`].
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         let ticks = u64::try_from(duration.as_nanos() / 100).unwrap_or(u64::MAX);
         Timestamp(self.0.saturating_sub(ticks))
     }
 
-    /// How long after `earlier` this is; zero when it is not after.
+    /// Returns the duration since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Timestamp) -> Duration {
         let ticks = self.0.saturating_sub(earlier.0);
         Duration::new(
@@ -122,13 +123,13 @@ impl Timestamp {
         )
     }
 
-    /// The start of the second that this lies in: what an RFC 1123 header can say.
+    /// Rounds down to a whole second, the precision of an RFC 1123 header.
     #[must_use]
     pub const fn floor_s(self) -> Self {
         Timestamp(self.0 - self.0 % TICKS_PER_SECOND)
     }
 
-    /// `Thu, 09 May 2019 00:57:59 GMT`, as in `Date` and `Last-Modified`.
+    /// Returns `Thu, 09 May 2019 00:57:59 GMT`, as in `Date` and `Last-Modified`.
     pub fn rfc1123(self) -> String {
         const DAY: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
         const MONTH: [&str; 12] = [
@@ -148,7 +149,7 @@ impl Timestamp {
         text
     }
 
-    /// `2019-05-09T00:57:59.1234567Z`: snapshot ids, version ids, error times.
+    /// Returns `2019-05-09T00:57:59.1234567Z`, as in snapshot ids, version ids and error times.
     pub fn iso_ticks(self) -> String {
         let mut text = self.iso_head();
         text.push('.');
@@ -157,7 +158,7 @@ impl Timestamp {
         text
     }
 
-    /// `2019-05-09T00:57:59Z`.
+    /// Returns `2019-05-09T00:57:59Z`.
     pub fn iso_s(self) -> String {
         let mut text = self.iso_head();
         text.push('Z');
@@ -177,7 +178,7 @@ impl Timestamp {
         text
     }
 
-    /// Reads an RFC 1123 date (`Thu, 09 May 2019 00:57:59 GMT`). `None` when it is anything else.
+    /// Parses an RFC 1123 date (`Thu, 09 May 2019 00:57:59 GMT`). Returns `None` for anything else.
     pub fn parse_rfc1123(text: &str) -> Option<Self> {
         const MONTH: [&str; 12] = [
             "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -208,16 +209,16 @@ impl Timestamp {
         })
     }
 
-    /// A whole time, with date, time of day and zone: that of a snapshot or version,
+    /// Parses a time with date, time of day and zone, such as the time of a snapshot or version:
     /// `2019-10-02T16:42:30.9555693Z`.
     pub fn parse_whole(text: &str) -> Option<Self> {
         let is_whole = text.contains(['T', 't']) && text.ends_with(['Z', 'z']);
         Self::parse_iso(text).filter(|_| is_whole)
     }
 
-    /// Reads the ISO 8601 forms of the SAS and ACL documents: a date, `..hh:mmZ`, `..hh:mm:ssZ`, or
-    /// with one to seven digits of fraction. A numeric offset (`+01:00`) is read as well. `None`
-    /// when it is anything else.
+    /// Parses the ISO 8601 forms of the SAS and ACL documents: a date, `..hh:mmZ`, `..hh:mm:ssZ`,
+    /// or with one to seven fractional digits. Also accepts a numeric offset (`+01:00`). Returns
+    /// `None` for anything else.
     pub fn parse_iso(text: &str) -> Option<Self> {
         let text = text.trim();
         let (date, time) = match text.split_once(['T', 't']) {
@@ -296,8 +297,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Writes so many decimal digits. Every answer has several dates: the formatting of the standard
-/// library was a tenth of what an answer costs.
+/// Writes a number with leading zeros. Every answer has several dates, and the standard library's
+/// formatting took a tenth of the time of an answer.
 fn push_digits<const DIGITS: usize>(text: &mut String, number: impl Into<i64>) {
     let mut number = number.into();
     let mut digits = [0; DIGITS];
@@ -346,7 +347,8 @@ fn split_zone(time: &str) -> Option<(&str, i64)> {
     ))
 }
 
-/// Date of a day counted from 0001-01-01 (Howard Hinnant's civil-from-days, eras of 400 years).
+/// Converts a day counted from 0001-01-01 to a date (Howard Hinnant's civil-from-days, eras of 400
+/// years).
 fn date_of(days_since_0001: i64) -> (i64, u32, u32) {
     let z = days_since_0001 - DAYS_FROM_0001_TO_1970 + 719_468;
     let era = z.div_euclid(146_097);
@@ -386,7 +388,7 @@ fn from_civil(c: Civil) -> Option<Timestamp> {
         return None;
     }
     let days = days_to(c.year, c.month, c.day);
-    // A day that the month does not have comes back as another date.
+    // A day that the month does not have converts back to another date.
     if date_of(days) != (c.year, c.month, c.day) {
         return None;
     }
@@ -403,7 +405,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn writes_and_reads_known_dates() {
+    fn writes_and_parses_known_dates() {
         let t = Timestamp::from_unix_s(1_557_363_479);
         assert_eq!(t.rfc1123(), "Thu, 09 May 2019 00:57:59 GMT");
         assert_eq!(t.iso_s(), "2019-05-09T00:57:59Z");
@@ -419,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_forms_of_the_acl_document() {
+    fn parses_the_forms_of_the_acl_document() {
         for (text, expected) in [
             ("2019-05-09", Some("2019-05-09T00:00:00.0000000Z")),
             ("2019-05-09T10:20Z", Some("2019-05-09T10:20:00.0000000Z")),
@@ -451,14 +453,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_forms_read_back(ticks in 0..=Timestamp::MAX.ticks()) {
+        fn both_forms_parse_back(ticks in 0..=Timestamp::MAX.ticks()) {
             let t = Timestamp::from_ticks(ticks);
             prop_assert_eq!(Timestamp::parse_iso(&t.iso_ticks()), Some(t));
             prop_assert_eq!(Timestamp::parse_rfc1123(&t.rfc1123()), Some(t.floor_s()));
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in ".{0,40}") {
+        fn any_text_is_parsed_or_rejected(text in ".{0,40}") {
             let _ = Timestamp::parse_iso(&text);
             let _ = Timestamp::parse_rfc1123(&text);
         }

@@ -1,30 +1,30 @@
 //! Percent encoding of paths and queries.
 //!
 //! In a path a literal `+` is a plus. In a query it is a space, as in forms: Microsoft's Rust SDK
-//! writes spaces so. Values that are Base64 (signatures, pop receipts, block ids, markers) have no
-//! spaces: there a plus that a client forgot to escape stays one. Names of query parameters keep
-//! the case given; [`lookup`] compares them as Azure does, ignoring it.
+//! writes spaces this way. Base64 values (signatures, pop receipts, block ids, markers) have no
+//! spaces, so an unescaped plus in them stays a plus. Names of query parameters keep their case;
+//! [`lookup`] compares them as Azure does, ignoring it.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::error::{ErrorCode, StorageError};
 
-/// Decoded names and values of a query, in order.
+/// The decoded names and values of a query, in order.
 pub type Query = Vec<(String, String)>;
 
-/// All but the unreserved characters of RFC 3986.
+/// Escapes all but the unreserved characters of RFC 3986.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
-/// The same, with the separator of segments left as it is.
+/// The same, but keeps the segment separator `/`.
 const PATH: &AsciiSet = &COMPONENT.remove(b'/');
 
 /// Decodes percent escapes to UTF-8.
 ///
 /// # Errors
-/// 400 `InvalidUri` for a `%` without two hexadecimal digits and for bytes that are no UTF-8.
+/// 400 `InvalidUri` for a `%` without two hexadecimal digits and for bytes that are not UTF-8.
 pub fn percent_decode(text: &str) -> Result<String, StorageError> {
     if !text.contains('%') {
         return Ok(text.to_owned());
@@ -40,7 +40,7 @@ pub fn percent_decode(text: &str) -> Result<String, StorageError> {
     String::from_utf8(decoded).map_err(|_| ErrorCode::InvalidUri.into())
 }
 
-/// Escapes a path; `/` stays.
+/// Escapes a path; keeps `/`.
 pub fn encode_path(path: &str) -> String {
     utf8_percent_encode(path, PATH).to_string()
 }
@@ -54,7 +54,7 @@ pub fn encode_query(text: &str) -> String {
 /// `=` has an empty value; empty parameters (`a&&b`) are skipped.
 ///
 /// # Errors
-/// 400 `InvalidUri` for a bad escape.
+/// 400 `InvalidUri` for a malformed escape.
 pub fn parse_query(raw: &str) -> Result<Query, StorageError> {
     raw.split('&')
         .filter(|parameter| !parameter.is_empty())
@@ -76,7 +76,7 @@ fn is_base64(parameter: &str) -> bool {
         .any(|name| parameter.eq_ignore_ascii_case(name))
 }
 
-/// Writes names and values as a raw query.
+/// Joins names and values to a raw query, escaping them.
 pub fn write_query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut raw = String::new();
     for (name, value) in pairs {
@@ -90,7 +90,7 @@ pub fn write_query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> S
     raw
 }
 
-/// The first value of a parameter, its name compared without regard to case.
+/// Returns the first value of a parameter; compares names without regard to case.
 pub fn lookup<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
     query
         .iter()
@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn decodes_or_refuses() {
+    fn decodes_or_rejects() {
         for (text, expected) in [
             ("a%20b", Some("a b")),
             ("a+b", Some("a+b")),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn encodes() {
+    fn encodes_paths_and_queries() {
         assert_eq!(encode_path("a b/c+d?e%ü"), "a%20b/c%2Bd%3Fe%25%C3%BC");
         assert_eq!(encode_query("a b/c+d=&~"), "a%20b%2Fc%2Bd%3D%26~");
         assert_eq!(write_query([("a", "1 2"), ("b", "")]), "a=1%202&b=");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plus_is_a_space_but_in_base64() {
+    fn a_plus_is_a_space_except_in_base64() {
         let query = parse_query("prefix=a+b%2Bc&sig=x+y%2Bz&PopReceipt=p+q").unwrap();
         let values: Vec<&str> = query.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values, ["a b+c", "x+y+z", "p+q"]);
@@ -167,13 +167,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn encoded_text_reads_back(text in ".{0,60}") {
+        fn encoded_text_decodes_to_the_original(text in ".{0,60}") {
             prop_assert_eq!(percent_decode(&encode_path(&text)).unwrap(), text.clone());
             prop_assert_eq!(percent_decode(&encode_query(&text)).unwrap(), text);
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "[%0-9a-fA-F&=+ü]{0,40}") {
+        fn any_text_is_parsed_or_rejected(text in "[%0-9a-fA-F&=+ü]{0,40}") {
             let _ = percent_decode(&text);
             let _ = parse_query(&text);
         }

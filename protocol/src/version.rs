@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A service version. Versions are dates, so their order is the order of behaviour.
+/// A service version. Versions are dates and compare in order of publication.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ApiVersion(u32);
@@ -44,7 +44,7 @@ published! {
     V2015_02_21 20150221,
     /// Account SAS, `sip` and `spr`.
     V2015_04_05 20150405,
-    /// Page ranges that differ from a snapshot.
+    /// Page range differences between snapshots.
     V2015_07_08 20150708,
     /// Encryption headers, JSON only for tables.
     V2015_12_11 20151211,
@@ -82,7 +82,7 @@ published! {
     V2020_10_02 20201002,
     /// Encryption scope in a SAS.
     V2020_12_06 20201206,
-    /// Names that XML cannot hold are percent-encoded in listings.
+    /// Listings percent-encode names that XML cannot represent.
     V2021_02_12 20210212,
     /// No change to blobs, queues or tables that is emulated.
     V2021_04_10 20210410,
@@ -130,25 +130,27 @@ published! {
     V2026_10_06 20261006,
 }
 
-/// What a version text stands for.
+/// The result of resolving a version string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// The version whose behaviour answers.
+    /// The version whose behaviour applies.
     pub version: ApiVersion,
-    /// The text named a version newer than any published one; `version` is then the newest.
+    /// Whether the request asked for a version newer than every published one; `version` is then
+    /// the newest.
     pub newer_than_known: bool,
 }
 
-/// The text is no date, or a date on which no version was published.
+/// The string is not a date, or no version has that date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such version of the service")]
+#[error("unknown version of the service")]
 pub struct UnknownVersion;
 
 impl ApiVersion {
     /// The newest version of [`PUBLISHED`].
     pub const LATEST: ApiVersion = ApiVersion::V2026_10_06;
 
-    /// Reads `yyyy-mm-dd`: syntax only, published or not. `None` for anything else.
+    /// Parses `yyyy-mm-dd`. Checks only the syntax, not whether the version exists. Returns `None`
+    /// for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -166,11 +168,11 @@ impl ApiVersion {
         ((1..=12).contains(&month) && (1..=31).contains(&day)).then_some(ApiVersion(date))
     }
 
-    /// The version that serves a request which asks for `text`: a published one itself, a later
-    /// date the newest one, with a flag.
+    /// Returns the version that serves a request for `text`: a published version itself, or the
+    /// newest version, with a flag, for a later date.
     ///
     /// # Errors
-    /// [`UnknownVersion`] for a text that is no date or a date that never was a version.
+    /// [`UnknownVersion`] for a string that is not a date or a date without a version.
     pub fn resolve(text: &str) -> Result<Resolved, UnknownVersion> {
         let asked = Self::parse(text).ok_or(UnknownVersion)?;
         if asked > Self::LATEST {
@@ -191,7 +193,8 @@ impl ApiVersion {
 
 impl fmt::Display for ApiVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The digits stand in the number as they are written; every answer names a version.
+        // The number consists of the version's digits. Every answer includes a version, so this
+        // avoids `format!`.
         let mut text = *b"0000-00-00";
         let mut left = self.0;
         for place in [9, 8, 6, 5, 3, 2, 1, 0] {
@@ -214,7 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_list_rises_and_ends_with_the_latest() {
+    fn the_list_is_sorted_and_ends_with_the_latest() {
         assert!(PUBLISHED.is_sorted_by(|a, b| a < b));
         assert_eq!(PUBLISHED.last(), Some(&ApiVersion::LATEST));
         for version in PUBLISHED {
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn later_versions_are_served_as_the_latest_and_unknown_ones_refused() {
+    fn later_versions_resolve_to_the_latest_and_unknown_ones_are_rejected() {
         let newest = Resolved {
             version: ApiVersion::LATEST,
             newer_than_known: true,
@@ -254,7 +257,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in ".{0,12}") {
+        fn any_text_is_parsed_or_rejected(text in ".{0,12}") {
             if let Some(version) = ApiVersion::parse(&text) {
                 prop_assert_eq!(version.to_string(), text);
             }

@@ -1,8 +1,8 @@
 //! XML documents of the wire: one file per family, over one writer and one reader.
 //!
-//! Written documents start with a UTF-8 byte order mark, stand on one line and have their elements
-//! in the order of the recordings. Read documents are bounded in depth and number of elements, and
-//! no entity but the five of XML itself is known.
+//! Written documents start with a UTF-8 byte order mark, are one line and have their elements in
+//! the order of the recordings. The reader limits depth and number of elements and knows only the
+//! five predefined entities of XML.
 
 pub mod acl;
 pub mod block_list;

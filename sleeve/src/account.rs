@@ -1,4 +1,4 @@
-//! Which account, where it is, and by which credential it is opened.
+//! A storage account: its name, endpoints and credential.
 
 use std::fmt;
 
@@ -11,45 +11,45 @@ use smalt_protocol::uri::{lookup, parse_query};
 /// Why an account cannot be opened. No variant holds a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccountError {
-    /// The connection string cannot be used.
+    /// The connection string is invalid.
     #[error(transparent)]
     ConnectionString(#[from] ConnectionStringError),
     /// The key is not Base64.
     #[error("the account key is not valid Base64")]
     Key,
-    /// The text has no `sig`: it is not a SAS.
-    #[error("the text is not a shared access signature")]
+    /// The string has no `sig`, so it is not a SAS.
+    #[error("not a shared access signature: `sig` is missing")]
     Sas,
-    /// An endpoint that is no HTTP URL.
+    /// The endpoint is not an HTTP URL.
     #[error("the {0} endpoint is not an http or https URL")]
     Endpoint(Service),
-    /// Neither given nor to be read from an endpoint.
+    /// The name is neither given nor part of an endpoint.
     #[error("the account has no name")]
     Name,
-    /// No endpoint at all.
+    /// No endpoint is given.
     #[error("the account has no endpoint")]
     NoEndpoint,
-    /// The SDK refuses the combination, for instance an Entra ID token over plain HTTP.
-    #[error("the client cannot be made: {0}")]
+    /// The SDK rejects the combination, for example an Entra ID token over plain HTTP.
+    #[error("cannot create the client: {0}")]
     Client(String),
 }
 
-/// How requests are authorised. Its `Debug` shows the kind, never the secret.
+/// How requests are authorized. `Debug` shows the kind, never the secret.
 #[derive(Clone)]
 pub enum Credential {
     /// Shared Key: the account's key signs every request.
     Key(AccountKey),
-    /// A SAS: an escaped query without a question mark.
+    /// A SAS: a percent-encoded query without a question mark.
     Sas(String),
-    /// A token of Entra ID; HTTPS only.
+    /// An Entra ID token; requires HTTPS.
     #[cfg(feature = "entra")]
     Token(std::sync::Arc<dyn azure_core::credentials::TokenCredential>),
-    /// Nothing: public containers only.
+    /// No credential; works only for public containers.
     Anonymous,
 }
 
 impl Credential {
-    /// The account's key, in Base64 as the portal shows it.
+    /// Creates a credential from the account's key, in Base64 as the portal shows it.
     ///
     /// # Errors
     /// [`AccountError::Key`].
@@ -59,10 +59,10 @@ impl Credential {
             .ok_or(AccountError::Key)
     }
 
-    /// A SAS, with or without its question mark.
+    /// Creates a credential from a SAS, with or without its question mark.
     ///
     /// # Errors
-    /// [`AccountError::Sas`] for a text without a `sig`.
+    /// [`AccountError::Sas`] for a string without a `sig`.
     pub fn sas(text: &str) -> Result<Self, AccountError> {
         let text = text.trim().trim_start_matches('?');
         let query = parse_query(text).map_err(|_| AccountError::Sas)?;
@@ -88,7 +88,7 @@ impl fmt::Debug for Credential {
 /// A storage account: name, endpoints, credential.
 ///
 /// Endpoints are host style (`https://acct.blob.core.windows.net`) or path style
-/// (`http://127.0.0.1:10000/acct`); IPv6 hosts stand in brackets.
+/// (`http://127.0.0.1:10000/acct`); IPv6 hosts are in brackets.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub(crate) name: String,
@@ -98,10 +98,10 @@ pub struct Account {
 }
 
 impl Account {
-    /// An account from a connection string, `UseDevelopmentStorage=true` included.
+    /// Creates an account from a connection string, including `UseDevelopmentStorage=true`.
     ///
     /// # Errors
-    /// [`AccountError`] says what is wrong, without the text.
+    /// [`AccountError`] names the problem without quoting the string.
     pub fn from_connection_string(text: &str) -> Result<Self, AccountError> {
         let read = ConnectionString::parse(text)?;
         let credential = match &read.credential {
@@ -114,22 +114,22 @@ impl Account {
         Account::new(&read.account, blob, queue, credential)
     }
 
-    /// An account of the public cloud, by its name.
+    /// Creates an account of the public cloud from its name.
     ///
     /// # Errors
-    /// [`AccountError::Endpoint`] for a name that makes no URL.
+    /// [`AccountError::Endpoint`] for a name that does not form a URL.
     pub fn of_azure(name: &str, credential: Credential) -> Result<Self, AccountError> {
         let endpoint = |service| format!("https://{name}.{service}.core.windows.net");
         let (blob, queue) = (endpoint(Service::Blob), endpoint(Service::Queue));
         Account::new(name, Some(&blob), Some(&queue), credential)
     }
 
-    /// An account at given endpoints. An empty `name` is read from an endpoint: the first part of
-    /// the path, else of the host. An endpoint may carry a SAS, which then is the credential if
-    /// there is no other.
+    /// Creates an account at the given endpoints. An empty `name` is read from an endpoint: the
+    /// first part of the path, or else of the host. An endpoint may carry a SAS, which is the
+    /// credential if there is no other.
     ///
     /// # Errors
-    /// [`AccountError`] for endpoints that are no URLs, or when none is given.
+    /// [`AccountError`] if an endpoint is not a URL, or none is given.
     pub fn new(
         name: &str,
         blob: Option<&str>,
@@ -152,18 +152,18 @@ impl Account {
         Ok(account)
     }
 
-    /// The same account, opened by another credential.
+    /// Returns the same account with another credential.
     #[must_use]
     pub fn with_credential(self, credential: Credential) -> Self {
         Account { credential, ..self }
     }
 
-    /// The account's name.
+    /// Returns the account's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The host that a service is reached under; `None` where the account has no such endpoint.
+    /// Returns the host of a service; `None` if the account has no such endpoint.
     pub fn host(&self, service: Service) -> Option<&str> {
         let endpoint = match service {
             Service::Blob => &self.blob,
@@ -173,7 +173,7 @@ impl Account {
         endpoint.as_ref()?.host_str()
     }
 
-    /// Reads an endpoint. Its query never stays in it: URLs without credentials are made of it.
+    /// Parses an endpoint. Removes its query, because URLs without credentials are built from it.
     fn endpoint(
         &mut self,
         service: Service,
@@ -200,7 +200,7 @@ impl Account {
 fn name_of(endpoint: &Url) -> Option<String> {
     let path = endpoint.path().trim_matches('/');
     let name = if path.is_empty() {
-        // An address has no account in it: only a domain's first label is one.
+        // Only the first label of a domain is an account name; an IP address has none.
         endpoint.domain()?.split('.').next()?
     } else {
         path.split('/').next()?
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_may_bring_its_sas() {
+    fn endpoint_may_contain_the_sas() {
         let url = "https://acct.blob.core.windows.net/?sv=1&sig=secret";
         let account = Account::new("", Some(url), None, Credential::Anonymous).unwrap();
         assert_eq!(
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused() {
+    fn invalid_values_are_rejected() {
         let anonymous = |blob| Account::new("a", blob, None, Credential::Anonymous);
         assert_eq!(anonymous(None).unwrap_err(), AccountError::NoEndpoint);
         for bad in [

@@ -5,14 +5,14 @@ use std::fmt;
 use smalt_protocol::Timestamp;
 use tokio::time::Instant;
 
-/// Where the sleeve gets the time from that it stamps and signs requests with.
+/// Source of the time with which requests are stamped and signed.
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
-    /// The time now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// A clock that runs with tokio's: under paused time it stands still until the test, or a sleep of
-/// the program under test, moves it.
+/// A clock that follows tokio's: under paused time it advances only by the test or by a sleep of
+/// the program under test.
 #[derive(Clone, Copy, Debug)]
 pub struct TokioClock {
     base: Timestamp,
@@ -20,7 +20,7 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// A clock that shows `base` now and runs from here. Needs a tokio runtime when time is paused.
+    /// Creates a clock that shows `base` now. Needs a tokio runtime when time is paused.
     pub fn starting_at(base: Timestamp) -> Self {
         TokioClock {
             base,

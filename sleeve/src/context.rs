@@ -1,25 +1,24 @@
 //! The operation context on the wire: `x-ms-client-request-id`.
 //!
-//! The id is the caller's own JSON (Gridwich: the *operation context*). Muting travels inside it,
-//! so that whoever receives the storage notification later can still tell (G8, G9): a muted context
-//! is a JSON object with `"muted": true`. Everything else about the id is left as the caller wrote
-//! it.
+//! The id is the caller's own JSON (Gridwich: the *operation context*). Muting is part of the id,
+//! so that the receiver of the storage notification can still see it (G8, G9): a muted context is a
+//! JSON object with `"muted": true`. The rest of the id stays as the caller wrote it.
 
 use serde_json::{Map, Value};
 
 use crate::port::CallContext;
 
-/// The service cuts or refuses longer ids (Set Blob Expiry: "1-KiB character limit").
+/// The service truncates or rejects longer ids (Set Blob Expiry: "1-KiB character limit").
 pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 
-/// Member of the id that says that the call is muted.
+/// JSON member that marks the call as muted.
 const MUTED: &str = "muted";
-/// Member that carries an id which is not a JSON object itself (a GUID, a word).
+/// JSON member that holds an id which is not itself a JSON object (a GUID, a word).
 const WRAPPED: &str = "id";
 
 impl CallContext {
-    /// A context from an id that came back in a notification. Never fails: what is not ours (a
-    /// GUID, an empty text, broken JSON) is kept as it is, and not muted.
+    /// Creates a context from the id of a notification. Never fails: a foreign id (a GUID, an empty
+    /// string, malformed JSON) is kept unchanged and not muted.
     pub fn from_client_request_id(text: &str) -> Self {
         let muted = match serde_json::from_str::<Value>(text) {
             Ok(Value::Object(object)) => object.get(MUTED) == Some(&Value::Bool(true)),
@@ -32,7 +31,7 @@ impl CallContext {
     }
 }
 
-/// The header's value, or none; or what is wrong with the context.
+/// Returns the header's value, `None` for an empty context, or why the context is invalid.
 pub(crate) fn header_value(cx: &CallContext) -> Result<Option<String>, String> {
     if cx.client_request_id.is_empty() && !cx.muted {
         return Ok(None);
@@ -65,8 +64,8 @@ fn muted_text(id: &str) -> String {
     Value::Object(object).to_string()
 }
 
-/// JSON escapes for what a header cannot carry. Only JSON has such escapes; other texts pass
-/// through and are refused by the caller's check.
+/// Replaces characters that a header cannot carry with JSON escapes. Other text has no such escapes
+/// and passes unchanged; the caller's check then rejects it.
 fn escape_non_ascii(text: &str) -> String {
     if text.is_ascii() || !text.starts_with('{') {
         return text.to_owned();
@@ -95,7 +94,7 @@ mod tests {
         })
     }
 
-    /// G9: muting travels inside the id, and only there.
+    /// G9: muting is part of the id and nothing else.
     #[test]
     fn muting_is_part_of_the_id() {
         let table = [
@@ -123,7 +122,7 @@ mod tests {
         }
     }
 
-    /// DG6: 1 KiB and not a byte more.
+    /// DG6: exactly 1 KiB is allowed.
     #[test]
     fn the_limit_is_enforced() {
         assert!(wire(&"x".repeat(1024), false).is_ok());
@@ -133,7 +132,7 @@ mod tests {
         assert!(wire("é", false).is_err());
     }
 
-    /// G6: foreign ids (GUIDs, nothing, garbage) never throw.
+    /// G6: foreign ids (GUIDs, empty, garbage) never cause an error.
     #[test]
     fn foreign_ids_are_kept() {
         for text in ["", "{", "null", "[true]", r#"{"muted":"true"}"#, "0-0-0"] {

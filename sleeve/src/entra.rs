@@ -1,5 +1,5 @@
-//! Credentials of Entra ID, through Microsoft's `azure_identity`. Tokens are fetched through the
-//! same transport as everything else; the SDK caches and renews them.
+//! Entra ID credentials, through Microsoft's `azure_identity`. Tokens are fetched through the same
+//! transport as all requests; the SDK caches and renews them.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use serde::Deserialize;
 use crate::account::{AccountError, Credential};
 use crate::transport::{SdkClient, Transport};
 
-/// Whose token of Entra ID opens an account, in place of a key or a SAS.
+/// Identity whose Entra ID token opens an account, instead of a key or a SAS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Identity {
-    /// The one that the environment names, else who is logged in with the Azure CLI.
+    /// The identity named by the environment, or else the user logged in with the Azure CLI.
     Entra,
-    /// The machine's or the app's own; the one of `AZURE_CLIENT_ID` where there are several.
+    /// The managed identity of the machine or app; `AZURE_CLIENT_ID` chooses among several.
     ManagedIdentity,
 }
 
 impl Identity {
-    /// As a configuration writes it.
+    /// Returns the name used in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Identity::Entra => "entra",
@@ -36,22 +36,22 @@ impl Identity {
 }
 
 impl Credential {
-    /// The account that is logged in with the Azure CLI or the Azure Developer CLI.
+    /// Creates a credential for the user logged in with the Azure CLI or the Azure Developer CLI.
     ///
     /// # Errors
-    /// [`AccountError::Client`] as the SDK says it.
+    /// [`AccountError::Client`] with the SDK's message.
     pub fn developer_tools() -> Result<Self, AccountError> {
         let token = DeveloperToolsCredential::new(None).map_err(refused)?;
         Ok(Credential::Token(token))
     }
 
-    /// The identity that the environment names, as Microsoft's own libraries read it: a service
-    /// principal by `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and `AZURE_CLIENT_SECRET`, the workload of
-    /// a Kubernetes pod by `AZURE_FEDERATED_TOKEN_FILE`; where it names none, who is logged in with
-    /// the Azure CLI or the Azure Developer CLI.
+    /// Creates a credential for the identity named by the environment, as Microsoft's own libraries
+    /// do: a service principal from `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and `AZURE_CLIENT_SECRET`,
+    /// or the workload identity of a Kubernetes pod from `AZURE_FEDERATED_TOKEN_FILE`. If neither
+    /// is set, uses the user logged in with the Azure CLI or the Azure Developer CLI.
     ///
     /// # Errors
-    /// [`AccountError::Client`] as the SDK says it, and for a secret without tenant or client.
+    /// [`AccountError::Client`] with the SDK's message, and for a secret without tenant or client.
     pub fn of_environment(
         variable: &dyn Fn(&str) -> Option<String>,
         transport: Arc<dyn Transport>,
@@ -80,7 +80,7 @@ impl Credential {
         Self::developer_tools()
     }
 
-    /// A service principal with a client secret.
+    /// Creates a credential for a service principal with a client secret.
     ///
     /// # Errors
     /// [`AccountError::Client`] for an empty or malformed tenant, client id or secret.
@@ -99,7 +99,8 @@ impl Credential {
         Ok(Credential::Token(token.map_err(refused)?))
     }
 
-    /// The token of an identity. `variable` reads the environment; what is empty there is not set.
+    /// Creates a credential for an identity. `variable` reads the environment; empty values count
+    /// as unset.
     ///
     /// # Errors
     /// As [`Credential::of_environment`] and [`Credential::managed_identity`].
@@ -117,10 +118,11 @@ impl Credential {
         }
     }
 
-    /// The identity of the machine or app: the system's own, or the one of `client_id`.
+    /// Creates a credential for the machine's or app's managed identity: the system-assigned one,
+    /// or that of `client_id`.
     ///
     /// # Errors
-    /// [`AccountError::Client`] when the environment offers none.
+    /// [`AccountError::Client`] if the environment has none.
     pub fn managed_identity(
         client_id: Option<&str>,
         transport: Arc<dyn Transport>,

@@ -1,45 +1,45 @@
-//! Typed errors of the port: what a worker may decide by.
+//! Typed errors of the port, on which workers base their decisions.
 
 use std::time::Duration;
 
-/// What kind of refusal or failure it was. The classes are those of the workers' failure policy.
+/// The kind of a failure, as the workers' failure policy classifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// 404: container, blob, queue or message is not there.
+    /// 404: the container, blob, queue or message does not exist.
     NotFound,
-    /// 412 `ConditionNotMet` (also source and target condition): another version is there.
+    /// 412 `ConditionNotMet` (also source and target condition): the version is different.
     ConditionNotMet,
     /// 409 `BlobAlreadyExists` under `If-None-Match: *`.
     AlreadyExists,
-    /// 412 `LeaseIdMissing`: the blob is leased by somebody.
+    /// 412 `LeaseIdMissing`: another client holds a lease on the blob.
     Leased,
-    /// 409 `LeaseAlreadyPresent`: the lease could not be taken.
+    /// 409 `LeaseAlreadyPresent`: the lease could not be acquired.
     LeaseTaken,
     /// 412 or 409 about our own lease: mismatch, lost, broken, expired.
     LeaseLost,
     /// 409 `SnapshotsPresent`.
     SnapshotsPresent,
-    /// 409: immutable by policy or legal hold.
+    /// 409: immutable because of a policy or legal hold.
     Immutable,
-    /// 409 `BlobArchived` or being rehydrated.
+    /// 409 `BlobArchived`, or the blob is being rehydrated.
     Archived,
     /// 409 `PendingCopyOperation`.
     CopyPending,
-    /// 400 `PopReceiptMismatch`: somebody else has the message.
+    /// 400 `PopReceiptMismatch`: another client has taken the message.
     ReceiptMismatch,
     /// 401 or 403.
     Denied,
-    /// 503, 500, 429 or a time-out reported by the service, after the sleeve's own retries.
+    /// 503, 500, 429 or a timeout reported by the service, after the sleeve's own retries.
     Busy,
-    /// Sent, but no answer came (reset, cut, timed out): it may have happened.
+    /// The request was sent but not answered (reset, cut, timed out); it may have been executed.
     OutcomeUnknown,
-    /// Never reached the service (refused connection, unknown host, TLS).
+    /// The request never reached the service (connection refused, unknown host, TLS).
     Unreachable,
-    /// Nothing was sent: the certificate of whoever answers is not trusted.
+    /// Nothing was sent, because the server's certificate is not trusted.
     Untrusted,
-    /// The request was wrong before it was sent (name, size, configuration).
+    /// The request was invalid before it was sent (name, size, configuration).
     Invalid,
-    /// Any other refusal of the service.
+    /// The service rejected the request for another reason.
     Refused,
 }
 
@@ -47,19 +47,19 @@ pub enum ErrorKind {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{operation} {resource}: {kind:?}{}: {message}", shown_code(.code.as_deref()))]
 pub struct PortError {
-    /// Class.
+    /// Kind of the failure.
     pub kind: ErrorKind,
-    /// Status, when there was an answer.
+    /// HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// `x-ms-error-code`, when there was one.
+    /// Value of `x-ms-error-code`, if present.
     pub code: Option<String>,
-    /// `Retry-After`, when there was one.
+    /// Value of `Retry-After`, if present.
     pub retry_after: Option<Duration>,
-    /// Operation, as in the register (`Delete Blob`).
+    /// Name of the operation as Azure documents it (`Delete Blob`).
     pub operation: &'static str,
-    /// What it was done to; never with credentials.
+    /// Resource of the call, without credentials.
     pub resource: String,
-    /// One line for people; never with credentials.
+    /// One line of text, without credentials.
     pub message: String,
 }
 
@@ -68,7 +68,7 @@ fn shown_code(code: Option<&str>) -> String {
 }
 
 impl PortError {
-    /// A call that this storage does not offer.
+    /// Creates the error for a call that this storage does not support.
     pub(crate) fn unsupported(operation: &'static str, blob: &crate::port::BlobId) -> Self {
         PortError {
             kind: ErrorKind::Refused,
@@ -77,11 +77,11 @@ impl PortError {
             retry_after: None,
             operation,
             resource: format!("{}/{}", blob.container, blob.name),
-            message: "this storage does not offer it".to_owned(),
+            message: "this storage does not support the operation".to_owned(),
         }
     }
 
-    /// Whether waiting and asking again may help.
+    /// Returns whether a later retry may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(
             self.kind,

@@ -1,4 +1,5 @@
-//! From a failed call to [`PortError`]: the one table of codes, and what earlier tries make of it.
+//! Converts a failed call to [`PortError`]: the table of error codes, and the effect of earlier
+//! attempts.
 
 use std::time::Duration;
 
@@ -12,26 +13,26 @@ use crate::policy::{Call, Repeat};
 use crate::redact::redact;
 use crate::transport::TransportError;
 
-/// Messages of the service are cut here: one line for people.
+/// Maximum length of a quoted service message.
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// What one code means to a worker. Codes that are not here are classed by their status.
+/// Error codes and their kinds. Other codes are classified by status.
 const BY_CODE: &[(&str, ErrorKind)] = &[
-    // 404, wherever Azure sends them with another status.
+    // 404, also where Azure sends these codes with another status.
     ("BlobNotFound", ErrorKind::NotFound),
     ("ContainerNotFound", ErrorKind::NotFound),
     ("MessageNotFound", ErrorKind::NotFound),
     ("QueueNotFound", ErrorKind::NotFound),
     ("ResourceNotFound", ErrorKind::NotFound),
-    // Another version is there.
+    // The version is different.
     ("ConditionNotMet", ErrorKind::ConditionNotMet),
     ("SourceConditionNotMet", ErrorKind::ConditionNotMet),
     ("TargetConditionNotMet", ErrorKind::ConditionNotMet),
-    // Something is there already.
+    // The resource already exists.
     ("BlobAlreadyExists", ErrorKind::AlreadyExists),
     ("ContainerAlreadyExists", ErrorKind::AlreadyExists),
     ("QueueAlreadyExists", ErrorKind::AlreadyExists),
-    // Leases of others.
+    // Another client's lease.
     ("LeaseIdMissing", ErrorKind::Leased),
     ("LeaseAlreadyPresent", ErrorKind::LeaseTaken),
     ("LeaseIsBreakingAndCannotBeAcquired", ErrorKind::LeaseTaken),
@@ -52,7 +53,7 @@ const BY_CODE: &[(&str, ErrorKind)] = &[
         ErrorKind::LeaseLost,
     ),
     ("LeaseNotPresentWithLeaseOperation", ErrorKind::LeaseLost),
-    // What stands in the way of a delete.
+    // Obstacles to a delete.
     ("SnapshotsPresent", ErrorKind::SnapshotsPresent),
     ("BlobImmutableDueToLegalHold", ErrorKind::Immutable),
     ("BlobImmutableDueToPolicy", ErrorKind::Immutable),
@@ -60,20 +61,20 @@ const BY_CODE: &[(&str, ErrorKind)] = &[
     ("BlobBeingRehydrated", ErrorKind::Archived),
     ("PendingCopyOperation", ErrorKind::CopyPending),
     ("PopReceiptMismatch", ErrorKind::ReceiptMismatch),
-    // The service has no time now.
+    // The service is busy.
     ("InternalError", ErrorKind::Busy),
     ("OperationTimedOut", ErrorKind::Busy),
     ("ServerBusy", ErrorKind::Busy),
 ];
 
-/// The class of an answer. `code` is `x-ms-error-code`.
+/// Returns the kind of an error response. `code` is `x-ms-error-code`.
 pub(crate) fn classify(status: u16, code: Option<&str>) -> ErrorKind {
     let known = code.and_then(|code| BY_CODE.iter().find(|(name, _)| *name == code));
     match (known, status) {
         (Some((_, kind)), _) => *kind,
         (None, 401 | 403) => ErrorKind::Denied,
         (None, 404) => ErrorKind::NotFound,
-        // An answer to HEAD may come without a code: 304 and 412 then still mean the condition.
+        // A response to HEAD may lack a code; 304 and 412 still refer to the condition.
         (None, 304 | 412) => ErrorKind::ConditionNotMet,
         (None, 408 | 429 | 500 | 502..=504) => ErrorKind::Busy,
         (None, _) => ErrorKind::Refused,
@@ -81,21 +82,22 @@ pub(crate) fn classify(status: u16, code: Option<&str>) -> ErrorKind {
 }
 
 impl Call {
-    /// The request was wrong before it was sent.
+    /// Returns the error for a request that is invalid before it is sent.
     pub(crate) fn invalid(&self, why: &str) -> PortError {
         self.error(ErrorKind::Invalid, why)
     }
 
-    /// The service said yes, and the rest of its answer makes no sense. A write may have happened.
+    /// Returns the error for a success response that cannot be parsed. A write may have been
+    /// executed.
     pub(crate) fn unreadable(&self, why: &str) -> PortError {
         let kind = match self.repeat {
             Repeat::Read => ErrorKind::Refused,
             _ => ErrorKind::OutcomeUnknown,
         };
-        self.error(kind, &format!("unreadable answer: {why}"))
+        self.error(kind, &format!("unreadable response: {why}"))
     }
 
-    /// What a failed call means to a worker.
+    /// Converts the SDK's error.
     pub(crate) fn fail(&self, error: &azure_core::Error) -> PortError {
         match error.kind() {
             SdkKind::HttpResponse {
@@ -105,7 +107,7 @@ impl Call {
             } => self.refused(u16::from(*status), response),
             SdkKind::HttpResponse { status, .. } => {
                 let status = u16::from(*status);
-                let failed = self.error(classify(status, None), "the service refused");
+                let failed = self.error(classify(status, None), "request rejected");
                 self.in_view_of_earlier_tries(PortError {
                     status: Some(status),
                     ..failed
@@ -117,7 +119,8 @@ impl Call {
 
     fn refused(&self, status: u16, response: &RawResponse) -> PortError {
         if (200..300).contains(&status) {
-            // A success that is not this operation's: whatever answered, it may have executed it.
+            // A success status that this operation never returns; the request may have been
+            // executed.
             return self.unreadable(&format!("unexpected status {status}"));
         }
         let told = Told::read(response);
@@ -130,7 +133,7 @@ impl Call {
 
     fn unanswered_error(&self, error: &azure_core::Error) -> PortError {
         let kind = match (transport_error(error), error.kind()) {
-            // What fails on the way to a token never reached the storage service.
+            // If the token could not be fetched, the storage service was never reached.
             (Some(TransportError::Malformed(_)), _) => ErrorKind::Invalid,
             (Some(TransportError::Untrusted(_)), _) => ErrorKind::Untrusted,
             (Some(too_large @ TransportError::AnswerTooLarge(_)), _) => {
@@ -140,22 +143,22 @@ impl Call {
             (None, SdkKind::Credential) => ErrorKind::Denied,
             (Some(TransportError::Unreachable(_)), _) => ErrorKind::Unreachable,
             (Some(TransportError::NoAnswer(_)), _) => ErrorKind::OutcomeUnknown,
-            (None, SdkKind::DataConversion) => return self.unreadable("the document is broken"),
+            (None, SdkKind::DataConversion) => return self.unreadable("the document is malformed"),
             (None, _) => ErrorKind::Invalid,
         };
         self.error(kind, &error.to_string())
     }
 
-    /// The last answer is not the whole truth when an earlier try may have been executed.
+    /// Adjusts the last error if an earlier attempt may have been executed.
     fn in_view_of_earlier_tries(&self, mut failed: PortError) -> PortError {
         let unknown = match (self.repeat, failed.kind) {
             (Repeat::Read, _) => false,
-            // A message may have been put: nobody may put it again blindly.
+            // The message may have been put, so it must not be put again blindly.
             (_, ErrorKind::Busy) if self.repeat == Repeat::Never => self.maybe_done(),
             (_, ErrorKind::Busy | ErrorKind::Unreachable | ErrorKind::Untrusted) => {
                 self.unanswered()
             }
-            // The version, blob or receipt that is there now may be the work of our own first try.
+            // The different version, blob or receipt may be the result of our own earlier attempt.
             (Repeat::Conditional, ErrorKind::ConditionNotMet) => {
                 self.maybe_done() && failed.code.as_deref() != Some("SourceConditionNotMet")
             }
@@ -168,7 +171,7 @@ impl Call {
         if unknown {
             failed.kind = ErrorKind::OutcomeUnknown;
             failed.message = format!(
-                "an earlier try may have been executed; then: {}",
+                "an earlier attempt may have been executed; the last one failed: {}",
                 failed.message
             );
         }
@@ -188,7 +191,7 @@ impl Call {
     }
 }
 
-/// What the service told about its refusal.
+/// Details of an error response.
 struct Told {
     code: Option<String>,
     message: String,
@@ -206,19 +209,19 @@ impl Told {
                 _ => {}
             }
         }
-        // A date as Retry-After is measured by the service's own clock.
+        // A date in Retry-After is relative to the service's own clock.
         let now = date.unwrap_or(Timestamp::MAX);
         let body = String::from_utf8_lossy(response.body().as_ref());
         Told {
             code: code.or_else(|| element(&body, "Code")),
-            message: element(&body, "Message").unwrap_or_else(|| "the service refused".to_owned()),
+            message: element(&body, "Message").unwrap_or_else(|| "request rejected".to_owned()),
             retry_after: retry_after.and_then(|text| parse_retry_after(text, now)),
         }
     }
 }
 
-/// The text of the first `<name>` of an error document, which has no nested or repeated elements
-/// that matter here.
+/// Returns the text of the first `<name>` in an error document, which has no relevant nested or
+/// repeated elements.
 fn element(body: &str, name: &str) -> Option<String> {
     let start = body.find(&format!("<{name}>"))? + name.len() + 2;
     let length = body[start..].find(&format!("</{name}>"))?;
@@ -245,9 +248,9 @@ mod tests {
         assert_eq!(one_line(&"x".repeat(999)).len(), MESSAGE_CHARS_MAX);
     }
 
-    /// Every code of the table is one of Azure's, and stands there once.
+    /// Every code in the table is one of Azure's and occurs once.
     #[test]
-    fn the_table_names_codes_of_the_service() {
+    fn table_contains_only_codes_of_the_service() {
         for (index, (code, kind)) in BY_CODE.iter().enumerate() {
             let known = ErrorCode::parse(code);
             assert!(known.is_some(), "{code} is unknown to the protocol crate");
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_without_code_is_classed() {
+    fn status_without_code_is_classified() {
         let table = [
             (304, ErrorKind::ConditionNotMet),
             (400, ErrorKind::Refused),
@@ -281,9 +284,8 @@ mod tests {
         }
     }
 
-    /// A code decides over its status.
     #[test]
-    fn a_code_wins_over_the_status() {
+    fn code_takes_precedence_over_status() {
         let table = [
             (409, "ConditionNotMet", ErrorKind::ConditionNotMet),
             (412, "LeaseIdMissing", ErrorKind::Leased),

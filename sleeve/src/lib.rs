@@ -1,7 +1,7 @@
-//! The storage client that both workers use: Microsoft's Rust SDK behind a narrow port.
+//! The storage client of both workers: Microsoft's Rust SDK behind a narrow port.
 //!
-//! A worker sees [`port::Storage`] and nothing else: some twenty calls with typed errors. This
-//! crate makes one out of an [`Account`], a [`Transport`] and [`Settings`]:
+//! Workers use only [`port::Storage`], about twenty calls with typed errors. This crate implements
+//! it from an [`Account`], a [`Transport`] and [`Settings`]:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -39,20 +39,20 @@
 //! - **Credentials**: Shared Key, SAS and connection strings ([`Account`]); Entra ID under the
 //!   feature `entra`. Requests are stamped and signed with an injected [`Clock`], so that virtual
 //!   time works.
-//! - **Transports** ([`transport`]): HTTP/1.1 over sockets with TLS, or any function. Each says
+//! - **Transports** ([`transport`]): HTTP/1.1 over sockets with TLS, or any function. Each reports
 //!   whether a failed request can have reached the service.
-//! - **Retries** ([`RetrySettings`]) that know what they repeat: Put Message is never put twice, a
-//!   delete that finds nothing after a lost answer is done, and a conditional write never takes its
-//!   own lost first try for somebody else's change ([`ErrorKind::OutcomeUnknown`]).
-//! - **Names** that arrive as they are, or are refused before anything is sent.
-//! - **Operation contexts**: the caller's request id with muting inside it ([`port::CallContext`]).
-//! - **Silence about secrets**: no error and no `Debug` shows a key, a SAS or a signature.
+//! - **Safe retries** ([`RetrySettings`]): Put Message is never put twice, a delete that finds
+//!   nothing after a lost response succeeds, and a conditional write never mistakes its own earlier
+//!   attempt for another client's change ([`ErrorKind::OutcomeUnknown`]).
+//! - **Names** that arrive unchanged, or are rejected before anything is sent.
+//! - **Operation contexts**: the caller's request id, including muting ([`port::CallContext`]).
+//! - **No leaked secrets**: no error and no `Debug` shows a key, a SAS or a signature.
 //!
 //! # Known limits
 //!
-//! - Metadata names are written in lower case, as HTTP headers of the SDK are; the service compares
-//!   them without case. Metadata values must be printable ASCII.
-//! - Answers are read whole; how much is [`HyperTransportSettings::answer_bytes_max`].
+//! - Metadata names are sent in lower case, like all headers of the SDK; the service compares them
+//!   case-insensitively. Metadata values must be printable ASCII.
+//! - Responses are read whole, up to [`HyperTransportSettings::answer_bytes_max`].
 
 mod account;
 mod ambient;

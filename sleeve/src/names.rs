@@ -1,8 +1,8 @@
-//! Names and the URLs made of them.
+//! Checks names and builds URLs from them.
 //!
 //! The SDK joins names to the endpoint by the rules of URLs, which change some of them: `.` and
-//! `..` vanish (the request would then go to the container!), tabs and line ends are dropped. A
-//! name that would not arrive as it is written is refused here.
+//! `..` disappear (the request would then go to the container!), tabs and line ends are dropped. A
+//! name that would not arrive unchanged is rejected here.
 
 use azure_core::http::Url;
 use percent_encoding::percent_decode_str;
@@ -10,17 +10,16 @@ use smalt_protocol::{names, uri};
 
 use crate::port::{BlobId, Metadata};
 
-/// Checks a container's name. `$root`, `$web` and `$logs` are names as well.
+/// Checks a container name. `$root`, `$web` and `$logs` are valid.
 pub(crate) fn check_container(name: &str) -> Result<(), String> {
     names::validate_container_name(name).map_err(|_| format!("{name:?} is not a container name"))
 }
 
-/// Checks a queue's name.
 pub(crate) fn check_queue(name: &str) -> Result<(), String> {
     names::validate_queue_name(name).map_err(|_| format!("{name:?} is not a queue name"))
 }
 
-/// Checks a blob's name, and that `joined`, the URL that the SDK made, still says it.
+/// Checks a blob name, and that `joined`, the URL built by the SDK, still contains it.
 pub(crate) fn check_blob(blob: &BlobId, joined: &Url) -> Result<(), String> {
     check_container(&blob.container)?;
     names::validate_blob_name(&blob.name)
@@ -35,7 +34,7 @@ pub(crate) fn check_blob(blob: &BlobId, joined: &Url) -> Result<(), String> {
     ))
 }
 
-/// Checks metadata: the SDK writes it into headers, which carry printable ASCII only.
+/// Checks metadata: the SDK writes it to headers, which carry only printable ASCII.
 pub(crate) fn check_metadata(metadata: &Metadata) -> Result<(), String> {
     for (name, value) in metadata {
         names::validate_metadata_name(name)
@@ -55,7 +54,7 @@ pub(crate) fn check_metadata(metadata: &Metadata) -> Result<(), String> {
     Ok(())
 }
 
-/// Index tags as the header `x-ms-tags` has them: a query string (Set Blob Tags).
+/// Formats index tags for the header `x-ms-tags`, as a query string (Set Blob Tags).
 pub(crate) fn tags_header(tags: &Metadata) -> String {
     let pairs = tags
         .iter()
@@ -63,8 +62,8 @@ pub(crate) fn tags_header(tags: &Metadata) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// URL of a blob without credentials. Slashes stay readable, except where a URL's own rules would
-/// change the name (`a//b`, `a/../b`).
+/// Returns the URL of a blob without credentials. Slashes stay unescaped, except where URL rules
+/// would change the name (`a//b`, `a/../b`).
 pub(crate) fn blob_url(endpoint: &Url, blob: &BlobId) -> String {
     let base = endpoint.as_str().trim_end_matches('/');
     let fragile = blob
@@ -105,7 +104,7 @@ mod tests {
         for (name, path) in table {
             let url = blob_url(&endpoint, &BlobId::new("c", name));
             assert_eq!(url, format!("http://127.0.0.1:10000/acct/c/{path}"));
-            // The URL survives being parsed: nothing in it is left to be changed.
+            // Parsing the URL changes nothing in it.
             assert_eq!(url.parse::<Url>().unwrap().as_str(), url);
         }
     }

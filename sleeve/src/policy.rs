@@ -1,8 +1,8 @@
-//! What one call carries through the SDK's pipeline, and the policies that act on it.
+//! The state of one call in the SDK's pipeline, and the policies that act on it.
 //!
-//! The order is: per call [`keep`] (bodies that are read here), [`query`] (spaces, SAS), then
-//! [`retry`]; per try [`stamp`] (date, request id, extra headers, signature). The SDK's own retries
-//! are switched off: they repeat Put Message.
+//! The order is: per call [`keep`] (bodies parsed by the sleeve), [`query`] (spaces, SAS), then
+//! [`retry`]; per attempt [`stamp`] (date, request id, extra headers, signature). The SDK's own
+//! retries are switched off, because they repeat Put Message.
 
 pub(crate) mod backoff;
 pub(crate) mod keep;
@@ -16,36 +16,35 @@ use std::sync::{Arc, OnceLock};
 use azure_core::http::{ClientMethodOptions, Context};
 use bytes::Bytes;
 
-/// May an operation be repeated, and how is the answer to a repetition to be read?
+/// Whether an operation may be repeated, and how the response to a repetition is interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// Changes nothing.
     Read,
     /// Ends in the same state however often it runs.
     Idempotent,
-    /// A write that conditions may refuse: after an unanswered try a refusal may be our own doing.
+    /// A conditional write: after an unanswered attempt, a refusal may be caused by that attempt.
     Conditional,
-    /// Removes something: after an unanswered try "not there" means done.
+    /// Removes something: after an unanswered attempt, "not found" means success.
     Removal,
-    /// Makes something new each time (Put Message): only what surely never ran is repeated.
+    /// Creates something new each time (Put Message): repeated only if it surely was not executed.
     Never,
 }
 
-/// One call of the port on its way through the pipeline.
+/// One call of the port in the pipeline.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// Operation, as in the register.
+    /// Name of the operation as Azure documents it.
     pub(crate) operation: &'static str,
-    /// What it is done to, for messages.
+    /// Resource of the call, for messages.
     pub(crate) resource: String,
     pub(crate) repeat: Repeat,
-    /// `x-ms-client-request-id`.
+    /// Value of `x-ms-client-request-id`.
     pub(crate) request_id: Option<String>,
-    /// Headers that the SDK has no option for.
+    /// Headers for which the SDK has no option.
     pub(crate) headers: Vec<(&'static str, &'static str)>,
-    /// Whether the body of the answer is read here, and not by the SDK.
+    /// Whether the sleeve parses the response body instead of the SDK.
     pub(crate) keeps_body: bool,
-    /// That body.
     body: OnceLock<Bytes>,
     maybe_done: AtomicBool,
     unanswered: AtomicBool,
@@ -76,17 +75,17 @@ impl Call {
         self
     }
 
-    /// The body of the answer, when it was kept.
+    /// Returns the response body, if it was kept.
     pub(crate) fn body(&self) -> Option<&Bytes> {
         self.body.get()
     }
 
-    /// Some try may have been executed although nothing said so.
+    /// Returns whether some attempt may have been executed without saying so.
     pub(crate) fn maybe_done(&self) -> bool {
         self.maybe_done.load(Ordering::Relaxed)
     }
 
-    /// Some try was sent and never answered.
+    /// Returns whether some attempt was sent and never answered.
     pub(crate) fn unanswered(&self) -> bool {
         self.unanswered.load(Ordering::Relaxed)
     }
@@ -103,19 +102,19 @@ impl Call {
     }
 }
 
-/// The SDK's options that carry a call.
+/// Returns the SDK options that carry a call.
 pub(crate) fn options(call: &Arc<Call>) -> ClientMethodOptions<'static> {
     ClientMethodOptions {
         context: context(call),
     }
 }
 
-/// The SDK's context that carries a call.
+/// Returns the SDK context that carries a call.
 pub(crate) fn context(call: &Arc<Call>) -> Context<'static> {
     Context::new().with_value(Arc::clone(call))
 }
 
-/// The call in a context. The pipeline of the sleeve always has one.
+/// Returns the call of a context. The sleeve's pipeline always has one.
 fn call<'a>(ctx: &'a Context<'_>) -> Option<&'a Arc<Call>> {
     ctx.value::<Arc<Call>>()
 }

@@ -1,8 +1,8 @@
-//! The port: what the workers may ask of a storage account. They see nothing else.
+//! The port: the only calls that workers make on a storage account.
 //!
-//! One [`Storage`] is one account with one credential. Every call takes a [`CallContext`] (who
-//! asks, muted or not) and returns the facts that the workers decide by, the service's own `Date`
-//! among them. Errors are typed ([`PortError`]): a worker never looks at a status.
+//! A [`Storage`] is one account with one credential. Every call takes a [`CallContext`] (caller and
+//! muting) and returns the facts that workers decide by, including the service's own `Date`. Errors
+//! are typed ([`PortError`]), so a worker never inspects a status.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,20 +18,20 @@ pub use self::queue::{MessageTtl, QueueMessage, QueueMessages, QueueProperties, 
 pub use crate::error::{ErrorKind, PortError};
 use crate::redact::without_query;
 
-/// Shorthand for the port's results.
+/// Result of the port's calls.
 pub type PortResult<T> = Result<T, PortError>;
 
-/// Metadata: names keep their case, comparisons ignore it ([`metadata_value`]).
+/// Metadata by name. Names keep their case; [`metadata_value`] compares them case-insensitively.
 pub type Metadata = BTreeMap<String, String>;
 
-/// The value of a metadata name, compared without case as Azure does (DS26).
+/// Returns a metadata value by its case-insensitive name, as Azure compares them (DS26).
 pub fn metadata_value<'a>(metadata: &'a Metadata, name: &str) -> Option<&'a str> {
     let mut all = metadata.iter();
     let found = all.find(|(key, _)| key.eq_ignore_ascii_case(name));
     found.map(|(_, value)| value.as_str())
 }
 
-/// A blob of the account that the [`Storage`] stands for.
+/// A blob in the account of a [`Storage`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId {
     /// Container name.
@@ -41,7 +41,7 @@ pub struct BlobId {
 }
 
 impl BlobId {
-    /// The blob `name` of `container`.
+    /// Creates the id of the blob `name` in `container`.
     pub fn new(container: impl Into<String>, name: impl Into<String>) -> Self {
         BlobId {
             container: container.into(),
@@ -50,34 +50,34 @@ impl BlobId {
     }
 }
 
-/// An ETag as the service sent it; the workers never look inside.
+/// An ETag as the service sent it; opaque to the workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub String);
 
 /// The operation context of one call (Gridwich: `x-ms-client-request-id` and muting).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallContext {
-    /// What goes into `x-ms-client-request-id`: JSON of at most 1 KiB (G6, DG6); empty for none.
+    /// Value of `x-ms-client-request-id`: JSON of at most 1 KiB (G6, DG6); empty for none.
     pub client_request_id: String,
-    /// Muted: notifications of this call are not published (G8). Travels inside the request id.
+    /// Whether notifications of this call are suppressed (G8). Sent as part of the request id.
     pub muted: bool,
 }
 
-/// Conditions of one call. Passed per call and never shared (DG5).
+/// Conditions of one call, never shared between calls (DG5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     /// `If-Match`.
     pub if_match: Option<Tag>,
-    /// `If-None-Match: *`: only when nothing is there.
+    /// `If-None-Match: *`: succeeds only if the resource does not exist.
     pub if_absent: bool,
     /// `x-ms-lease-id`.
     pub lease_id: Option<String>,
-    /// `x-ms-if-tags`, as `"kind" = 'temporary'`: index tags change without the ETag.
+    /// `x-ms-if-tags`, such as `"kind" = 'temporary'`. Index tags change without the ETag.
     pub if_tags: Option<String>,
 }
 
 impl Conditions {
-    /// Only this version.
+    /// Returns the condition that only this version exists.
     pub fn matching(tag: &Tag) -> Self {
         Conditions {
             if_match: Some(tag.clone()),
@@ -85,7 +85,7 @@ impl Conditions {
         }
     }
 
-    /// Only when nothing is there yet.
+    /// Returns the condition that the resource does not exist.
     pub fn absent() -> Self {
         Conditions {
             if_absent: true,
@@ -94,33 +94,33 @@ impl Conditions {
     }
 }
 
-/// State of a copy whose destination a blob is or was.
+/// State of the last copy into a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyState {
     /// `x-ms-copy-id`.
     pub id: String,
     /// `x-ms-copy-status`.
     pub status: CopyStatus,
-    /// `x-ms-copy-source`, where the service still tells it.
+    /// `x-ms-copy-source`, if the service still returns it.
     pub source: Option<String>,
     /// `x-ms-copy-status-description`.
     pub description: Option<String>,
 }
 
-/// `x-ms-copy-status`.
+/// Status of a copy, `x-ms-copy-status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyStatus {
-    /// Still running.
+    /// The copy is still running.
     Pending,
-    /// Done.
+    /// The copy is complete.
     Success,
-    /// Stopped by a client: the destination is empty.
+    /// A client aborted the copy; the destination is empty.
     Aborted,
-    /// Failed: the destination is empty.
+    /// The copy failed; the destination is empty.
     Failed,
 }
 
-/// Whether a blob is leased at the moment.
+/// Whether a blob is currently leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseState {
     /// Writes need no lease id.
@@ -129,7 +129,7 @@ pub enum LeaseState {
     Locked,
 }
 
-/// What a blob is.
+/// Type of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlobKind {
     /// Block blob.
@@ -143,38 +143,38 @@ pub enum BlobKind {
 /// Properties and metadata of one blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobProperties {
-    /// Tag of this version.
+    /// ETag of this version.
     pub etag: Tag,
-    /// Last change, in seconds.
+    /// Time of the last modification, in whole seconds.
     pub last_modified: Timestamp,
     /// Length in bytes.
     pub length: u64,
-    /// Stored MD5, base64, where there is one.
+    /// Stored MD5 in Base64, if any.
     pub content_md5: Option<String>,
     /// `Content-Type`.
     pub content_type: Option<String>,
     /// User metadata.
     pub metadata: Metadata,
-    /// Lease.
+    /// Whether the blob is leased.
     pub lease: LeaseState,
-    /// Kind.
+    /// Type of the blob.
     pub kind: BlobKind,
-    /// The last copy into this blob.
+    /// The last copy into this blob, if any.
     pub copy: Option<CopyState>,
     /// `x-ms-access-tier`.
     pub access_tier: Option<String>,
     /// Number of index tags (`x-ms-tag-count`).
     pub tag_count: u32,
-    /// The index tags, when the listing was asked for them and the blob has some.
+    /// Index tags; `None` if they were not requested or the blob has none.
     pub tags: Option<Metadata>,
 }
 
 /// One blob of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobItem {
-    /// Name, unescaped.
+    /// Blob name, unescaped.
     pub name: String,
-    /// The rest.
+    /// Properties and metadata of the blob.
     pub properties: BlobProperties,
 }
 
@@ -183,29 +183,29 @@ pub struct BlobItem {
 pub struct BlobPage {
     /// The blobs, in Azure's order.
     pub blobs: Vec<BlobItem>,
-    /// Where the next page starts; `None` when this was the last.
+    /// Marker of the next page; `None` after the last page.
     pub next_marker: Option<String>,
-    /// The service's `Date`: the time that expiry is decided by (DS15).
+    /// The service's `Date`, by which expiry is decided (DS15).
     pub server_time: Timestamp,
 }
 
-/// What to list.
+/// Parameters of a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListBlobs {
-    /// Only names with this prefix.
+    /// Lists only names with this prefix.
     pub prefix: String,
-    /// Continue here.
+    /// Marker to continue from.
     pub marker: Option<String>,
-    /// Entries per page, 1..=5000; 0 leaves it to the service.
+    /// Entries per page, 1..=5000; 0 means the service's default.
     pub page_size: u32,
-    /// Bring the index tags along, too; needs a permission of its own (`t` of a SAS).
+    /// Whether to include index tags; requires a separate permission (`t` of a SAS).
     pub tags: bool,
 }
 
-/// A write that was done.
+/// Result of a successful write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Tag of the new version.
+    /// ETag of the new version.
     pub etag: Tag,
     /// The service's `Date`.
     pub server_time: Timestamp,
@@ -222,44 +222,44 @@ pub struct Downloaded {
     pub server_time: Timestamp,
 }
 
-/// What to put.
+/// Parameters of a put, besides the content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PutBlob {
     /// `Content-Type`.
     pub content_type: Option<String>,
     /// Metadata of the new version.
     pub metadata: Metadata,
-    /// Conditions.
+    /// Conditions on the existing blob.
     pub conditions: Conditions,
 }
 
-/// What happens to snapshots when a blob goes.
+/// How a delete treats snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeleteSnapshots {
-    /// A blob with snapshots is refused (409 `SnapshotsPresent`).
+    /// Deleting a blob with snapshots fails (409 `SnapshotsPresent`).
     #[default]
     Refuse,
-    /// Blob and snapshots go together.
+    /// Deletes the blob with its snapshots.
     Include,
 }
 
-/// A copy to start. Its `Debug` leaves out the query of the source, where a SAS may stand.
+/// Parameters of a copy. `Debug` omits the query of the source, which may be a SAS.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StartCopy {
-    /// URL of the source; it carries its SAS when the destination's account cannot read it.
+    /// URL of the source, with a SAS if the destination's account cannot read it otherwise.
     pub source_url: String,
     /// `x-ms-source-if-match`.
     pub source_if_match: Option<Tag>,
-    /// Metadata of the destination; when given it replaces the source's.
+    /// Metadata of the destination; if `None`, the source's are copied.
     pub metadata: Option<Metadata>,
     /// Conditions on the destination.
     pub conditions: Conditions,
-    /// Synchronous form (Copy Blob From URL, at most 256 MiB).
+    /// Whether to use the synchronous form (Copy Blob From URL, at most 256 MiB).
     pub synchronous: bool,
-    /// Index tags of the destination (`x-ms-tags`); a copy has none otherwise.
+    /// Index tags of the destination (`x-ms-tags`); if `None`, it has none.
     pub tags: Option<Metadata>,
-    /// Tier of the destination (`x-ms-access-tier`); the account's default otherwise.
+    /// Tier of the destination (`x-ms-access-tier`); if `None`, the account's default.
     pub tier: Option<String>,
 }
 
@@ -282,13 +282,13 @@ impl fmt::Debug for StartCopy {
 pub struct CopyStarted {
     /// `x-ms-copy-id`.
     pub id: String,
-    /// Status at the start.
+    /// Status when the copy was started.
     pub status: CopyStatus,
-    /// Tag of the destination.
+    /// ETag of the destination.
     pub etag: Tag,
 }
 
-/// A held lease.
+/// An acquired or renewed lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// `x-ms-lease-id`.
@@ -297,33 +297,33 @@ pub struct Lease {
     pub server_time: Timestamp,
 }
 
-/// One storage account with one credential. Futures are cancel-safe in the sense of the service: a
-/// dropped call may or may not have happened.
+/// One storage account with one credential. Futures may be dropped at any time; the dropped call
+/// may or may not have been executed.
 #[async_trait]
 pub trait Storage: Send + Sync + 'static {
-    /// Account name, for comparing places (DS5).
+    /// Returns the account name, for comparing places (DS5).
     fn account(&self) -> &str;
 
-    /// URL of a blob without credentials: what `SourceUri` metadata may say.
+    /// Returns the URL of a blob without credentials, as stored in `SourceUri` metadata.
     fn blob_url(&self, blob: &BlobId) -> String;
 
-    /// URL of a blob that another account may read: with a SAS of `lifetime` when the credential
-    /// can make one, else with the SAS that this account was opened with.
+    /// Returns a URL with which another account can read a blob: with a SAS of this `lifetime` if
+    /// the credential can create one, otherwise with the SAS that opened this account.
     fn readable_url(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String>;
 
-    /// Whether [`Storage::readable_url`] of that lifetime waits for
-    /// [`Storage::fetch_signing_key`]: a token of Entra ID signs nothing by itself.
+    /// Returns whether [`Storage::readable_url`] with this lifetime needs
+    /// [`Storage::fetch_signing_key`] first, because an Entra ID token cannot sign.
     fn lacks_signing_key(&self, _lifetime: Duration) -> bool {
         false
     }
 
-    /// Get User Delegation Key, for URLs of that lifetime. It is kept, and lacks again when it no
-    /// longer lasts as long.
+    /// Get User Delegation Key, for URLs with this lifetime. The key is kept until it no longer
+    /// lasts that long.
     async fn fetch_signing_key(&self, _: &CallContext, _lifetime: Duration) -> PortResult<()> {
         Ok(())
     }
 
-    /// One page of a flat listing with metadata, copy state and no snapshots.
+    /// List Blobs: one page of a flat listing with metadata and copy state, without snapshots.
     async fn list_blobs(
         &self,
         cx: &CallContext,
@@ -338,7 +338,7 @@ pub trait Storage: Send + Sync + 'static {
         blob: &BlobId,
     ) -> PortResult<(BlobProperties, Timestamp)>;
 
-    /// Get Blob, at most `most_bytes` (more is an error, never a truncated answer).
+    /// Get Blob, at most `most_bytes`; a larger blob is an error, never truncated.
     async fn get_blob(
         &self,
         cx: &CallContext,
@@ -346,7 +346,7 @@ pub trait Storage: Send + Sync + 'static {
         most_bytes: u64,
     ) -> PortResult<Downloaded>;
 
-    /// Put Blob (block blob, one shot).
+    /// Put Blob, as a block blob in a single request.
     async fn put_blob(
         &self,
         cx: &CallContext,
@@ -355,7 +355,7 @@ pub trait Storage: Send + Sync + 'static {
         put: &PutBlob,
     ) -> PortResult<Written>;
 
-    /// Set Blob Metadata: replaces all.
+    /// Set Blob Metadata; replaces all metadata.
     async fn set_blob_metadata(
         &self,
         cx: &CallContext,
@@ -384,7 +384,7 @@ pub trait Storage: Send + Sync + 'static {
     /// Abort Copy Blob.
     async fn abort_copy(&self, cx: &CallContext, blob: &BlobId, copy_id: &str) -> PortResult<()>;
 
-    /// Acquire Lease on a blob, 15 to 60 s, under a proposed id.
+    /// Acquire Lease on a blob, for 15 to 60 s, with a proposed id.
     async fn acquire_lease(
         &self,
         cx: &CallContext,
@@ -409,12 +409,12 @@ pub trait Storage: Send + Sync + 'static {
         lease_id: &str,
     ) -> PortResult<()>;
 
-    /// Break Lease, at once; `false` when there was none.
+    /// Break Lease immediately. Returns `false` if there was none.
     async fn break_lease(&self, _: &CallContext, blob: &BlobId) -> PortResult<bool> {
         Err(PortError::unsupported("Break Lease", blob))
     }
 
-    /// Whether the blob has snapshots. Costs a listing.
+    /// Returns whether the blob has snapshots. Costs one listing.
     async fn has_snapshots(&self, _: &CallContext, blob: &BlobId) -> PortResult<bool> {
         Err(PortError::unsupported("List Blobs with snapshots", blob))
     }
@@ -424,16 +424,16 @@ pub trait Storage: Send + Sync + 'static {
         Err(PortError::unsupported("Get Blob Tags", blob))
     }
 
-    /// Create Container; `false` when it was there already.
+    /// Create Container. Returns `false` if it already exists.
     async fn create_container(&self, cx: &CallContext, container: &str) -> PortResult<bool>;
 
-    /// Create Queue; `false` when it was there already.
+    /// Create Queue. Returns `false` if it already exists.
     async fn create_queue(&self, cx: &CallContext, queue: &str) -> PortResult<bool>;
 
     /// Get Queue Metadata.
     async fn queue_properties(&self, cx: &CallContext, queue: &str) -> PortResult<QueueProperties>;
 
-    /// Put Message. Never repeated blindly: an unknown outcome is an error of its own
+    /// Put Message. Never repeated blindly: an unknown outcome has its own error
     /// ([`ErrorKind::OutcomeUnknown`]).
     async fn put_message(
         &self,
@@ -461,7 +461,8 @@ pub trait Storage: Send + Sync + 'static {
         count: u32,
     ) -> PortResult<QueueMessages>;
 
-    /// Update Message: new visibility and, when given, new text. The receipt changes.
+    /// Update Message: sets the visibility timeout and, if given, the text. The pop receipt
+    /// changes.
     async fn update_message(
         &self,
         cx: &CallContext,
@@ -481,6 +482,6 @@ pub trait Storage: Send + Sync + 'static {
         pop_receipt: &str,
     ) -> PortResult<()>;
 
-    /// Clear Messages; repeats while the service says that it is not done (Q16).
+    /// Clear Messages, repeated while the service reports that it has not finished (Q16).
     async fn clear_messages(&self, cx: &CallContext, queue: &str) -> PortResult<()>;
 }

@@ -1,12 +1,12 @@
-//! Takes credentials out of texts that people read.
+//! Removes credentials from text before it is shown.
 
-/// What stands in place of a secret.
+/// Replacement for a secret.
 pub(crate) const REDACTED: &str = "REDACTED";
 
-/// What a secret stands behind, compared without case, as the service reads query parameters.
+/// Prefixes of secrets, compared case-insensitively as the service does for query parameters.
 const SECRETS: [&str; 4] = ["sig=", "accountkey=", "sharedaccesssignature=", "password="];
 
-/// The text with every signature, key and password in it replaced by `REDACTED`.
+/// Replaces every signature, key and password in the text with `REDACTED`.
 pub fn redact(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -21,7 +21,7 @@ pub fn redact(text: &str) -> String {
     clean
 }
 
-/// A URL without its query: where a SAS would stand.
+/// Returns a URL without its query, which may be a SAS.
 pub(crate) fn without_query(url: &str) -> &str {
     url.split('?').next().unwrap_or(url)
 }
@@ -30,7 +30,7 @@ fn ends_value(c: char) -> bool {
     c == '&' || c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ';' | ')')
 }
 
-/// Where the value of the first secret begins.
+/// Returns the start of the first secret's value.
 fn find_secret(text: &str) -> Option<usize> {
     let starts = |at: usize, name: &str| {
         let found = text.as_bytes().get(at..at + name.len());
@@ -74,13 +74,13 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_cut() {
+    fn query_is_removed() {
         assert_eq!(without_query("https://h/c/b?sig=x"), "https://h/c/b");
         assert_eq!(without_query("https://h/c/b"), "https://h/c/b");
     }
 
     proptest! {
-        /// A signature is gone whatever stands around it, and a clean text stays as it is.
+        /// A signature is removed in any context, and text without secrets stays unchanged.
         #[test]
         fn redaction_is_complete_and_stable(
             before in "\\PC{0,20}[?&; \"]",

@@ -1,10 +1,11 @@
-//! A standard output that nobody reads any more, as before `head`.
+//! Handles a closed standard output, as in a pipe to `head`.
 
-/// Exit code of a program whose reader went away, as shells have it: 128 and the number of SIGPIPE.
+/// Exit code of a program whose reader closed the pipe, as in shells: 128 plus the number of
+/// SIGPIPE.
 pub const NOBODY_READS: i32 = 141;
 
-/// From now on a print into a pipe that nobody reads ends the process quietly. The standard
-/// library panics there, for it cannot tell anybody else. For binaries, before anything is printed.
+/// Makes printing to a closed pipe end the process quietly, where the standard library would panic.
+/// Call it in a binary before anything is printed.
 pub fn end_when_nobody_reads() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -16,7 +17,7 @@ pub fn end_when_nobody_reads() {
     }));
 }
 
-/// Whether a panic says that, by the words of the standard library.
+/// Returns whether a panic is caused by a closed pipe, by the standard library's wording.
 fn is_of_a_closed_pipe(text: &str) -> bool {
     text.starts_with("failed printing to stdout") && text.contains("Broken pipe")
 }
@@ -26,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_other_panic_is_taken_for_it() {
+    fn other_panics_are_not_mistaken_for_it() {
         let real = "failed printing to stdout: Broken pipe (os error 32)";
         assert!(is_of_a_closed_pipe(real));
         for other in [

@@ -1,4 +1,4 @@
-//! [`AzureStorage`]: the port on Microsoft's SDK.
+//! [`AzureStorage`]: the port implemented with Microsoft's SDK.
 
 mod answer;
 mod asides;
@@ -28,8 +28,8 @@ pub use open::Settings;
 
 /// One storage account, opened with one credential.
 ///
-/// Cheap to clone and safe to share: the clients of the SDK are made once, all state of a call
-/// travels with the call (DG5), and connections are pooled in the transport.
+/// Cheap to clone and safe to share: the SDK clients are created once, all state of a call belongs
+/// to that call (DG5), and the transport pools connections.
 #[derive(Clone)]
 pub struct AzureStorage {
     shared: Arc<Shared>,
@@ -41,7 +41,7 @@ struct Shared {
     blobs: Option<BlobServiceClient>,
     queues: Option<QueueServiceClient>,
     credential: Credential,
-    /// The key that was asked for last.
+    /// The last fetched user delegation key.
     #[cfg(feature = "entra")]
     delegation: delegation::Kept,
     clock: Arc<dyn Clock>,

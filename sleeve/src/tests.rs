@@ -1,4 +1,4 @@
-//! The port against a scripted service: what is sent, how answers are read, when it is sent again.
+//! Tests of the port against a scripted service: requests, responses and retries.
 
 mod asides;
 mod blobs;

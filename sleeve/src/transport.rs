@@ -1,8 +1,8 @@
 //! How a request reaches the service: over sockets ([`HyperTransport`]) or through any function
-//! ([`FnTransport`]), for instance a service in the same process.
+//! ([`FnTransport`]), for example a service in the same process.
 //!
-//! A transport carries one request once. It never repeats by itself what may have been executed: it
-//! says truthfully whether the request can have reached the service, and the retry policy decides.
+//! A transport sends one request once. It never repeats a request that may have been executed; it
+//! reports whether the request can have reached the service, and the retry policy decides.
 
 mod connect;
 mod function;
@@ -21,40 +21,40 @@ pub use hyper::{HyperTransport, HyperTransportSettings};
 
 pub(crate) use sdk::SdkClient;
 
-/// Carries a request to the service and its answer back, both whole.
+/// Sends a request to the service and returns the response, both whole.
 #[async_trait]
 pub trait Transport: Send + Sync + fmt::Debug + 'static {
-    /// One request, one answer. The request's URI is absolute and it has a `Host` header.
+    /// Sends one request. Its URI is absolute and it has a `Host` header.
     async fn round_trip(
         &self,
         request: http::Request<Bytes>,
     ) -> Result<http::Response<Bytes>, TransportError>;
 }
 
-/// Whether an answer's status says no. The head of such an answer says everything that is acted
-/// upon, `Retry-After` above all: a transport hands it on though the text behind it broke off.
+/// Returns whether the status is an error. The head of an error response contains everything that
+/// is acted upon, such as `Retry-After`, so a transport returns it even if the body is cut off.
 pub fn is_refusal(status: http::StatusCode) -> bool {
     status.is_client_error() || status.is_server_error()
 }
 
-/// Why there is no answer. The texts name hosts, never paths, queries or headers.
+/// Why there is no response. The texts contain host names, but no paths, queries or headers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// The request surely did not reach the service: refused connection, unknown host, TLS.
+    /// The request surely did not reach the service: connection refused, unknown host, TLS.
     #[error("not reached: {0}")]
     Unreachable(String),
-    /// Nothing was sent to whoever answers there: its certificate is not of an authority that is
-    /// trusted, not of this host, or not of this time. Asking again brings the same one.
-    #[error("its certificate is not trusted: {0}")]
+    /// Nothing was sent, because the server's certificate has an untrusted authority, another host
+    /// or another time. A retry would fail in the same way.
+    #[error("the server's certificate is not trusted: {0}")]
     Untrusted(String),
-    /// The request was sent, at least in part, and no whole answer came.
+    /// The request was sent, at least in part, but no complete response arrived.
     #[error("no answer: {0}")]
     NoAnswer(String),
-    /// The answer is larger than this transport takes. The request was executed; asking again would
-    /// bring the same.
-    #[error("the answer has more than {0} bytes")]
+    /// The response is larger than this transport accepts. The request was executed; a retry would
+    /// fail in the same way.
+    #[error("the response has more than {0} bytes")]
     AnswerTooLarge(u64),
-    /// This is not a request that can be sent.
+    /// The request is malformed and cannot be sent.
     #[error("malformed request: {0}")]
     Malformed(String),
 }

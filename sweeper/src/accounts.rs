@@ -1,4 +1,4 @@
-//! The accounts that a sweeper may use, by the names that documents and configuration call them.
+//! The accounts that a sweeper may use, by the names that documents and configuration give them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use crate::state::{Container, Document, Status};
 use crate::target::{self, Target};
 use crate::uri;
 
-/// Opens the account of a container URI with a SAS, as documents of version 1 hold it.
+/// Opens the account of a container URI with a SAS, as found in documents of version 1.
 pub type OpenUri = Arc<dyn Fn(&str) -> Result<Arc<dyn Storage>, String> + Send + Sync>;
 
-/// The accounts that a sweeper may use.
+/// The accounts that a sweeper may use, by name.
 #[derive(Clone, Default)]
 pub struct Accounts {
     by_name: BTreeMap<String, Arc<dyn Storage>>,
@@ -29,7 +29,7 @@ pub(crate) struct Place {
 }
 
 impl Accounts {
-    /// No accounts.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -41,26 +41,26 @@ impl Accounts {
         self
     }
 
-    /// Adds a way to open URIs with a SAS.
+    /// Adds a function that opens URIs with a SAS.
     #[must_use]
     pub fn with_open_uri(mut self, open: OpenUri) -> Self {
         self.open_uri = Some(open);
         self
     }
 
-    /// The account of that name.
+    /// Returns the account with this name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Storage>> {
         self.by_name.get(name)
     }
 
-    /// The name of the first account of which `is_it` is true.
+    /// Returns the name of the first account for which `is_it` is true.
     pub(crate) fn name_of(&self, is_it: impl Fn(&str) -> bool) -> Option<String> {
         let mut all = self.by_name.iter();
         let found = all.find(|(_, storage)| is_it(storage.account()));
         found.map(|(name, _)| name.clone())
     }
 
-    /// The account and container that an element of the state document means.
+    /// Returns the account and container of an element of the state document.
     pub(crate) fn place(&self, element: &Container) -> Result<Place, String> {
         let container = element.container_name();
         if !destination::is_container_name(&container) {
@@ -109,8 +109,8 @@ impl Accounts {
         Ok(storage)
     }
 
-    /// The account and blob that a person means: for a path the account that the document names for
-    /// the container, else the default one; for a URL whichever account has it.
+    /// Returns the account and blob of a target. A path uses the account that the document names
+    /// for the container, or the default one; a URL uses whichever account contains it.
     pub(crate) fn locate(
         &self,
         document: &Document,
@@ -123,7 +123,7 @@ impl Accounts {
         match target {
             Target::Url(url) => self
                 .by_url(document, url)
-                .ok_or_else(|| format!("no configured account has {url}")),
+                .ok_or_else(|| format!("no configured account contains {url}")),
             Target::Path(blob) => {
                 let mut places = places.filter(|place| place.container == blob.container);
                 let storage = places.next().map(|place| place.storage);
@@ -134,7 +134,7 @@ impl Accounts {
         }
     }
 
-    /// The blob that a URL means, in any account that is configured or named by the document.
+    /// Finds the blob of a URL in the accounts of the configuration or the document.
     pub(crate) fn by_url(
         &self,
         document: &Document,
@@ -152,7 +152,7 @@ impl Accounts {
         })
     }
 
-    /// Every place that the document sweeps: where no dead blob may go (DS5).
+    /// Returns every place that the document sweeps; dead blobs may not be moved there (DS5).
     pub(crate) fn swept(&self, document: &Document) -> Vec<SweptPlace> {
         document
             .containers

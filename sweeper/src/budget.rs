@@ -1,10 +1,10 @@
-//! The money budget: when the day's charged calls would cost more, a sweep starts nothing more
-//! until the next day. Pure.
+//! The cost budget: once further charged calls would exceed the day's budget, a sweep starts no
+//! more work until the next day. Pure.
 //!
-//! The day is the service's, in UTC. The fleet has one budget: the calls of all workers are summed
-//! up in the state document, and each adds its own with every write of it. What a worker has called
-//! since its last write only that worker knows, so a fleet may go beyond by what its workers have
-//! in hand at that moment; each of them stops within its page.
+//! Days are UTC by the service's clock. The fleet shares one budget: the state document holds the
+//! sum of all workers' calls, and each worker adds its own with every write. Calls since a worker's
+//! last write are unknown to the others, so a fleet can exceed the budget by the work in progress
+//! at that moment; each worker stops within its page.
 
 use smalt_protocol::Timestamp;
 use smalt_worker::budget::day;
@@ -12,28 +12,28 @@ use smalt_worker::budget::day;
 /// Charged calls of all workers on one day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spent {
-    /// The beginning of the day.
+    /// Start of the day.
     pub day: Timestamp,
-    /// The calls.
+    /// Number of charged calls.
     pub calls: u64,
 }
 
-/// What one worker knows of the day's calls. `own` are always its charged calls since its start.
+/// One worker's knowledge of the day's calls. `own` always means its charged calls since its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spending {
-    /// As the state document said, or was told, last.
+    /// The value last read from or written to the state document.
     known: Option<Spent>,
-    /// Own calls that are in that already.
+    /// Own calls already included in `known`.
     included: u64,
 }
 
 impl Spending {
-    /// Takes what the document says.
+    /// Records the value read from the document.
     pub fn read(&mut self, spent: Option<Spent>) {
         self.known = spent;
     }
 
-    /// The day's calls of all workers, as far as they are known.
+    /// Returns the day's calls of all workers, as far as this worker knows them.
     pub fn today(&self, now: Timestamp, own: u64) -> Spent {
         let day = day(now);
         let known = self.known.filter(|spent| spent.day == day);
@@ -44,7 +44,7 @@ impl Spending {
         }
     }
 
-    /// Notes that the document says `spent` now, with so many own calls in it.
+    /// Records that the document now holds `spent`, including `own` calls of this worker.
     pub fn written(&mut self, spent: Spent, own: u64) {
         self.known = Some(spent);
         self.included = own;
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn yesterday_does_not_count() {
+    fn yesterdays_calls_do_not_count() {
         let mut spending = Spending::default();
         spending.read(Some(Spent {
             day: at("2026-11-21T00:00:00Z"),
@@ -72,7 +72,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two workers that write in turns: each call is counted once.
+        /// Two workers that write alternately count each call once.
         #[test]
         fn calls_are_counted_once(
             writes in proptest::collection::vec((0_usize..2, 0_u64..50), 0..40),
@@ -91,7 +91,7 @@ mod tests {
                 spending.written(spent, *own);
                 let known: u64 = spent.calls;
                 let others: u64 = all - known;
-                // Of the other one only what it has not written yet is missing.
+                // Only the other worker's unwritten calls are missing.
                 prop_assert_eq!(others, workers[1 - at].1 - workers[1 - at].0.included);
             }
         }

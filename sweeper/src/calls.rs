@@ -1,4 +1,4 @@
-//! How the sweeper calls storage: paced, counted, repeated where a failure may pass.
+//! Storage calls of the sweeper: rate-limited, counted, and retried after transient failures.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,23 +10,22 @@ use tokio::time::Instant;
 
 use crate::entropy::Entropy;
 
-/// Delay before the first repeat; doubles with each further one.
+/// Delay before the first retry; doubles with each further one.
 const RETRY_DELAY: Duration = Duration::from_millis(800);
-/// Longest wait that a `Retry-After` can ask for.
+/// Upper limit for the delay that `Retry-After` asks for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
-/// Locks, whatever a panicking holder left: the values inside are counters and sets.
+/// Locks a mutex even if a holder panicked: the values inside are counters and sets.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of these calls that are charged: all but deletes.
+/// Returns the number of charged calls: all except deletes.
 pub(crate) fn charged(counts: &BTreeMap<&'static str, u64>) -> u64 {
     let charged = counts.iter().filter(|(op, _)| **op != "delete_blob");
     charged.map(|(_, count)| count).sum()
 }
 
-/// The calls of one worker.
 pub(crate) struct Calls {
     interval: Duration,
     retries: u32,
@@ -38,7 +37,7 @@ pub(crate) struct Calls {
 impl Calls {
     pub(crate) fn new(rate_per_s: f64, retries: u32) -> Self {
         let interval = if rate_per_s > 0.0 {
-            // Slower than one call a day is a mistake in the rate, not a wish.
+            // Limits the interval to one day: an even slower rate is surely a mistake.
             Duration::from_secs_f64((1.0 / rate_per_s).min(86_400.0))
         } else {
             Duration::ZERO
@@ -52,7 +51,7 @@ impl Calls {
         }
     }
 
-    /// Calls once.
+    /// Makes one call without retries.
     pub(crate) async fn once<T>(
         &self,
         operation: &'static str,
@@ -61,7 +60,7 @@ impl Calls {
         self.turn().await;
         *lock(&self.counts).entry(operation).or_insert(0) += 1;
         let result = call.await;
-        // A refusal is an answer, too.
+        // A permanent error also shows that the service answered.
         if result
             .as_ref()
             .err()
@@ -72,13 +71,13 @@ impl Calls {
         result
     }
 
-    /// How long ago the service answered last.
+    /// Returns the time since the service last answered.
     pub(crate) fn since_success(&self) -> Option<Duration> {
         lock(&self.answered).map(|at| at.elapsed())
     }
 
-    /// Calls, and calls again while the failure may pass. Only for calls that may be done twice:
-    /// readings, and writes on condition.
+    /// Makes a call and retries it after transient failures. Only for idempotent calls: reads and
+    /// conditional writes.
     pub(crate) async fn repeated<T, F: Future<Output = PortResult<T>>>(
         &self,
         entropy: &Entropy,
@@ -91,19 +90,19 @@ impl Calls {
                 Err(error) if error.is_transient() && attempt < self.retries => error,
                 result => return result,
             };
-            // Full jitter; what the service asks for wins.
+            // Full jitter; `Retry-After` takes precedence.
             let limit = RETRY_DELAY.saturating_mul(1 << attempt.min(6));
             let delay = match error.retry_after {
                 Some(wanted) => wanted.min(RETRY_AFTER_MAX),
                 None => limit.mul_f64(entropy.fraction()),
             };
             attempt += 1;
-            tracing::debug!(operation, attempt, %error, "storage call failed, repeating");
+            tracing::debug!(operation, attempt, %error, "storage call failed; retrying");
             tokio::time::sleep(delay).await;
         }
     }
 
-    /// Waits for this call's turn under the rate limit.
+    /// Waits until the rate limit admits this call.
     async fn turn(&self) {
         if self.interval.is_zero() {
             return;
@@ -117,12 +116,12 @@ impl Calls {
         tokio::time::sleep_until(slot).await;
     }
 
-    /// Calls so far that cost something.
+    /// Returns the number of charged calls so far.
     pub(crate) fn charged(&self) -> u64 {
         charged(&lock(&self.counts))
     }
 
-    /// Calls so far, by operation.
+    /// Returns the number of calls so far, by operation.
     pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
         lock(&self.counts).clone()
     }

@@ -1,4 +1,4 @@
-//! What a copy does not take along by itself: index tags and the access tier.
+//! Properties that Copy Blob does not copy by itself: index tags and the access tier.
 
 use smalt_sleeve::port::{
     BlobId, BlobKind, BlobProperties, ErrorKind, Metadata, PortError, Storage,
@@ -8,8 +8,8 @@ use crate::config::TagPolicy;
 use crate::rule::asks_for_tags;
 use crate::shared::Core;
 
-/// The index tags that a copy of this blob is to have; `None` for none. Costs a call only where the
-/// blob has some. They have no version: what is changed after this reading stays behind.
+/// Returns the index tags for the copy of a blob, or `None` if it gets none. Makes a call only if
+/// the blob has tags. Tags have no version, so a change after this read is lost.
 pub(crate) async fn tags(
     core: &Core,
     page: &str,
@@ -24,15 +24,15 @@ pub(crate) async fn tags(
     match core.paced(storage, page).blob_tags(blob).await {
         Ok(tags) => Ok(Some(tags).filter(|tags| !tags.is_empty())),
         Err(error) if policy == TagPolicy::Try && is_forbidden(&error) => {
-            tracing::warn!(blob = blob.name, %error, "index tags are left behind");
+            tracing::warn!(blob = blob.name, %error, "copying without index tags");
             Ok(None)
         }
         Err(error) => Err(error),
     }
 }
 
-/// A blob that was read alone comes without its tags: they are read where a rule asks for them, and
-/// stay unknown where they may not be.
+/// Adds the index tags to the properties of a single blob, if a rule needs them. The tags stay
+/// unknown if they cannot be read.
 pub(crate) async fn with_tags(
     core: &Core,
     storage: &dyn Storage,
@@ -45,12 +45,12 @@ pub(crate) async fn with_tags(
     seen
 }
 
-/// Whether the tags could not be read for want of a permission.
+/// Returns whether the permission to read the tags is missing.
 pub(crate) fn is_forbidden(error: &PortError) -> bool {
     matches!(error.kind, ErrorKind::Denied | ErrorKind::Refused)
 }
 
-/// The tier that a copy is to have: without one it gets the account's default, which costs more
+/// Returns the tier to set on the copy. Without one it gets the account's default, which costs more
 /// than the cooler tiers.
 pub(crate) fn tier(seen: &BlobProperties) -> Option<String> {
     let tier = seen.access_tier.as_deref()?;

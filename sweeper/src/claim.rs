@@ -1,7 +1,7 @@
 //! One step on the state document: choose, list, hand out, write back.
 //!
-//! A page is claimed when the document that names it was written, and not a moment earlier: only
-//! then does any blob of it come to harm.
+//! A page is claimed only once the document that lists it has been written; before that, none of
+//! its blobs is changed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -27,36 +27,34 @@ use crate::state::ledger::{self, Choice, Claimant, ClosedCycle, PAGE_ATTEMPTS_MA
 use crate::state::{Container, Document, Page, Tally};
 use crate::store::{self, Patience, Session};
 
-/// What a worker is after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// One cycle after the other.
+    /// Sweeps one cycle after another.
     Run,
-    /// The cycle that is due next, at once; which one that is shows the first reading.
+    /// Sweeps the next cycle at once; its number is known after the first read.
     Once(Option<u64>),
 }
 
-/// What came of a step.
 pub(crate) enum Step {
-    /// A page to work on.
+    /// A page was claimed.
     Work(Box<ClaimedPage>),
-    /// Done; there may be more at once.
+    /// The step is done; there may be more to do at once.
     Again,
-    /// Somebody else wrote in between: look again soon.
+    /// Another worker wrote in between; try again soon.
     Lost,
-    /// Nothing to do for this long.
+    /// There is nothing to do for this long.
     Wait(Duration),
     /// No cycle is due for this long.
     Idle(Duration),
-    /// The day's budget leaves no room for another page.
+    /// The day's budget does not allow another page before this time.
     Spent(Timestamp),
-    /// This worker closed the cycle.
+    /// This worker closed the cycle, which had this many containers.
     Closed(ClosedCycle, usize),
-    /// The cycle that was the goal has been closed by somebody else.
+    /// Another worker closed the requested cycle.
     Overtaken,
 }
 
-/// A claimed page and what is to be done with its blobs.
+/// A claimed page with the actions for its blobs.
 pub(crate) struct ClaimedPage {
     pub(crate) page: Page,
     pub(crate) label: String,
@@ -67,7 +65,6 @@ pub(crate) struct ClaimedPage {
 }
 
 impl ClaimedPage {
-    /// The account that the page's blobs lie in.
     pub(crate) fn source<'a>(&'a self, core: &'a Core) -> Paced<'a> {
         core.paced(self.place.storage.as_ref(), &self.page.id)
     }
@@ -78,13 +75,13 @@ impl ClaimedPage {
 pub(crate) struct Kept {
     pub(crate) tally: Tally,
     pub(crate) outcomes: BTreeMap<Outcome, u64>,
-    /// Those that somebody may ask about.
+    /// Blobs worth reporting.
     pub(crate) records: Vec<BlobRecord>,
 }
 
 impl Kept {
-    /// Counts them and logs the decisions, once their page is settled: a page that is listed again
-    /// says them again.
+    /// Counts and logs the decisions. Called only once the page is settled, because a page that is
+    /// listed again decides again.
     pub(crate) fn note(&self, core: &Core, page: &str, label: &str) {
         let mut report = crate::calls::lock(&core.report);
         report.page(label, &self.outcomes);
@@ -95,19 +92,19 @@ impl Kept {
     }
 }
 
-/// What is to be written about a page that was worked on.
+/// The result of a page, to be written to the state document.
 #[derive(Clone, Debug)]
 pub(crate) struct Completion {
     pub(crate) id: String,
     pub(crate) fence: u64,
     pub(crate) tally: Tally,
-    /// Every blob of it has its outcome.
+    /// Whether every blob of the page has its outcome.
     pub(crate) finished: bool,
-    /// The credential was refused on the way.
+    /// Whether the service denied access to every blob.
     pub(crate) denied: bool,
 }
 
-/// Takes one step. A completion that was written is taken out of `completion`.
+/// Takes one step. Clears `completion` once it is written.
 pub(crate) async fn step(
     core: &Core,
     completion: &mut Option<Completion>,
@@ -126,8 +123,8 @@ pub(crate) async fn step(
     result
 }
 
-/// The containers that are asked for are held against the document once, before anything is done:
-/// who changes a document while workers work means to.
+/// Compares the configured containers with the document once, before any work. Later changes to the
+/// document are intentional.
 fn agreed(core: &Core, document: &Document) -> Result<(), SweepError> {
     if !core.agreed.load(Ordering::Relaxed) {
         scope::agree(&core.config, &core.accounts, document)?;
@@ -136,7 +133,7 @@ fn agreed(core: &Core, document: &Document) -> Result<(), SweepError> {
     Ok(())
 }
 
-/// Writes a completion alone: before waiting, and when stopping.
+/// Writes only a completion, before waiting and when stopping.
 pub(crate) async fn settle_alone(
     core: &Core,
     completion: &mut Option<Completion>,
@@ -202,9 +199,9 @@ async fn step_in(
     Ok(change.written(core))
 }
 
-/// An operator who asks for a cycle now has repaired what failed before. The cycle is due at once
-/// for the whole fleet, and this is written, so that a container that fails again is not tried for
-/// ever.
+/// Makes the cycle due at once for the whole fleet and resets all failures, because an operator who
+/// requests a cycle has presumably fixed their cause. This is written to the document, so that a
+/// container that fails again is not retried forever.
 fn start_anew(document: &mut Document) {
     document.next_due = None;
     for container in &mut document.containers {
@@ -213,7 +210,7 @@ fn start_anew(document: &mut Document) {
     }
 }
 
-/// Brings a completion into the document.
+/// Applies a completion to the document.
 fn settle(core: &Core, document: &mut Document, completion: Option<&Completion>) {
     let Some(completion) = completion else { return };
     let (id, fence) = (completion.id.as_str(), completion.fence);
@@ -244,19 +241,19 @@ fn fail(core: &Core, container: &mut Container, error: &str, park: bool, now: Ti
         error,
         failures,
         delay_s = delay.as_secs(),
-        "container failed, others go on"
+        "container failed; continuing with the others"
     );
 }
 
-/// A change of the document, and what follows once it is written.
+/// A change of the document, with the step that follows once it is written.
 enum Change {
-    /// Nothing but what the completion changes.
+    /// Only the completion changes the document.
     None(Step),
-    /// Something that no page comes of.
+    /// The document changed, but no page was claimed.
     Some(Step),
-    /// Every blob that was listed stays.
+    /// A page was listed and all of its blobs stay.
     Kept(Kept, String),
-    /// This page is claimed.
+    /// A page was claimed.
     Page(Box<ClaimedPage>),
 }
 
@@ -283,8 +280,8 @@ impl Change {
     }
 }
 
-/// Lists a page of a container and claims it in the document, or notes there why that failed; `at`
-/// names the page when it is an expired one.
+/// Lists a page of a container and claims it in the document, or records the failure there. The
+/// second part of `at` is the index of an expired page to reclaim.
 async fn claim(
     core: &Core,
     session: &Session<'_>,
@@ -356,14 +353,14 @@ async fn claim(
     }
 }
 
-/// Whether the circuit breaker stops this container for the rest of the cycle.
+/// Returns whether the circuit breaker stops this container for the rest of the cycle.
 fn guarded(
     core: &Core,
     document: &mut Document,
     at: (usize, Option<usize>),
     found: &Found,
 ) -> bool {
-    // What is reclaimed was counted when it was claimed first.
+    // A reclaimed page was counted at its first claim.
     let burden = ledger::burden(document, at.0);
     let seen = found.listed.kept.seen;
     let trip = core.config.guard.judge(burden, seen, found.listed.due);
@@ -384,13 +381,13 @@ fn guarded(
 }
 
 fn note_list_failure(core: &Core, container: &mut Container, error: &PortError) {
-    // D4: what waiting within the cycle does not mend.
+    // D4: errors that waiting within the cycle cannot fix.
     let park = matches!(
         error.kind,
         ErrorKind::Denied | ErrorKind::NotFound | ErrorKind::Invalid | ErrorKind::Refused
     );
     if error.kind == ErrorKind::NotFound {
-        // Without its container no page of it has anything to do.
+        // The pages of a missing container have nothing left to do.
         container.pages.clear();
     }
     tracing::warn!(container = container.name, %error, "listing failed");

@@ -1,4 +1,4 @@
-//! The command line: what can be said. Each command has a file of its own.
+//! The command line. Each command has its own file.
 
 pub(crate) mod common;
 mod cost;
@@ -25,27 +25,29 @@ use smalt_worker::exit;
 use common::Common;
 
 const AFTER_HELP: &str = "\
-Blobs say themselves when they go: metadata TimeToLive (2026-11-21T10:00:00Z, or P7D after the last
-change), and optionally DeadBlobContainer (where to: `dbc`, `dbc/old/`, `dbc/exact-name`).
+A blob's metadata decide when it is removed: TimeToLive is an instant (2026-11-21T10:00:00Z) or a
+duration after the last change (P7D). If DeadBlobContainer is set (`dbc`, `dbc/old/` or
+`dbc/exact-name`), the blob is moved there instead of being deleted.
 
 Examples:
-  Look first, nothing is changed:
+  Preview a sweep without changing anything:
     smalt-sweeper plan --connection-string UseDevelopmentStorage=true --container events
-  One sweep of two containers, the second by prefix:
+  Sweep two containers once, the second one only by prefix:
     smalt-sweeper once --account acct --sas env:SAS --container events --container logs/app/
-  By the identity of this machine in place of a key:
+  Use this machine's managed identity instead of a key:
     smalt-sweeper once --account acct --auth managed-identity --container events
-  Archive instead of deleting:
+  Move blobs to an archive instead of deleting them:
     smalt-sweeper once --container events --dead-container archive/events/
-  A service, as many instances as you like, every ten minutes:
+  Run as a service every ten minutes, with any number of instances:
     smalt-sweeper run --config sweeper.toml --log json
 
 Settings come from flags, then environment (SWEEPER_*, AZURE_STORAGE_CONNECTION_STRING), then
 --config.
-Exit codes: 0 done, 1 some blobs failed, 2 usage, 3 not allowed, 4 storage or state unreachable,
-5 circuit breaker or budget, 6 clock skew, 7 stop took too long, 130 second interrupt.";
+Exit codes: 0 success, 1 some blobs failed, 2 invalid usage or configuration, 3 access denied,
+4 storage or state unreachable, 5 circuit breaker or budget, 6 clock skew, 7 stop took too long,
+130 second interrupt.";
 
-/// Deletes or moves blobs whose TimeToLive has passed.
+/// Deletes or moves Azure blobs whose TimeToLive has passed.
 #[derive(Debug, Parser)]
 #[command(name = "smalt-sweeper", version, about, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
@@ -55,37 +57,36 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Sweep at every mark until told to stop (SIGTERM or Ctrl-C; twice to abort).
+    /// Sweep on schedule until stopped by SIGTERM or Ctrl-C; a second signal aborts.
     Run(Common),
-    /// Sweep one cycle now, then exit; prints the report as JSON, or nothing when it is refused.
+    /// Sweep one cycle now and exit. Prints the report as JSON, or nothing if the sweep is refused.
     Once(Common),
     /// Show what a sweep would do, with bytes, transactions and cost. Changes nothing.
     Plan(plan::PlanArgs),
-    /// Say for one blob what will happen, when and why. Changes nothing.
+    /// Explain what will happen to one blob, when and why. Changes nothing.
     Explain(explain::ExplainArgs),
-    /// Give blobs a time to live or a place for the dead blob, or take them away.
+    /// Set or remove a blob's time to live and its destination.
     Tag(tag::TagArgs),
-    /// Bring blobs back from the places for dead blobs.
+    /// Restore moved blobs to their original places.
     Undo(undo::UndoArgs),
-    /// What was swept, by container: from the state document, or from a JSON log.
+    /// Summarize what was swept per container, from the state document or from a JSON log.
     Report(report::ReportArgs),
-    /// Show the configuration, where each value comes from, and what is wrong with it.
+    /// Show the configuration, the source of each value, and every error in it.
     Validate(validate::ValidateArgs),
-    /// What sweeping costs, from counts or from a plan.
+    /// Estimate the cost of sweeping from counts or from a plan.
     Cost(cost::CostArgs),
-    /// Look at or create the state document that the workers share.
+    /// Create, show, convert or unlock the state document that the workers share.
     State {
         #[command(subcommand)]
         command: state::StateCommand,
     },
-    /// Print completions for a shell, for example: smalt-sweeper completions bash.
+    /// Print shell completions, for example: smalt-sweeper completions bash.
     Completions {
-        /// The shell.
+        /// Shell to generate completions for.
         shell: clap_complete::Shell,
     },
 }
 
-/// The exit code for an error.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<SweepError>() {
         Some(error) => error.exit_code(),
@@ -93,16 +94,16 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// What may help.
+/// Returns advice for an error that the user can fix.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
     let SweepError::Storage(error) = error.downcast_ref()? else {
         return None;
     };
-    let forbidden = "check the key, what the SAS permits, or the roles of the identity";
+    let forbidden = "check the account key, the SAS permissions, or the roles of the identity";
     exit::hint(error, forbidden)
 }
 
-/// Does what was asked; gives the exit code.
+/// Runs the command and returns the exit code.
 pub(crate) async fn command(command: Command) -> Result<u8> {
     match command {
         Command::Run(common) => sweep::run(&common).await,
@@ -131,13 +132,13 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
-    /// What is asked wrongly is refused before any request, with the exit code for usage.
+    /// Invalid command lines fail before any request, with the exit code for usage.
     #[tokio::test]
-    async fn what_is_asked_wrongly_is_usage() {
+    async fn invalid_command_lines_exit_with_usage() {
         let dev = "--connection-string UseDevelopmentStorage=true --log-level off";
         for line in [
             "explain",
@@ -183,9 +184,8 @@ mod tests {
         }
     }
 
-    /// Every flag leads to a setting that exists.
     #[test]
-    fn every_flag_is_a_setting() {
+    fn every_flag_maps_to_a_setting() {
         let line = "smalt-sweeper once --connection-string UseDevelopmentStorage=true --ca-file f \
             --connect-to localhost:1 --container events --container logs/a/ --dead-container dbc \
             --dead-account default --on-collision suffix --ttl-grace 1h --approve --state abc/d \

@@ -1,6 +1,6 @@
-//! What a sweeper is told: the typed configuration that the library takes.
+//! The typed configuration of the library.
 //!
-//! How it is gathered from file, environment and flags is [`crate::settings`].
+//! [`crate::settings`] gathers it from file, environment and flags.
 
 use std::time::Duration;
 
@@ -12,125 +12,126 @@ use crate::decide::Policy;
 use crate::guard::Guard;
 use crate::schedule::Schedule;
 
-/// Azure's bounds of a lease in seconds (Lease Blob).
+/// Azure's bounds for the lease duration in seconds (Lease Blob).
 pub const LEASE_S: std::ops::RangeInclusive<u32> = 15..=60;
-/// Azure's bounds of `maxresults` (List Blobs).
+/// Azure's bounds for `maxresults` (List Blobs).
 pub const PAGE_SIZE: std::ops::RangeInclusive<u32> = 1..=5_000;
-/// Most blobs that one worker handles at a time; the original design has 15 (S26).
+/// Maximum number of blobs that one worker processes at a time; the original design uses 15 (S26).
 pub const PARALLELISM_MAX: usize = 256;
-/// Shortest page deadline: room for a state write under a busy lease.
+/// Minimum page deadline; leaves time for a state write under a contended lease.
 pub const PAGE_DEADLINE_MIN: Duration = Duration::from_secs(20);
 
-/// Everything that a sweeper needs to know besides the accounts.
+/// Configuration of a sweeper, except for the accounts.
 #[derive(Clone, Debug)]
 pub struct SweeperConfig {
-    /// Name of this worker; made from the seed when absent.
+    /// Name of this worker; derived from the seed if `None`.
     pub worker_id: Option<String>,
-    /// Account name of the state document, as in [`crate::Accounts`].
+    /// Account that holds the state document, by its name in [`crate::Accounts`].
     pub state_account: String,
-    /// The state document.
+    /// Location of the state document.
     pub state_blob: BlobId,
     /// Whether a missing state document is created from `containers`.
     pub create_state: bool,
-    /// What a new state document says is swept.
+    /// Containers that a new state document lists.
     pub containers: Vec<SweptContainer>,
-    /// How writers of the state document keep out of each other's way.
+    /// How workers coordinate writes to the state document.
     pub backend: StateBackend,
-    /// Length of the lease, in [`LEASE_S`].
+    /// Lease duration in seconds, within [`LEASE_S`].
     pub lease_s: u32,
     /// When cycles start.
     pub schedule: Schedule,
-    /// Blobs per page, in [`PAGE_SIZE`].
+    /// Blobs per page, within [`PAGE_SIZE`].
     pub page_size: u32,
-    /// Blobs handled at a time, 1 to [`PARALLELISM_MAX`].
+    /// Blobs processed at a time, 1 to [`PARALLELISM_MAX`].
     pub parallelism: usize,
-    /// A page is free for others this long after its claim; extended while work goes on.
+    /// Time after its claim when other workers may take over a page; extended while work continues.
     pub page_deadline: Duration,
-    /// What may go.
+    /// Rules that decide which blobs are removed.
     pub policy: Policy,
-    /// Where dead blobs go.
+    /// Where and how dead blobs are moved.
     pub dead: DeadConfig,
     /// What happens to a blob with snapshots.
     pub snapshots: DeleteSnapshots,
-    /// The circuit breaker.
+    /// Limits of the circuit breaker.
     pub guard: Guard,
-    /// What a day may cost; no limit when absent.
+    /// Limit on the cost of one day; unlimited if `None`.
     pub budget: Option<Budget>,
-    /// Most storage calls per second; 0 for no limit.
+    /// Limit on storage calls per second; 0 means no limit.
     pub rate_per_s: f64,
-    /// Repeats of a call that failed for a passing reason, after the client's own.
+    /// Retries after a transient failure, in addition to those of the storage client.
     pub retries: u32,
-    /// How long a stop may take.
+    /// Time allowed for a clean stop.
     pub stop_grace: Duration,
-    /// How long the state document may be out of reach before the worker gives up.
+    /// How long the state document may be unreachable before the worker gives up.
     pub state_patience: Duration,
 }
 
 /// A container to sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SweptContainer {
-    /// Account name, as in [`crate::Accounts`].
+    /// Account, by its name in [`crate::Accounts`].
     pub account: String,
     /// Container name.
     pub container: String,
-    /// Only names with this prefix.
+    /// Sweeps only blobs whose names start with this prefix; empty for the whole container.
     pub prefix: String,
 }
 
-/// How writers of the state document keep out of each other's way. Safety needs neither: every
+/// How workers coordinate writes to the state document. Safety depends on neither variant: every
 /// write is conditional on the ETag that was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StateBackend {
-    /// A lease is held from reading to writing: no work is done in vain (S24).
+    /// Holds a lease from read to write, so that no worker's listing is wasted (S24).
     #[default]
     Lease,
-    /// ETags alone: cheaper for few workers, and for services without leases.
+    /// Uses ETags only: cheaper for few workers, and works with services that lack leases.
     Etag,
 }
 
-/// Where dead blobs go and how.
+/// Where and how dead blobs are moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadConfig {
-    /// Account name, as in [`crate::Accounts`]; without one no blob is moved (DS4).
+    /// Account, by its name in [`crate::Accounts`]; if `None`, no blob is moved (DS4).
     pub account: Option<String>,
-    /// What happens when another blob stands at the destination (DS7).
+    /// What happens when another blob exists at the destination (DS7).
     pub on_collision: Collision,
-    /// Whether a missing container is created (S11).
+    /// Whether a missing destination container is created (S11).
     pub create_container: bool,
-    /// Whether the copy also says when its source was changed, was due, and by whom it was swept.
+    /// Whether the copy's metadata also record when the source was last modified, when it was due,
+    /// and which sweep moved it.
     pub add_metadata: bool,
-    /// What happens to the source's index tags, which no copy takes along by itself.
+    /// What happens to the source's index tags, which Copy Blob does not copy by itself.
     pub index_tags: TagPolicy,
-    /// How long a copy may stay pending before the blob is left for the next cycle.
+    /// How long a copy may stay pending before the blob is left to the next cycle.
     pub copy_deadline: Duration,
 }
 
-/// What happens when another blob stands at the destination.
+/// What happens when another blob exists at the destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Collision {
-    /// The source stays and is reported. An earlier version of the same source counts as another
-    /// blob only by its name: the new version goes beside it, as under [`Collision::Suffix`].
+    /// The source stays and is reported. A copy of an earlier version of the same source is not a
+    /// collision: the new version is written beside it, as under [`Collision::Suffix`].
     #[default]
     Fail,
-    /// The dead blob goes beside it, its name ending in `~` and the source's ETag.
+    /// The dead blob is written beside it; its name ends in `~` and the source's ETag.
     Suffix,
-    /// The dead blob takes its place, as the original design did (S13).
+    /// The dead blob overwrites it, as in the original design (S13).
     Overwrite,
 }
 
-/// What happens to index tags. Reading them needs a permission of its own (`t` of a SAS, or Storage
-/// Blob Data Owner), so does writing them; they change without a change of the ETag.
+/// What happens to index tags. Reading and writing them need their own permission (`t` of a SAS, or
+/// Storage Blob Data Owner); changing them does not change the ETag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TagPolicy {
-    /// They go along; a blob whose tags may not be read stays, and is reported.
+    /// Copies the tags; a blob whose tags cannot be read stays and is reported.
     #[default]
     Keep,
-    /// They go along where they may be read.
+    /// Copies the tags if they can be read.
     Try,
-    /// They are left behind.
+    /// Does not copy the tags.
     Drop,
 }
 
@@ -175,7 +176,7 @@ impl Default for SweeperConfig {
 }
 
 impl SweeperConfig {
-    /// Refuses values that cannot work, in words for the operator.
+    /// Returns the first fault of [`SweeperConfig`] as text for the operator.
     pub fn check(&self) -> Result<(), String> {
         match self.faults().first() {
             Some(reason) => Err((*reason).to_owned()),
@@ -183,7 +184,7 @@ impl SweeperConfig {
         }
     }
 
-    /// Every value that cannot work.
+    /// Returns a message for every invalid value.
     pub(crate) fn faults(&self) -> Vec<&'static str> {
         let every = self.schedule.every;
         let fraction = self.guard.max_fraction;
@@ -218,7 +219,7 @@ impl SweeperConfig {
             ),
             (
                 self.policy.ttl_key.is_empty() || self.policy.dbc_key.is_empty(),
-                "ttl_key and dbc_key must be names",
+                "ttl_key and dbc_key must not be empty",
             ),
         ];
         let wrong = checks.into_iter().filter(|(wrong, _)| *wrong);

@@ -1,4 +1,4 @@
-//! Wires the binary: files, environment and clock of this machine, and the storage client.
+//! Connects the library to files, environment and clock of this machine, and to the storage client.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,22 +13,21 @@ use smalt_worker::access::{self, Access, authorised};
 use smalt_worker::process::{self, Process, Sources, wall_clock};
 use smalt_worker::settings::Setting;
 
-/// What was said on the command line, by paths of the file.
+/// Values from the command line, by configuration path.
 type Flags = Vec<(&'static str, toml::Value)>;
 
-/// Reads the configuration of this run.
 pub(crate) fn settings(config: Option<&str>, flags: Flags) -> Result<Settings> {
     let file = config.map(read).transpose()?;
     settings::gather(file.as_deref(), std::env::vars(), flags).context(origin(config))
 }
 
-/// Reads the configuration of this run, and where each of its values comes from.
+/// Reads the settings of this run, with the source of each value.
 pub(crate) fn effective(config: Option<&str>, flags: Flags) -> Result<(Settings, Vec<Setting>)> {
     let file = config.map(read).transpose()?;
     settings::effective(file.as_deref(), std::env::vars(), flags).context(origin(config))
 }
 
-/// What a configuration is called where something is wrong with it.
+/// Returns the name of the configuration for error messages.
 pub(crate) fn origin(config: Option<&str>) -> String {
     config.map_or_else(|| "settings".to_owned(), str::to_owned)
 }
@@ -39,7 +38,7 @@ fn read(path: &str) -> Result<String> {
         .with_context(|| format!("cannot read {path}"))
 }
 
-/// The worker of this run, with its accounts opened.
+/// Creates the worker of this run and opens its accounts.
 pub(crate) fn sweeper(settings: &Settings) -> Result<Sweeper> {
     let accounts = accounts(settings)?;
     let seed = settings.seed.map_or_else(process::seed, Ok)?;
@@ -47,8 +46,8 @@ pub(crate) fn sweeper(settings: &Settings) -> Result<Sweeper> {
     Ok(sweeper.with_wall_clock(Arc::new(wall_clock)))
 }
 
-/// Everything that keeps a worker from being made of these settings. Opening accounts reads secrets
-/// and certificates, and sends nothing.
+/// Returns every reason why no worker can be created from these settings. Reads secrets and
+/// certificates, but sends nothing.
 pub(crate) fn faults(settings: &Settings) -> Vec<String> {
     if settings.accounts.is_empty() {
         return vec![no_account()];
@@ -113,7 +112,7 @@ fn accounts(settings: &Settings) -> Result<Accounts> {
     Ok(accounts.with_open_uri(open_uri))
 }
 
-/// The account, opened by its own secret or in the name of an identity.
+/// Opens the account with its secret or an identity.
 fn open(
     account: Account,
     given: &Access,
@@ -134,9 +133,9 @@ fn storage(account: Account, transport: &Arc<dyn Transport>) -> Result<Arc<dyn S
     )?))
 }
 
-/// Opens a container URI with a SAS, as documents of version 1 hold it.
+/// Opens a container URI with a SAS, as found in documents of version 1.
 fn open_uri(text: &str, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storage>> {
-    let parsed = uri::parse(text).context("the text is not the URI of a container")?;
+    let parsed = uri::parse(text).context("not the URI of a container")?;
     let credential = Credential::sas(&parsed.sas)?;
     let account = Account::new(&parsed.account, Some(&parsed.endpoint), None, credential)?;
     storage(account, transport)

@@ -1,7 +1,7 @@
-//! What sweeping costs: the calls of a cycle and of a day, from counts. Pure.
+//! Estimates the calls and the cost of a cycle and of a day from counts. Pure.
 //!
 //! A page costs five charged calls (lease, read, list, write, release), a move two (copy, one
-//! look); deletes are free. At each mark every worker looks at the state document once more, to
+//! HEAD); deletes are free. At each mark, every worker also reads the state document once more to
 //! find that nothing is left to do.
 
 use std::time::Duration;
@@ -10,26 +10,26 @@ use serde::Serialize;
 
 use crate::plan::{CALLS_PER_MOVE, CALLS_PER_PAGE, Plan, Prices};
 
-/// Charged calls of a look at the state document: lease, read, release.
+/// Charged calls to check the state document: lease, read, release.
 pub const CALLS_PER_LOOK: u64 = 3;
 
-/// What there is to sweep.
+/// The amount of work to estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Blobs that are listed in each cycle.
+    /// Blobs listed per cycle.
     pub blobs: u64,
-    /// Containers that they lie in: each has one page at least.
+    /// Containers that hold these blobs; each has at least one page.
     pub containers: u64,
     /// Blobs per page.
     pub page_size: u64,
-    /// Blobs that a cycle moves; what it deletes costs nothing.
+    /// Blobs moved per cycle. Deletes are free.
     pub moves: u64,
-    /// Workers.
+    /// Number of workers.
     pub workers: u64,
 }
 
 impl Counts {
-    /// Those of a plan.
+    /// Returns the counts of a plan.
     pub fn of_plan(plan: &Plan, page_size: u64, workers: u64) -> Self {
         Counts {
             blobs: plan.total.seen,
@@ -41,30 +41,30 @@ impl Counts {
     }
 }
 
-/// What it costs.
+/// Estimated calls, and their cost in the currency of the prices.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// Pages of a cycle.
+    /// Pages per cycle.
     pub pages: u64,
-    /// Charged calls of a cycle.
+    /// Charged calls per cycle.
     pub transactions: u64,
-    /// Money of a cycle.
+    /// Cost per cycle.
     pub per_cycle: f64,
-    /// Cycles of a day.
+    /// Cycles per day.
     pub cycles_per_day: f64,
-    /// Charged calls of a day, when moves come only once.
+    /// Charged calls per day, with the moves in only one cycle.
     pub transactions_per_day: f64,
-    /// Money of a day.
+    /// Cost per day.
     pub per_day: f64,
-    /// Money of thirty days.
+    /// Cost per 30 days.
     pub per_month: f64,
 }
 
-/// The cost of sweeping so much every so often. Moves are counted in one cycle of the day: a blob
-/// that was moved is not there in the next.
+/// Estimates the cost of sweeping at this interval. Moves are counted in one cycle of the day,
+/// because a moved blob is not there in the next.
 pub fn cost(counts: &Counts, every: Duration, prices: &Prices) -> Cost {
     let page_size = counts.page_size.max(1);
-    // At least: pages that are partly filled, one for each container, come on top.
+    // A lower bound: each container may add one partly filled page.
     let full = counts.blobs.div_ceil(page_size);
     let pages = full.max(counts.containers);
     let looks = counts.workers.saturating_mul(CALLS_PER_LOOK);
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Calculated by hand, at one cent per 10,000 calls.
+    /// Values calculated by hand, at 0.01 per 10,000 calls.
     #[test]
     fn calls_and_money() {
         let ten_minutes = Duration::from_secs(600);

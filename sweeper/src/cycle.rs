@@ -1,4 +1,5 @@
-//! The loop of a worker: claim, work, complete; wait for the next mark; stop when asked.
+//! The loop of a worker: claims, processes and completes pages, waits for the next mark, and stops
+//! when asked.
 
 use std::time::Duration;
 
@@ -13,11 +14,12 @@ use crate::shared::Core;
 use crate::state::Page;
 use crate::work;
 
-/// Longest sleep while others still work: a stopped worker gives its page back at any time.
+/// Maximum sleep while other workers are busy; a stopping worker may give its page back at any
+/// time.
 const POLL_MAX: Duration = Duration::from_secs(5);
-/// Longest pause after somebody else wrote first.
+/// Maximum pause after another worker wrote first.
 const LOST_PAUSE: Duration = Duration::from_millis(500);
-/// Longest pause while the state document is out of reach.
+/// Maximum pause while the state document is unreachable.
 const OUTAGE_PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// Runs until the goal is reached or the worker is asked to stop.
@@ -25,7 +27,8 @@ pub(crate) async fn drive(core: &Core, mut goal: Goal) -> Result<(), SweepError>
     let mut completion = None;
     let result = drive_steps(core, &mut goal, &mut completion).await;
     let settled = match &result {
-        // Who gave up waiting for the lease waits no longer: its page will be reclaimed.
+        // The wait for the lease was given up, so do not wait again; another worker reclaims the
+        // page.
         Err(SweepError::LeaseHeld { .. }) => Ok(()),
         _ => claim::settle_alone(core, &mut completion).await,
     };
@@ -107,7 +110,7 @@ async fn drive_steps(
     Ok(())
 }
 
-/// For whoever looks on: a page is in hand.
+/// Records in the gauges that a page is in progress.
 fn begin(core: &Core, page: &Page) {
     let mut gauges = lock(&core.gauges);
     gauges.due += page.due;
@@ -122,7 +125,7 @@ fn begin(core: &Core, page: &Page) {
 struct Watch(Option<(u64, Instant)>);
 
 impl Watch {
-    /// Begins with the first step of a cycle that is under way; `asked` is when the step began.
+    /// Records the first step of a cycle in progress; `asked` is when that step began.
     fn note(&mut self, core: &Core, step: &Step, asked: Instant) {
         let cycle = match step {
             Step::Idle(_) | Step::Spent(_) | Step::Overtaken => return,
@@ -143,7 +146,6 @@ impl Watch {
     }
 }
 
-/// What is said when the day's money is spent.
 fn over_budget(core: &Core, until: Timestamp) -> SweepError {
     let calls = core.spent_today().calls;
     let budget = core.config.budget;
@@ -155,7 +157,7 @@ fn over_budget(core: &Core, until: Timestamp) -> SweepError {
     }
 }
 
-/// A time in which the state document is out of reach.
+/// A period in which the state document is unreachable.
 #[derive(Default)]
 struct Outage {
     since: Option<Instant>,
@@ -163,7 +165,7 @@ struct Outage {
 }
 
 impl Outage {
-    /// Waits, or gives up with the error when it cannot pass or has lasted too long.
+    /// Waits, or returns the error if it is permanent or has lasted too long.
     async fn wait(&mut self, core: &Core, error: SweepError) -> Result<(), SweepError> {
         let since = *self.since.get_or_insert_with(Instant::now);
         if !error.is_transient() || since.elapsed() >= core.config.state_patience {
@@ -173,7 +175,7 @@ impl Outage {
         self.failures += 1;
         let why = smalt_sleeve::redact(&error.to_string());
         lock(&core.gauges).enter(Phase::OutOfReach { error: why });
-        tracing::warn!(%error, "the state document is out of reach, waiting");
+        tracing::warn!(%error, "the state document is unreachable; waiting");
         core.stop
             .sleep(limit.mul_f64(0.5 + core.entropy.fraction() / 2.0))
             .await;

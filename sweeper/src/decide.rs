@@ -1,5 +1,5 @@
-//! The decision about one blob: a pure function of what was observed, the policy and the service's
-//! time. Nothing here does IO; nothing else decides that a blob may go.
+//! Decides about one blob: a pure function of the observed properties, the policy and the service's
+//! time. Only this module decides that a blob may be removed; it does no IO.
 
 use std::time::Duration;
 
@@ -14,30 +14,30 @@ use crate::ttl::{self, TimeToLive, TtlFormat};
 
 pub use crate::rule::Rule;
 
-/// What the operator wants, apart from what the blobs themselves say.
+/// The operator's rules, in addition to the blobs' own metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// Metadata name of the time to live, compared without case (DS26).
+    /// Metadata name of the time to live, compared case-insensitively (DS26).
     pub ttl_key: String,
-    /// Metadata name of the place for the dead blob, compared without case.
+    /// Metadata name of the destination, compared case-insensitively.
     pub dbc_key: String,
-    /// Formats that a time to live may have.
+    /// Accepted formats of a time to live.
     pub ttl_formats: Vec<TtlFormat>,
-    /// A blob goes this long after its time is over; covers doubt about clocks.
+    /// Delay between the due time and the removal; allows for clock differences.
     pub grace: Duration,
-    /// A blob whose last change is younger than this never goes.
+    /// A blob that was modified more recently than this is never removed.
     pub min_age: Duration,
-    /// Blobs that never go, as patterns over `name` and `container/name`.
+    /// Blobs that are never removed, as patterns over `name` and `container/name`.
     pub protect: Vec<String>,
-    /// Times to live for blobs without one. The first rule that fits counts.
+    /// Times to live for blobs without one. The first matching rule applies.
     pub rules: Vec<Rule>,
-    /// Where due blobs go that name no place themselves, in the grammar of `DeadBlobContainer`;
-    /// deleted when absent.
+    /// Destination of due blobs that name none themselves, in the grammar of `DeadBlobContainer`;
+    /// if `None`, they are deleted.
     pub dead: Option<String>,
-    /// Containers that a blob may name as its destination, as patterns. Those of `dead` and of the
-    /// rules are allowed besides: the operator chose them.
+    /// Containers that a blob may name as its destination, as patterns. The containers of `dead`
+    /// and of the rules are also allowed, because the operator chose them.
     pub allow: Vec<String>,
-    /// Whether dead blobs may go to a place that is swept itself.
+    /// Whether dead blobs may be moved to a place that is swept itself.
     pub allow_swept_destination: bool,
 }
 
@@ -59,34 +59,34 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The destinations that the operator chose, in the grammar of `DeadBlobContainer`.
+    /// Returns the operator's destinations, in the grammar of `DeadBlobContainer`.
     pub fn destinations(&self) -> impl Iterator<Item = &str> {
         let of_rules = self.rules.iter().filter_map(|rule| rule.dead.as_deref());
         self.dead.as_deref().into_iter().chain(of_rules)
     }
 
-    /// Whether dead blobs may go to this container at all.
+    /// Returns whether dead blobs may be moved to this container.
     pub fn allows(&self, container: &str) -> bool {
         let mut chosen = self.destinations().map(destination::container_of);
         chosen.any(|chosen| chosen == container)
             || self.allow.iter().any(|p| glob::matches(p, container))
     }
 
-    /// Whether blobs may choose any container.
+    /// Returns whether blobs may choose any container.
     pub fn allows_any(&self) -> bool {
         let mut patterns = self.allow.iter();
         patterns.any(|pattern| matches!(pattern.as_str(), "*" | "**"))
     }
 }
 
-/// Where the blobs are and where the dead ones may go.
+/// The place of the blobs, and the possible destinations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scene<'a> {
     /// Account of the blobs.
     pub account: &'a str,
     /// Container of the blobs.
     pub container: &'a str,
-    /// Account for dead blobs, when one is configured.
+    /// Account for dead blobs; `None` if none is configured.
     pub dead_account: Option<&'a str>,
     /// Account and container of the state document.
     pub state: Option<(&'a str, &'a str)>,
@@ -94,40 +94,40 @@ pub struct Scene<'a> {
     pub swept: &'a [SweptPlace],
 }
 
-/// What is to be done with a blob.
+/// The decision about one blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It stays; the outcome says why.
+    /// The blob stays; the outcome is the reason.
     Keep(Outcome),
-    /// It goes for good.
+    /// The blob is deleted.
     Delete {
-        /// When its time was over.
+        /// When the blob was due.
         due: Timestamp,
     },
-    /// It goes to another place.
+    /// The blob is copied to another place, then deleted.
     Move {
-        /// When its time was over.
+        /// When the blob was due.
         due: Timestamp,
-        /// Where to.
+        /// Place of the copy.
         destination: Destination,
     },
 }
 
 impl Decision {
-    /// Whether the blob is to be removed from where it is.
+    /// Returns whether the decision removes the blob from its container.
     pub fn removes(&self) -> bool {
         !matches!(self, Decision::Keep(_))
     }
 }
 
-/// What decides about a blob: its own time to live or a rule.
+/// The due time of a blob, from its own time to live or a rule, and its destination.
 struct Term<'a> {
     due: Timestamp,
     dead: Option<&'a str>,
 }
 
-/// Decides about one version of a blob. `now` is the service's `Date` of the answer in which that
-/// very version was seen, never the worker's clock (DS15).
+/// Decides about one version of a blob. `now` is the service's `Date` of the response that returned
+/// this version, never the worker's clock (DS15).
 pub fn decide(
     policy: &Policy,
     scene: &Scene<'_>,
@@ -158,10 +158,10 @@ pub fn decide(
     }
 }
 
-/// Longest part of a value that a report quotes.
+/// Maximum length of a value quoted in a report, in characters.
 const QUOTED_CHARS_MAX: usize = 100;
 
-/// What somebody has to know to mend a blob that stays: the value that cannot be used.
+/// Returns the detail that helps to fix a blob that stays, such as the invalid value.
 pub(crate) fn detail(
     policy: &Policy,
     scene: &Scene<'_>,
@@ -179,7 +179,7 @@ pub(crate) fn detail(
             Some(format!("{} is {}", policy.ttl_key, quoted(text)))
         }
         Outcome::BadName if !destination::is_blob_name(name) => {
-            Some("its name cannot be addressed without doubt".to_owned())
+            Some("its name cannot be addressed unambiguously".to_owned())
         }
         Outcome::DbcUnconfigured | Outcome::DbcSelf | Outcome::DbcSwept | Outcome::BadName => {
             let dead = term(policy, scene, name, seen).ok()?.dead?;
@@ -191,13 +191,13 @@ pub(crate) fn detail(
             let why = forbidden(policy, scene, &place)?;
             Some(format!("to {}: {why}", quoted(dead)))
         }
-        Outcome::TagsDenied => Some("a rule asks for its index tags".to_owned()),
-        Outcome::Archived => Some("it has to be rehydrated before it can be copied".to_owned()),
+        Outcome::TagsDenied => Some("a rule needs its index tags".to_owned()),
+        Outcome::Archived => Some("it must be rehydrated before it can be copied".to_owned()),
         _ => None,
     }
 }
 
-/// The blob's own time to live wins over rules; an unreadable one is never replaced by a rule.
+/// A blob's own time to live takes precedence over rules; no rule replaces an invalid one.
 fn term<'a>(
     policy: &'a Policy,
     scene: &Scene<'_>,
@@ -248,7 +248,7 @@ fn kept_though_due(
     } else if seen.lease == LeaseState::Locked {
         Some(Outcome::Leased)
     } else if copying {
-        // Somebody is still writing this blob.
+        // A copy into this blob is still pending.
         Some(Outcome::Changed)
     } else {
         None
@@ -260,7 +260,7 @@ pub(crate) fn is_archived(seen: &BlobProperties) -> bool {
     tier.eq_ignore_ascii_case("archive")
 }
 
-/// DS4, DS5: a blob whose owner wants it kept elsewhere is never deleted instead.
+/// DS4, DS5: a blob with a destination is never deleted instead of moved.
 pub(crate) fn place(
     policy: &Policy,
     scene: &Scene<'_>,
@@ -285,8 +285,8 @@ pub(crate) fn place(
     }
 }
 
-/// Why the sweeper does not write to a container that a blob names. Whoever may write a blob into a
-/// swept container would otherwise write to every other one with the sweeper's credential.
+/// Returns why a blob may not choose this container. Without this check, anyone who can write a
+/// blob into a swept container could write to every other container with the sweeper's credential.
 pub(crate) fn forbidden(
     policy: &Policy,
     scene: &Scene<'_>,

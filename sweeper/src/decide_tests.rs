@@ -1,4 +1,4 @@
-//! The decision by tables, and its safety as properties.
+//! Tests of the decision by tables, and of its safety by properties.
 
 use proptest::prelude::*;
 use smalt_sleeve::port::{BlobKind, Metadata, Tag};
@@ -111,7 +111,7 @@ fn grace_age_protection_and_leases_keep_a_due_blob() {
     );
 }
 
-/// DS4, DS5: no account, the blob itself, a swept place, no valid place: refused, never deleted.
+/// DS4, DS5: a blob with an invalid, unconfigured, swept or identical destination stays.
 #[test]
 fn a_blob_with_a_dead_blob_container_is_never_deleted_instead() {
     let swept = [SweptPlace {
@@ -151,8 +151,8 @@ fn a_blob_with_a_dead_blob_container_is_never_deleted_instead() {
     );
 }
 
-/// A blob chooses among the containers that the operator allows, and no other: the operator's own
-/// destinations, and what fits a pattern. No pattern opens a `$` container or that of the state.
+/// A blob may choose the operator's own destinations and containers that match a pattern. No
+/// pattern allows a `$` container or the container of the state document.
 #[test]
 fn a_blob_chooses_among_allowed_destinations_only() {
     let allow = |patterns: &[&str]| Policy {
@@ -201,7 +201,7 @@ fn a_blob_chooses_among_allowed_destinations_only() {
     assert!(elsewhere.removes(), "the state is in another account");
 }
 
-/// Whatever a stranger writes into a name or a time to live, the blob stays.
+/// A hostile name or time to live never removes the blob.
 #[test]
 fn hostile_names_and_times_keep_the_blob() {
     let policy = allowing("dbc");
@@ -238,9 +238,9 @@ fn hostile_names_and_times_keep_the_blob() {
     }
 }
 
-/// An archived blob cannot be read, so it is not moved; it can be deleted.
+/// An archived blob cannot be copied, so it is not moved; it can be deleted.
 #[test]
-fn an_archived_blob_goes_where_it_is_or_not_at_all() {
+fn archived_blob_is_deleted_but_not_moved() {
     let moved = ("DeadBlobContainer", "dbc");
     for (tier, metadata, kept) in [
         (Some("Archive"), &[DUE, moved][..], true),
@@ -260,9 +260,9 @@ fn an_archived_blob_goes_where_it_is_or_not_at_all() {
     }
 }
 
-/// What holds a blob back though its time is over, at the edge of each.
+/// Each check that keeps a due blob, at its boundary.
 #[test]
-fn a_blob_that_is_due_is_held_back_by() {
+fn checks_that_keep_a_due_blob() {
     let age = |days: u64| Policy {
         min_age: Duration::from_secs(days * 86_400),
         protect: vec!["logs/**".to_owned()],
@@ -277,7 +277,7 @@ fn a_blob_that_is_due_is_held_back_by() {
         }),
         ..blob(&[DUE])
     };
-    // Written on the first of the month, at midnight; it is the 21st, at ten.
+    // The blob was written on the first of the month at midnight; now is the 21st, 10:00.
     let written_later = BlobProperties {
         last_modified: at("2026-11-21T10:00:01Z"),
         ..blob(&[DUE])
@@ -338,10 +338,10 @@ fn rules_cover_blobs_without_a_time_to_live_and_only_those() {
     }
 }
 
-/// Rules by tag and size: every bound must fit, the first rule that fits counts, and what cannot be
-/// known is never guessed.
+/// Rules by tag and size: every bound must match, the first matching rule applies, and unknown tags
+/// are never guessed.
 #[test]
-fn rules_ask_for_tags_and_sizes() {
+fn rules_match_tags_and_sizes() {
     let rule = |tag: Option<&str>, larger_than, smaller_than, dead: &str| Rule {
         container: "events".to_owned(),
         tag: tag.map(|value| ("kind".to_owned(), value.to_owned())),
@@ -389,9 +389,9 @@ fn rules_ask_for_tags_and_sizes() {
 }
 
 proptest! {
-    /// SS1, SS4, SS5 on the decision itself.
+    /// SS1, SS4 and SS5, checked on the decision.
     #[test]
-    fn nothing_goes_before_its_time_or_against_its_owner(
+    fn nothing_is_removed_early_or_against_its_owner(
         ttl in proptest::option::of(prop_oneof![
             "[ -~]{0,25}", Just(NOW.to_owned()), Just("P1D".to_owned()),
         ]),

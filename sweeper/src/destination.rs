@@ -1,16 +1,18 @@
-//! Where a dead blob goes: the grammar of `DeadBlobContainer` (S10) and what is refused (DS4, DS5).
+//! Resolves where a dead blob goes: the grammar of `DeadBlobContainer` (S10), and what is rejected
+//! (DS4, DS5).
 //!
-//! `c` keeps the blob's name in container `c`; `c/prefix/` puts the name behind the prefix;
-//! `c/a/b` is exactly that blob, a rename.
+//! `c` keeps the blob's name in container `c`; `c/prefix/` adds the prefix to the name; `c/a/b`
+//! renames the blob to exactly `a/b`.
 
-/// Longest blob name in characters (Naming and Referencing Containers, Blobs, and Metadata).
+/// Maximum length of a blob name in characters (Naming and Referencing Containers, Blobs, and
+/// Metadata).
 pub const BLOB_NAME_CHARS_MAX: usize = 1_024;
-/// Most path segments of a blob name (same page).
+/// Maximum number of path segments in a blob name (same page).
 pub const BLOB_NAME_SEGMENTS_MAX: usize = 254;
-/// Bounds of a container name's length (same page).
+/// Allowed length of a container name in characters (same page).
 pub const CONTAINER_NAME_CHARS: std::ops::RangeInclusive<usize> = 3..=63;
 
-/// A blob in some account.
+/// Container and name of a dead blob.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Destination {
     /// Container name.
@@ -19,7 +21,7 @@ pub struct Destination {
     pub name: String,
 }
 
-/// Why a `DeadBlobContainer` value names no place.
+/// Why a `DeadBlobContainer` value is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadDestination {
     /// The container part breaks Azure's naming rules.
@@ -30,7 +32,7 @@ pub enum BadDestination {
     Name,
 }
 
-/// Resolves a `DeadBlobContainer` value for a blob.
+/// Resolves a `DeadBlobContainer` value for the blob named `blob_name`.
 pub fn resolve(value: &str, blob_name: &str) -> Result<Destination, BadDestination> {
     let value = value.trim();
     let (container, name) = match value.split_once('/') {
@@ -43,7 +45,7 @@ pub fn resolve(value: &str, blob_name: &str) -> Result<Destination, BadDestinati
     if !is_container_name(container) {
         return Err(BadDestination::Container);
     }
-    // Blobs of the root container may not have a slash in their names.
+    // Blobs in the root container cannot have a slash in their names.
     if !is_blob_name(&name) || (container == "$root" && name.contains('/')) {
         return Err(BadDestination::Name);
     }
@@ -53,7 +55,7 @@ pub fn resolve(value: &str, blob_name: &str) -> Result<Destination, BadDestinati
     })
 }
 
-/// The container of a value in the grammar of `DeadBlobContainer`.
+/// Returns the container of a value in the grammar of `DeadBlobContainer`.
 pub fn container_of(value: &str) -> &str {
     let value = value.trim();
     value
@@ -61,7 +63,7 @@ pub fn container_of(value: &str) -> &str {
         .map_or(value, |(container, _)| container)
 }
 
-/// Whether Azure accepts the container name.
+/// Returns whether Azure accepts the container name.
 pub fn is_container_name(name: &str) -> bool {
     if matches!(name, "$root" | "$web") {
         return true;
@@ -74,8 +76,9 @@ pub fn is_container_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-/// Whether a blob name can be addressed without doubt. Segments `.` and `..` are refused although
-/// the service lists them: every HTTP client resolves them to another blob or to the container.
+/// Returns whether a blob name can be addressed unambiguously. Segments `.` and `..` are rejected
+/// although the service lists them: every HTTP client resolves them to another blob or to the
+/// container.
 pub fn is_blob_name(name: &str) -> bool {
     let chars = name.chars().count();
     (1..=BLOB_NAME_CHARS_MAX).contains(&chars)
@@ -84,7 +87,7 @@ pub fn is_blob_name(name: &str) -> bool {
         && !name.split(['/', '\\']).any(|s| s == "." || s == "..")
 }
 
-/// One account whichever of its two endpoints was named: `acct` and `acct-secondary` are the same.
+/// Returns whether two names are endpoints of the same account: `acct` and `acct-secondary` are.
 pub fn same_account(one: &str, other: &str) -> bool {
     let bare = |name: &str| {
         let lower = name.to_ascii_lowercase();
@@ -96,19 +99,19 @@ pub fn same_account(one: &str, other: &str) -> bool {
     bare(one) == bare(other)
 }
 
-/// A part of an account that is swept.
+/// A container, or a part of one, that is swept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SweptPlace {
     /// Account name.
     pub account: String,
     /// Container name.
     pub container: String,
-    /// Only names with this prefix.
+    /// Includes only names with this prefix; empty for the whole container.
     pub prefix: String,
 }
 
 impl SweptPlace {
-    /// Whether a blob of `account` would be seen by this sweep.
+    /// Returns whether this sweep would list a blob of `account`.
     pub fn covers(&self, account: &str, blob: &Destination) -> bool {
         same_account(&self.account, account)
             && self.container == blob.container
@@ -121,7 +124,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// S10: the three forms, and the values that name no place.
+    /// S10: the three forms, and invalid values.
     #[test]
     fn the_grammar_has_three_forms() {
         for (value, expected) in [

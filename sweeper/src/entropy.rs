@@ -1,4 +1,4 @@
-//! The seeded stream: every random choice of a worker comes from here, so a run can be repeated.
+//! The seeded stream of all random choices of a worker, so that a run can be reproduced.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -8,7 +8,6 @@ use rand_core::{RngCore, SeedableRng};
 
 use crate::calls::lock;
 
-/// A seeded stream of one worker.
 pub(crate) struct Entropy(Mutex<ChaCha8Rng>);
 
 impl Entropy {
@@ -16,18 +15,18 @@ impl Entropy {
         Entropy(Mutex::new(ChaCha8Rng::seed_from_u64(seed)))
     }
 
-    /// Evenly in 0.0..1.0.
+    /// Returns a uniform value in 0.0..1.0.
     pub(crate) fn fraction(&self) -> f64 {
-        // The 53 bits that a double can hold.
+        // Uses the 53 bits that a double can represent.
         (lock(&self.0).next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Evenly up to `limit`.
+    /// Returns a uniform duration up to `limit`.
     pub(crate) fn up_to(&self, limit: Duration) -> Duration {
         limit.mul_f64(self.fraction())
     }
 
-    /// A GUID, version 4: lease ids must have this form.
+    /// Returns a version 4 GUID, the required form of lease ids.
     pub(crate) fn guid(&self) -> String {
         let mut bytes = [0u8; 16];
         lock(&self.0).fill_bytes(&mut bytes);

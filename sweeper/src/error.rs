@@ -1,67 +1,68 @@
-//! Why a sweep ended early, and the process's exit code for it.
+//! Errors that end a sweep early, and their exit codes.
 
 use smalt_sleeve::port::PortError;
 use smalt_worker::exit;
 
 use crate::state::StateError;
 
-/// Why a sweep ended early.
+/// An error that ended a sweep early.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// The configuration cannot work.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(String),
-    /// The state document cannot be used; it was not touched.
+    /// The state document is invalid; it was not changed.
     #[error(transparent)]
     State(#[from] StateError),
-    /// There is no state document, and none may be created.
+    /// The state document does not exist and may not be created.
     #[error("there is no state document at {0}; create it with `smalt-sweeper state init`")]
     StateMissing(String),
     /// A storage call on the state document failed.
     #[error(transparent)]
     Storage(#[from] PortError),
-    /// The clocks differ too much for expiry to mean anything.
-    #[error("this machine's clock differs from the service's by {0} s; more than 600 s is refused")]
+    /// This machine's clock differs from the service's by more than 600 s; the value is the
+    /// difference in seconds.
+    #[error("this machine's clock differs from the service's by {0} s; at most 600 s is allowed")]
     ClockSkew(u64),
-    /// Somebody holds a lease on the state document and does not write under it.
+    /// Another client holds a lease on the state document but does not write to it.
     #[error(
-        "the state document {place} has been leased for {waited_s} s and is not written; if no \
-         worker is alive that holds it, break the lease with `smalt-sweeper state unlock`"
+        "the state document {place} has been leased for {waited_s} s without being written; if no \
+         running worker holds the lease, break it with `smalt-sweeper state unlock`"
     )]
     LeaseHeld {
-        /// The document.
+        /// Location of the state document.
         place: String,
-        /// How long was waited, in seconds.
+        /// Time spent waiting, in seconds.
         waited_s: u64,
     },
-    /// There is no such blob.
-    #[error("there is no blob {0}")]
+    /// The blob does not exist.
+    #[error("blob {0} does not exist")]
     BlobMissing(String),
-    /// Work was still open when the time for stopping was over. Its pages stay in the ledger.
-    #[error("work was still open when the time for stopping was over; its pages will be reclaimed")]
+    /// The stop grace period ended before all work was finished. The ledger keeps the open pages.
+    #[error("the stop took too long; other workers will reclaim the unfinished pages")]
     GraceExceeded,
-    /// The day's budget is spent.
+    /// The budget of the day is exhausted.
     #[error(
         "the day's budget of {max} is spent: {calls} charged calls of all workers cost {cost:.6}; \
          sweep again after {until}, or raise guard.max_cost_per_day"
     )]
     BudgetSpent {
-        /// The budget.
+        /// Configured budget per day, in the currency of the prices.
         max: f64,
-        /// Charged calls of the day.
+        /// Charged calls of all workers on this day.
         calls: u64,
-        /// What they cost.
+        /// Cost of these calls.
         cost: f64,
-        /// The beginning of the next day.
+        /// Start of the next day (UTC).
         until: String,
     },
-    /// The worker was asked to stop while it waited.
+    /// A stop was requested while the worker waited.
     #[error("stopped")]
     Stopped,
 }
 
 impl SweepError {
-    /// The exit code for it.
+    /// Returns the process exit code for this error.
     pub fn exit_code(&self) -> u8 {
         match self {
             SweepError::Config(_) => exit::USAGE,
@@ -77,7 +78,7 @@ impl SweepError {
         }
     }
 
-    /// Whether waiting may help.
+    /// Returns whether a later retry may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self, SweepError::Storage(error) if error.is_transient())
     }

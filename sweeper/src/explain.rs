@@ -1,8 +1,8 @@
-//! Why a blob goes or stays: every check that [`decide`] makes, what it found and what it says.
+//! Explains why a blob is removed or stays: every check of [`decide`] with its findings.
 //!
-//! Where `decide` stops at the first check that keeps a blob, this goes on, so that an owner sees
-//! all that stands in the way. The first check that keeps is the one that counts; that it says
-//! the same as `decide` is a property test.
+//! While `decide` stops at the first check that keeps a blob, this module runs all checks, so that
+//! an owner sees every obstacle. The first check that keeps the blob determines the outcome; a
+//! property test verifies that it agrees with `decide`.
 
 use serde::Serialize;
 use smalt_protocol::Timestamp;
@@ -19,34 +19,35 @@ use crate::ttl::{self, TimeToLive};
 /// One check of a blob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// Name of the check.
     pub check: &'static str,
-    /// What was found, in words.
+    /// The finding, as text.
     pub found: String,
-    /// Why the blob stays, when this check keeps it.
+    /// The outcome, if this check keeps the blob.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeps: Option<Outcome>,
 }
 
-/// All that decides about one version of a blob.
+/// The full explanation for one version of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// What [`decide::decide`] says.
+    /// The result of [`decide::decide`].
     pub decision: Decision,
     /// Every check, in the order of the decision.
     pub checks: Vec<Check>,
-    /// From when on the blob may go, grace and least age included; absent when it has no end.
+    /// When the blob may be removed at the earliest, including grace and minimum age; `None` if
+    /// never.
     pub goes_from: Option<Timestamp>,
 }
 
 impl Explanation {
-    /// The check that keeps the blob, when one does.
+    /// Returns the first check that keeps the blob, if any.
     pub fn deciding(&self) -> Option<&Check> {
         self.checks.iter().find(|check| check.keeps.is_some())
     }
 }
 
-/// What gives the blob its end, and where it goes then.
+/// The due time of a blob and its destination.
 struct Term<'a> {
     due: Timestamp,
     dead: Option<(&'a str, &'static str)>,
@@ -64,7 +65,7 @@ impl Checks {
     }
 }
 
-/// Explains what [`decide::decide`] says about the same blob at the same time.
+/// Explains the result of [`decide::decide`] for the same blob at the same time.
 pub fn explain(
     policy: &Policy,
     scene: &Scene<'_>,
@@ -126,7 +127,7 @@ fn term<'a>(
             (TimeToLive::At(_), Some(format)) => format!("read as {format}"),
             (TimeToLive::At(_), None) => "an instant".to_owned(),
         };
-        let found = format!("{key} is {text:?}: {how}, so until {}", due.iso_s());
+        let found = format!("{key} is {text:?}: {how}, so due at {}", due.iso_s());
         checks.add("time to live", None, found);
         return Some(Term {
             due,
@@ -136,7 +137,7 @@ fn term<'a>(
     let rule = rule(policy, scene, name, seen, checks)?;
     let due = TimeToLive::AfterLastModified(rule.older_than).due(seen.last_modified);
     let found = format!(
-        "last changed at {}, so until {}",
+        "last changed at {}, so due at {}",
         seen.last_modified.iso_s(),
         due.iso_s()
     );
@@ -148,7 +149,7 @@ fn term<'a>(
     })
 }
 
-/// Looks at the rules in turn: the first that fits counts.
+/// Checks the rules in order; the first match applies.
 fn rule<'a>(
     policy: &'a Policy,
     scene: &Scene<'_>,
@@ -160,11 +161,11 @@ fn rule<'a>(
     let at = match rule::first(&policy.rules, scene.container, name, seen) {
         Ok(at) => at,
         Err(at) => {
-            let found = format!("no metadata {key}, so rules are asked");
+            let found = format!("no metadata {key}, so the rules apply");
             checks.add("time to live", None, found);
             passed_over(&policy.rules[..at], checks);
             let rule = shown(&policy.rules[at], at);
-            let found = format!("{rule} asks for index tags, which may not be read");
+            let found = format!("{rule} needs index tags, which cannot be read");
             checks.add("rule", Some(Outcome::TagsDenied), found);
             return None;
         }
@@ -172,9 +173,9 @@ fn rule<'a>(
     let none = at.is_none().then_some(Outcome::NoTtl);
     let count = policy.rules.len();
     let found = match (at, count) {
-        (Some(_), _) => format!("no metadata {key}, so rules are asked"),
+        (Some(_), _) => format!("no metadata {key}, so the rules apply"),
         (None, 0) => format!("no metadata {key}, and there are no rules"),
-        (None, _) => format!("no metadata {key}, and none of {count} rules fits"),
+        (None, _) => format!("no metadata {key}, and none of {count} rules matches"),
     };
     if at.is_none() {
         passed_over(&policy.rules, checks);
@@ -188,8 +189,8 @@ fn rule<'a>(
         .iter()
         .find(|p| glob::means(p, scene.container, name));
     let found = match excluded {
-        Some(pattern) => format!("{} fits, but excludes {pattern}", shown(rule, at)),
-        None => format!("{} fits", shown(rule, at)),
+        Some(pattern) => format!("{} matches, but excludes {pattern}", shown(rule, at)),
+        None => format!("{} matches", shown(rule, at)),
     };
     checks.add("rule", excluded.map(|_| Outcome::Protected), found);
     excluded.is_none().then_some(rule)
@@ -197,7 +198,7 @@ fn rule<'a>(
 
 fn passed_over(rules: &[Rule], checks: &mut Checks) {
     for (at, rule) in rules.iter().enumerate() {
-        checks.add("rule", None, format!("{} does not fit", shown(rule, at)));
+        checks.add("rule", None, format!("{} does not match", shown(rule, at)));
     }
 }
 
@@ -214,8 +215,8 @@ fn time(policy: &Policy, term: &Term<'_>, now: Timestamp, checks: &mut Checks) {
     };
     let left = span::format(from.floor_s().since(now));
     let found = match early {
-        true => format!("over in {left}{grace}; the service says {}", now.iso_s()),
-        false => format!("over{grace}; the service says {}", now.iso_s()),
+        true => format!("due in {left}{grace}; service time is {}", now.iso_s()),
+        false => format!("due{grace}; service time is {}", now.iso_s()),
     };
     checks.add("time", early.then_some(Outcome::NotDue), found);
 }
@@ -230,7 +231,7 @@ fn hindrances(
 ) {
     let bad = !destination::is_blob_name(name);
     let found = if bad {
-        "cannot be addressed without doubt"
+        "cannot be addressed unambiguously"
     } else {
         "can be addressed"
     };
@@ -240,7 +241,7 @@ fn hindrances(
     let protected = patterns.find(|p| glob::means(p, scene.container, name));
     let found = match protected {
         Some(pattern) => format!("protected by {pattern}"),
-        None => format!("none of {} protected patterns fits", policy.protect.len()),
+        None => format!("none of {} protect patterns matches", policy.protect.len()),
     };
     checks.add("protection", protected.map(|_| Outcome::Protected), found);
 
@@ -255,7 +256,7 @@ fn hindrances(
     }
     let leased = seen.lease == LeaseState::Locked;
     let found = if leased {
-        "leased by somebody"
+        "leased by another client"
     } else {
         "not leased"
     };
@@ -276,10 +277,10 @@ fn destination(
     term: &Term<'_>,
     checks: &mut Checks,
 ) {
-    let tier = seen.access_tier.as_deref().unwrap_or("not told");
+    let tier = seen.access_tier.as_deref().unwrap_or("unknown");
     let Some((dead, whose)) = term.dead else {
         let key = &policy.dbc_key;
-        let found = format!("no {key}, no default: deleted for good");
+        let found = format!("no {key} and no default: deleted");
         checks.add("destination", None, found);
         return;
     };

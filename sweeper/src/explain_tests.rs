@@ -1,4 +1,4 @@
-//! Explanations by tables; that they never disagree with the decision as a property.
+//! Tests of explanations by tables, and of their agreement with the decision by properties.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn rule(prefix: &str, days: u64, exclude: &[&str]) -> Rule {
     }
 }
 
-/// What is said about the deciding check, and from when the blob may go.
+/// The finding of the deciding check, and the earliest removal time.
 #[test]
 fn the_deciding_check_says_why() {
     let policy = Policy {
@@ -35,7 +35,7 @@ fn the_deciding_check_says_why() {
         (
             "a",
             &[][..],
-            "no metadata TimeToLive, and none of 2 rules fits",
+            "no metadata TimeToLive, and none of 2 rules matches",
             None,
         ),
         (
@@ -47,7 +47,7 @@ fn the_deciding_check_says_why() {
         (
             "a",
             &[("timetolive", "P20D")],
-            "over in 59m59s",
+            "due in 59m59s",
             Some("2026-11-21T10:59:59Z"),
         ),
         ("a", &[due], "", Some("2026-11-20T01:00:00Z")),
@@ -61,7 +61,7 @@ fn the_deciding_check_says_why() {
         (
             "logs/keep",
             &[],
-            "rule 2 (events/logs/ older than 10d) fits, but excludes",
+            "rule 2 (events/logs/ older than 10d) matches, but excludes",
             None,
         ),
         (
@@ -89,9 +89,9 @@ fn the_deciding_check_says_why() {
     }
 }
 
-/// All that stands in the way is said, not the first alone.
+/// All obstacles are reported, not only the first.
 #[test]
-fn later_hindrances_are_told_as_well() {
+fn later_obstacles_are_reported() {
     let mut seen = blob(&[("TimeToLive", "P30D")]);
     seen.lease = LeaseState::Locked;
     let told = explain(&Policy::default(), &scene(None, &[]), "a", &seen, at(NOW));
@@ -157,7 +157,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// The first check that keeps a blob is the decision; none keeps one that goes.
+    /// The first check that keeps a blob is the decision; no check keeps a removed blob.
     #[test]
     fn an_explanation_never_disagrees_with_the_decision(
         policy in policies(), seen in blobs(), account in some(&[None, Some("acct"), Some("arc")]),

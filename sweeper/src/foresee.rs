@@ -1,5 +1,5 @@
-//! Planning in storage: every container listed, every blob decided about as a sweep would, and on
-//! demand looked at for what a sweep would run into. Writes nothing.
+//! Plans a sweep: lists every container, decides about every blob as a sweep would, and optionally
+//! checks for obstacles that a sweep would meet later. Writes nothing.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,10 +23,11 @@ use crate::state::{Container, Status};
 use crate::sweeper::Sweeper;
 
 impl Sweeper {
-    /// What a sweep would do now. Writes nothing, takes no lease. `progress` hears of every page.
+    /// Returns what a sweep would do now. Writes nothing and takes no lease. Calls `progress` after
+    /// every page.
     ///
     /// # Errors
-    /// When the state document cannot be read, or sweeps others than the configured containers.
+    /// If the state document cannot be read, or lists other containers than the configuration.
     pub async fn plan(
         &self,
         prices: Prices,
@@ -36,9 +37,9 @@ impl Sweeper {
         self.foresee(prices, rows_max, false, progress).await
     }
 
-    /// As [`Sweeper::plan`], and looks at each blob that would go for what shows only at its turn:
-    /// its snapshots, where they are refused (a listing for each), and another blob at its
-    /// destination (a HEAD for each move), be it there already or on its way there by this plan.
+    /// Plans as [`Sweeper::plan`] does, and also checks each blob to remove for snapshots, if
+    /// policy refuses them (one listing each), and each move for another blob at its destination
+    /// (one HEAD each), including blobs that this plan moves there.
     ///
     /// # Errors
     /// As [`Sweeper::plan`].
@@ -89,7 +90,7 @@ impl Sweeper {
     }
 }
 
-/// What is planned, and how much of it is written down.
+/// A container to plan, with the swept places and the row limit.
 struct Sheet<'a> {
     element: &'a Container,
     swept: &'a [SweptPlace],
@@ -149,7 +150,7 @@ async fn plan_container(
             };
             plan.blob(&element.name, &place.container, item, seen);
         }
-        // A sweep counts what it means to remove, whatever comes of it.
+        // A sweep counts intended removals, whatever their outcome.
         let due = decided.iter().filter(|decision| decision.removes()).count() as u64;
         let seen = page.blobs.len() as u64;
         plan.guard(&core.config.guard, &element.name, seen, due);
@@ -162,36 +163,36 @@ async fn plan_container(
     }
 }
 
-/// What somebody has to know to mend a blob that stays.
+/// Returns the detail that helps to fix a blob that stays.
 fn detail(core: &Core, scene: &Scene<'_>, item: &BlobItem, outcome: Outcome) -> Option<String> {
     let (policy, seen) = (&core.config.policy, &item.properties);
     let detail = decide::detail(policy, scene, &item.name, seen, outcome)?;
     Some(smalt_sleeve::redact(&detail))
 }
 
-/// What was seen of a blob beside its listing.
+/// The result of a deep check of one blob.
 #[derive(Clone, Copy, Default)]
 struct Look {
-    /// What it ends as, when a sweep would not get it away.
+    /// The outcome, if a sweep could not remove the blob.
     keeps: Option<Outcome>,
-    /// Whether its copy would be made, whatever becomes of the blob then.
+    /// Whether a sweep would make the copy, even if the source then stays.
     copies: bool,
-    /// Charged calls that it took to know.
+    /// Charged calls of this check.
     calls: u64,
 }
 
-/// Most destinations that are remembered: some tens of megabytes.
+/// Maximum number of remembered destinations, some tens of megabytes.
 const TAKEN_MAX: usize = 1_000_000;
 
-/// Where the plan's own moves go, each as a number, with the blob that goes there. Two destinations
-/// share a number once in millions of plans of that size.
+/// Hashes of the destinations of the plan's own moves, with the hash of the blob that moves there.
+/// Two destinations collide once in millions of plans of that size.
 #[derive(Default)]
 struct Taken(HashMap<u64, u64>);
 
 impl Taken {
-    /// Whether a move meets the copy of another blob of this plan, where that keeps it. Of several
-    /// the first is taken to be there first; a sweep, which works on many at once, may find another
-    /// order, and as many collisions.
+    /// Returns whether a move collides with another move of this plan, and policy then keeps the
+    /// blob. The plan assumes that the first one listed arrives first. A sweep processes many at
+    /// once and may use another order, with the same number of collisions.
     fn meets(
         &mut self,
         core: &Core,
@@ -207,7 +208,7 @@ impl Taken {
             return false;
         }
         let to = number(destination);
-        // Elements may overlap: a blob does not meet itself.
+        // Elements may overlap; a blob does not collide with itself.
         let from = number(&(place.storage.account(), &place.container, &item.name));
         match self.0.get(&to) {
             Some(other) => *other != from,
@@ -227,7 +228,7 @@ fn number(of: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A look at each blob of a page, in its order; at none of them unless a deep plan is asked for.
+/// Checks each blob of a page in order, but only for a deep plan.
 async fn looks(
     core: &Core,
     place: &Place,
@@ -245,8 +246,7 @@ async fn looks(
         .await
 }
 
-/// In the order in which a sweep comes upon it: a move begins at its destination, and every blob
-/// ends with its delete.
+/// Checks in the order of a sweep: first the destination of a move, then the delete.
 async fn look(
     core: &Core,
     place: &Place,

@@ -1,13 +1,14 @@
 //! Patterns over blob names: `*` within a path segment, `**` across segments, `?` one character.
 
-/// Longest pattern that is accepted from a configuration, in characters.
+/// Maximum length of a pattern in a configuration, in characters.
 pub const PATTERN_CHARS_MAX: usize = 1_024;
 
-/// Whether `name` matches `pattern` as a whole. Work is bounded by the product of their lengths.
+/// Returns whether `name` matches `pattern` as a whole. The work is bounded by the product of their
+/// lengths.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let pattern = tokens(pattern);
     let name: Vec<char> = name.chars().collect();
-    // reach[i]: the tokens so far can match exactly the first i characters.
+    // reach[i]: whether the tokens so far can match exactly the first i characters.
     let mut reach = vec![false; name.len() + 1];
     reach[0] = true;
     for token in pattern {
@@ -19,7 +20,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
                 Token::One => at > 0 && reach[at - 1] && name[at - 1] != '/',
                 Token::Star => reach[at] || (grown && name[at - 1] != '/'),
                 Token::Any => reach[at] || grown,
-                // `**/` also matches nothing at all, so `**/keep` covers `keep`.
+                // `**/` also matches the empty string, so `**/keep` matches `keep`.
                 Token::AnySegments => {
                     reach[at]
                         || (at > 0
@@ -33,7 +34,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     reach[name.len()]
 }
 
-/// Whether a pattern means this blob: it may be written with or without the container's name.
+/// Returns whether a pattern matches this blob, written with or without the container's name.
 pub fn means(pattern: &str, container: &str, name: &str) -> bool {
     matches(pattern, name) || matches(pattern, &format!("{container}/{name}"))
 }

@@ -1,21 +1,23 @@
-//! The circuit breaker of deletions: a sweep that would remove suspiciously much stops instead.
+//! The circuit breaker: stops a sweep that would remove suspiciously many blobs.
 //!
-//! Judged before a page is claimed, over what this cycle has removed, what is in flight and what
-//! the page would remove: nothing beyond the limit is ever started (SS10 allows one page beyond).
+//! It is checked before a page is claimed, over the removals of this cycle, those in flight and
+//! those of the page, so nothing beyond the limit is ever started (SS10 allows one page beyond).
 
 use std::fmt;
 
 /// Limits of one cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guard {
-    /// Most blobs that one cycle may remove over all containers; 0 for no limit.
+    /// Maximum number of blobs that one cycle may remove over all containers; 0 means no limit.
     pub max_per_cycle: u64,
-    /// Largest part of the blobs seen in a container that one cycle may remove, 0.0 to 1.0. A
-    /// container of dead letters is rightly emptied as a whole, so the default is 1.0: no limit.
+    /// Maximum fraction (0.0 to 1.0) of a container's listed blobs that one cycle may remove. The
+    /// default 1.0 means no limit, because a container of dead letters is rightly emptied as a
+    /// whole.
     pub max_fraction: f64,
 }
 
-/// A fraction is judged once this many blobs of a container were seen: of three blobs two may go.
+/// The fraction is checked only after this many blobs of a container were listed: of three blobs,
+/// two may be removed.
 pub const FRACTION_SAMPLE_MIN: u64 = 100;
 
 impl Default for Guard {
@@ -27,36 +29,36 @@ impl Default for Guard {
     }
 }
 
-/// What a cycle has done so far, in flight included.
+/// Removals of a cycle so far, including those in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Burden {
-    /// Removed or in flight, over all containers.
+    /// Blobs removed or in flight, over all containers.
     pub cycle_removed: u64,
-    /// Removed or in flight in this container.
+    /// Blobs removed or in flight in this container.
     pub container_removed: u64,
-    /// Seen in this container.
+    /// Blobs listed in this container.
     pub container_seen: u64,
 }
 
-/// The limit that a page would cross.
+/// The limit that a page would exceed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trip {
-    /// [`Guard::max_per_cycle`].
+    /// [`Guard::max_per_cycle`] would be exceeded.
     Count {
-        /// The limit.
+        /// Configured limit.
         max_per_cycle: u64,
-        /// Removed or in flight.
+        /// Blobs removed or in flight in this cycle.
         removed: u64,
-        /// What the page would remove.
+        /// Blobs that the page would remove.
         due: u64,
     },
-    /// [`Guard::max_fraction`].
+    /// [`Guard::max_fraction`] would be exceeded.
     Fraction {
-        /// The limit.
+        /// Configured limit.
         max_fraction: f64,
-        /// Blobs that would be removed, with the page's.
+        /// Blobs removed, including those of the page.
         removed: u64,
-        /// Blobs seen, with the page's.
+        /// Blobs listed, including those of the page.
         seen: u64,
     },
 }
@@ -71,7 +73,7 @@ impl fmt::Display for Trip {
             } => write!(
                 f,
                 "guard.max_per_cycle is {max_per_cycle}: {removed} removed in this cycle, and \
-                 {due} of the next page would go, too"
+                 {due} of the next page would be removed"
             )?,
             Trip::Fraction {
                 max_fraction,
@@ -80,7 +82,7 @@ impl fmt::Display for Trip {
             } => write!(
                 f,
                 "guard.max_fraction is {max_fraction}: {removed} of {seen} blobs seen in it would \
-                 go"
+                 be removed"
             )?,
         }
         f.write_str("; --approve lifts the limits for one run")
@@ -88,7 +90,8 @@ impl fmt::Display for Trip {
 }
 
 impl Guard {
-    /// Why a page of `seen` blobs of which `due` would go must not be started, if it must not.
+    /// Returns the exceeded limit if a page with `seen` blobs, of which `due` would be removed,
+    /// must not be started.
     pub fn judge(&self, so_far: Burden, seen: u64, due: u64) -> Option<Trip> {
         if due == 0 {
             return None;
@@ -151,9 +154,9 @@ mod tests {
         }
     }
 
-    /// Who is stopped learns the limit, the numbers and the way on.
+    /// The message names the limit, the numbers and the remedy.
     #[test]
-    fn a_trip_says_why_and_what_to_do() {
+    fn trip_message_names_reason_and_remedy() {
         let guard = Guard {
             max_per_cycle: 10,
             max_fraction: 0.5,

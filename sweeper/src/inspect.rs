@@ -1,4 +1,4 @@
-//! Looking at one blob in storage: what a sweep would do with it, when and why. Writes nothing.
+//! Explains one blob in storage: what a sweep would do with it, when and why. Writes nothing.
 
 use std::sync::Arc;
 
@@ -26,30 +26,30 @@ use crate::store;
 use crate::sweeper::Sweeper;
 use crate::target::Target;
 
-/// What will become of one blob.
+/// The expected fate of one blob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explained {
     /// URL without credentials.
     pub url: String,
-    /// The version that was looked at.
+    /// ETag of the inspected version.
     pub etag: String,
     /// Length in bytes.
     pub bytes: u64,
     /// Time of the last change.
     pub last_modified: String,
-    /// The service's time that it was decided by.
+    /// The service's time of the decision.
     pub decided_at: String,
-    /// What would become of it if a sweep came now.
+    /// The outcome if a sweep ran now.
     pub outcome: Outcome,
-    /// Whether a sweep comes by at all.
+    /// Whether any sweep covers the blob.
     pub swept: bool,
-    /// Where it goes, as `container/name`.
+    /// Place of the copy, as `container/name`, if it would be moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
-    /// From when on it may go.
+    /// When the blob may be removed at the earliest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goes_from: Option<String>,
-    /// The first mark of the schedule at which it goes, as things are.
+    /// The first mark at which the blob is removed, if nothing changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_mark: Option<String>,
     /// Every check in the order of the decision.
@@ -57,18 +57,18 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// The check that the outcome comes from, when it keeps the blob.
+    /// Returns the check that determined the outcome, if it keeps the blob.
     pub fn deciding(&self) -> Option<&Check> {
         self.checks.iter().find(|check| check.keeps.is_some())
     }
 }
 
 impl Sweeper {
-    /// What will become of one blob, when and why.
+    /// Explains what will happen to one blob, when and why.
     ///
     /// # Errors
-    /// [`SweepError::BlobMissing`] when there is none, [`SweepError::Config`] when no account has
-    /// it, else those of the calls.
+    /// [`SweepError::BlobMissing`] if the blob does not exist, [`SweepError::Config`] if no account
+    /// contains it, otherwise errors of the storage calls.
     pub async fn explain(&self, target: &Target) -> Result<Explained, SweepError> {
         let core = self.core(Stop::default());
         let document = self.document_or_none(&core).await?;
@@ -122,7 +122,7 @@ impl Sweeper {
         })
     }
 
-    /// The state document; an empty one where there is none and none would be made.
+    /// Returns the state document, or an empty one if it does not exist and would not be created.
     pub(crate) async fn document_or_none(&self, core: &Core) -> Result<Document, SweepError> {
         match self.document(core).await {
             Err(SweepError::Storage(error)) if error.kind == ErrorKind::NotFound => {
@@ -132,8 +132,7 @@ impl Sweeper {
         }
     }
 
-    /// What a sweep would run into after the decision: snapshots, and what stands at the
-    /// destination.
+    /// Checks for obstacles after the decision: snapshots, and a blob at the destination.
     async fn hindrances(
         &self,
         core: &Core,
@@ -151,27 +150,28 @@ impl Sweeper {
     }
 }
 
-/// What a place said when it was asked.
+/// The response of one probed place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Answer {
-    /// What was asked.
+    /// Probed place: the state document or a container.
     pub place: String,
-    /// Why it did not answer well.
+    /// Why the probe failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What else is to be known.
+    /// Further information.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The exit code for that.
+    /// Exit code for the failure.
     #[serde(skip)]
     pub exit_code: Option<u8>,
 }
 
 impl Sweeper {
-    /// Asks the state document and every swept container for a line. Writes nothing.
+    /// Probes the state document and every swept container with one small request each. Writes
+    /// nothing.
     ///
     /// # Errors
-    /// When the state document cannot be read although it is there.
+    /// If the state document exists but cannot be read.
     pub async fn probe(&self) -> Result<Vec<Answer>, SweepError> {
         let core = self.core(Stop::default());
         let (document, state) = self.ask_state(&core).await?;
@@ -193,7 +193,7 @@ impl Sweeper {
         Ok(answers)
     }
 
-    /// The document that a sweep would go by, and what is to be said about it.
+    /// Returns the document that a sweep would use, with the result of the probe.
     async fn ask_state(&self, core: &Core) -> Result<(Document, Answer), SweepError> {
         let blob = &core.config.state_blob;
         let mut answer = Answer {
@@ -215,7 +215,7 @@ impl Sweeper {
             }
             Err(error) if !missing(&error) => return Err(error),
             Err(_) if core.config.create_state => {
-                answer.note = Some("not there yet; the first sweep makes it".to_owned());
+                answer.note = Some("does not exist yet; the first sweep creates it".to_owned());
                 (store::initial(core), None)
             }
             Err(_) => {
@@ -242,7 +242,7 @@ async fn ask(core: &Core, element: &Container) -> Result<(), SweepError> {
     Ok(())
 }
 
-/// Reads one blob; that there is none is said in plain words.
+/// Reads one blob's properties; a missing one is [`SweepError::BlobMissing`].
 pub(crate) async fn look(
     core: &Core,
     storage: &dyn Storage,
@@ -252,7 +252,7 @@ pub(crate) async fn look(
     looked.map_err(|error| missing(error, storage, blob))
 }
 
-/// The error for a blob that is not there, else the error as it is.
+/// Converts a missing blob to [`SweepError::BlobMissing`]; keeps other errors.
 pub(crate) fn missing(error: PortError, storage: &dyn Storage, blob: &BlobId) -> SweepError {
     match error.kind {
         ErrorKind::NotFound => SweepError::BlobMissing(storage.blob_url(blob)),
@@ -279,8 +279,8 @@ fn is_swept(core: &Core, document: &Document, place: &Place, blob: &BlobId) -> b
     elements.any(|element| element.status != Status::Off)
 }
 
-/// Whether a sweep comes by. It keeps nothing: a blob that is swept by nobody still has an outcome,
-/// for the day on which it is.
+/// Reports whether a sweep covers the blob. It never keeps the blob, so that a blob outside any
+/// sweep still has an outcome.
 fn sweep_check(core: &Core, document: &Document, place: &Place, blob: &BlobId) -> Check {
     let now = core.now();
     let elements: Vec<_> = covering(core, document, place, blob).collect();
@@ -301,7 +301,7 @@ fn sweep_check(core: &Core, document: &Document, place: &Place, blob: &BlobId) -
     }
 }
 
-/// What stands at the destination of a move.
+/// Checks for a blob at the destination of a move.
 pub(crate) async fn standing(
     core: &Core,
     place: &Place,
@@ -324,13 +324,13 @@ pub(crate) async fn standing(
     let account = core.paced(account.as_ref(), "");
     let (there, _) = match account.blob_properties(&there).await {
         Ok(there) => there,
-        // Container or blob: HEAD does not tell them apart.
+        // Container or blob: HEAD does not distinguish them.
         Err(error) if error.kind == ErrorKind::NotFound => {
-            return Ok(said("nothing stands at the destination", None));
+            return Ok(said("the destination is free", None));
         }
         Err(error) if error.kind == ErrorKind::Denied => {
             return Ok(said(
-                "the destination may not be read",
+                "the destination cannot be read with this credential",
                 Some(Outcome::Denied),
             ));
         }
@@ -339,29 +339,29 @@ pub(crate) async fn standing(
     let policy = core.config.dead.on_collision;
     Ok(if origin.made_blob(&there) {
         said(
-            "a copy of this version stands at the destination and is used",
+            "the destination already holds a copy of this version, which is used",
             None,
         )
     } else if policy == Collision::Overwrite {
         said(
-            "another blob stands at the destination and is overwritten",
+            "another blob exists at the destination and is overwritten",
             None,
         )
     } else if policy == Collision::Suffix || origin.made_earlier(&there.metadata) {
         let beside = origin.suffix();
         said(
-            &format!("another blob stands there; this one goes beside it, as ...{beside}"),
+            &format!("another blob exists there; this one is written beside it, as ...{beside}"),
             None,
         )
     } else {
         said(
-            "another blob stands at the destination",
+            "another blob exists at the destination",
             Some(Outcome::Collision),
         )
     })
 }
 
-/// Whether the blob has snapshots, and what that does to its delete.
+/// Checks whether the blob has snapshots, and whether they prevent its delete.
 pub(crate) async fn snapshots(
     core: &Core,
     storage: &dyn Storage,
@@ -371,9 +371,9 @@ pub(crate) async fn snapshots(
     let include = core.config.snapshots == DeleteSnapshots::Include;
     let (found, keeps) = match asked {
         Ok(false) => ("none", None),
-        Ok(true) if include => ("there are some; they go with it", None),
+        Ok(true) if include => ("they exist, and are deleted with it", None),
         Ok(true) => (
-            "there are some, and policy refuses",
+            "they exist, and policy refuses to delete them",
             Some(Outcome::SnapshotsPresent),
         ),
         Err(error) if matches!(error.kind, ErrorKind::Denied | ErrorKind::Refused) => {

@@ -1,8 +1,8 @@
 //! Deletes or moves blobs whose `TimeToLive` has passed, safely, on Azure, Azurite or smalt.
 //!
-//! A blob says in its metadata when its time is over (`TimeToLive`) and, if it is to be kept
-//! elsewhere, where (`DeadBlobContainer`). Any number of workers share the sweep; all that they
-//! know of each other is one XML blob, the [state document](state).
+//! A blob's metadata name its due time (`TimeToLive`) and, if it is to be moved instead of deleted,
+//! its destination (`DeadBlobContainer`). Any number of workers share the sweep; they coordinate
+//! only through one XML blob, the [state document](state).
 //!
 //! ```no_run
 //! # async fn example(storage: std::sync::Arc<dyn smalt_sleeve::port::Storage>) {
@@ -24,20 +24,20 @@
 //! ```
 //!
 //! # Layout
-//! - Pure: [`decide`] (may this blob go?), [`explain`] (why?), [`ttl`], [`destination`],
+//! - Pure: [`decide`] (may this blob be removed?), [`explain`] (why?), [`ttl`], [`destination`],
 //!   [`provenance`], [`guard`], [`budget`], [`schedule`], [`plan`], [`cost`], [`summary`], and
 //!   [`state`] with its [`ledger`](state::ledger).
-//! - Executors: `store` (the document in storage), `claim` (one step on it), `work` (one page),
-//!   `mover` (one blob; `source` signs what it reads), `cycle` (the loop), behind [`Sweeper`];
-//!   beside them `foresee` (plans), [`inspect`] (look at one blob), [`mark`], [`undo`] and
-//!   [`upkeep`] for the operator.
+//! - Executors, behind [`Sweeper`]: `store` (the document in storage), `claim` (one step on it),
+//!   `work` (one page), `mover` (one blob; `source` signs the URL to copy from), `cycle` (loop).
+//! - For the operator: `foresee` (plans), [`inspect`] (explains one blob), [`mark`], [`undo`] and
+//!   [`upkeep`].
 //!
 //! # Invariants
-//! - Time is the service's `Date`, carried on by tokio's clock: paused time moves a worker (DS15).
-//! - A page is claimed durably before the first blob of it is touched (DS8).
-//! - Every delete names the version it was decided about; so does every copy (DS6).
-//! - A blob that is to be moved is deleted only after its copy was verified (DS4).
-//! - Nothing is ever written to a source (DS2).
+//! - Time is the service's `Date`, advanced by tokio's clock: paused time moves a worker (DS15).
+//! - A page is claimed durably before any of its blobs is touched (DS8).
+//! - Every delete and every copy names the version it was decided about (DS6).
+//! - A blob to be moved is deleted only after its copy was verified (DS4).
+//! - No source is ever written to (DS2).
 //! - The lease on the state document saves work; safety needs only ETags (DS11).
 
 mod accounts;

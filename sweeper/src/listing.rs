@@ -1,4 +1,4 @@
-//! Listing: one range of a container, every blob in it decided about.
+//! Lists one range of a container and decides about every blob in it.
 
 use std::time::Duration;
 
@@ -17,20 +17,21 @@ use crate::shared::Core;
 use crate::state::ledger::Listed;
 use crate::state::{Container, Page};
 
-/// Most listing calls for a page that is listed again: new names may have come into its range.
+/// Maximum number of listing calls when a page is listed again; new names may have appeared in its
+/// range.
 const RELIST_CALLS_MAX: usize = 8;
 
-/// One listed range with its decisions, not claimed yet.
+/// A listed range with its decisions, not yet claimed.
 pub(crate) struct Found {
     pub(crate) listed: Listed,
     pub(crate) kept: Kept,
     pub(crate) actions: Vec<(BlobItem, Decision)>,
-    /// The time that was decided by.
+    /// The service's time of the decisions.
     at: Timestamp,
 }
 
-/// Lists one page, or the range of a page that is reclaimed: its end is known by name only, because
-/// markers are opaque (D1).
+/// Lists one page, or the range of a page to reclaim. The end of such a range is known only by
+/// name, because markers are opaque (D1).
 pub(crate) async fn list(
     core: &Core,
     place: &Place,
@@ -75,7 +76,7 @@ pub(crate) async fn list(
     Ok(found)
 }
 
-/// How long the blob that has been due longest was due: by how much the fleet is behind.
+/// Records how long the longest-due blob has been due: how far the fleet is behind.
 fn note_lag(core: &Core, found: &Found) {
     let due = |decision: &Decision| match decision {
         Decision::Keep(_) => None,
@@ -85,7 +86,7 @@ fn note_lag(core: &Core, found: &Found) {
     lock(&core.gauges).lag = oldest.map_or(Duration::ZERO, |due| found.at.since(due));
 }
 
-/// Decides about a listed blob by the time of its listing (DS15).
+/// Decides about a listed blob, by the time of its listing (DS15).
 fn sort_in(
     core: &Core,
     place: &Place,
@@ -123,14 +124,13 @@ fn sort_in(
         detail: detail.map(|text| smalt_sleeve::redact(&text)),
     };
     if matches!(outcome, Outcome::NotDue | Outcome::NoTtl) {
-        // Most blobs of most pages: a line about each in every cycle would bury all others.
+        // Usually most blobs: a log line for each in every cycle would bury all others.
         record.log_untouched();
     } else {
         found.kept.records.push(record);
     }
 }
 
-/// What the decision needs to know about places.
 pub(crate) fn scene<'a>(core: &'a Core, place: &'a Place, swept: &'a [SweptPlace]) -> Scene<'a> {
     let dead = core.config.dead.account.as_deref();
     let state = core.accounts.get(&core.config.state_account);

@@ -1,5 +1,5 @@
-//! The binary `smalt-sweeper`: command line, logging, signals, exit codes. All else is the
-//! library's.
+//! The `smalt-sweeper` binary: command line, logging, signals and exit codes. The library does the
+//! rest.
 
 mod cli;
 mod connect;
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what went wrong, and gives the exit code for it.
+/// Prints the error and returns its exit code.
 fn wrong(error: &anyhow::Error) -> u8 {
     let text = smalt_sleeve::redact(&format!("{error:#}"));
     smalt_worker::exit::show(&text, cli::hint(error));

@@ -1,7 +1,9 @@
-//! Marking blobs: setting or removing `TimeToLive` and `DeadBlobContainer`, everything else kept.
+//! Sets or removes `TimeToLive` and `DeadBlobContainer` in a blob's metadata, keeping all other
+//! values.
 //!
-//! Each write names the version that it was made from, so a change by the owner in between is never
-//! lost. Set Blob Metadata is a change of the blob: a duration such as `P7D` counts from it.
+//! Each write is conditional on the version that was read, so a concurrent change by the owner is
+//! never lost. Set Blob Metadata modifies the blob, so a duration such as `P7D` counts from this
+//! write.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -25,35 +27,35 @@ use crate::sweeper::Sweeper;
 use crate::target::Target;
 use crate::ttl;
 
-/// Most tries for a blob that others write at the same time.
+/// Maximum number of attempts for a blob that others write at the same time.
 const TRIES_MAX: u32 = 3;
 
-/// What happens to one metadata value.
+/// A change of one metadata value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Edit {
-    /// It stays as it is.
+    /// Leaves the value unchanged.
     #[default]
     Keep,
-    /// It is set.
+    /// Sets the value.
     Set(String),
-    /// It is removed.
+    /// Removes the value.
     Remove,
 }
 
-/// What is to be changed.
+/// The changes to apply to each blob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marking {
-    /// The time to live.
+    /// Change of `TimeToLive`.
     pub ttl: Edit,
-    /// The place for the dead blob.
+    /// Change of `DeadBlobContainer`.
     pub dead: Edit,
 }
 
 impl Marking {
-    /// Refuses what no sweep would understand.
+    /// Rejects values that no sweep could use.
     ///
     /// # Errors
-    /// A line for the operator.
+    /// One line of text for the operator.
     pub fn check(&self, policy: &Policy) -> Result<(), String> {
         if let Edit::Set(text) = &self.ttl {
             ttl::parse(text, &policy.ttl_formats).ok_or_else(|| {
@@ -70,12 +72,13 @@ impl Marking {
             destination::resolve(text, "blob").map_err(|why| format!("`{text}`: {why}"))?;
         }
         match (&self.ttl, &self.dead) {
-            (Edit::Keep, Edit::Keep) => Err("nothing to change was given".to_owned()),
+            (Edit::Keep, Edit::Keep) => Err("no change was given".to_owned()),
             _ => Ok(()),
         }
     }
 
-    /// Whether blobs that are marked so are due at once: their time is an instant that has passed.
+    /// Returns whether marked blobs are due immediately, because the time is an instant in the
+    /// past.
     pub fn is_over(&self, policy: &Policy, now: Timestamp) -> bool {
         let Edit::Set(text) = &self.ttl else {
             return false;
@@ -84,10 +87,10 @@ impl Marking {
         matches!(read, Some(ttl::TimeToLive::At(at)) if at <= now)
     }
 
-    /// The metadata after it; `None` when nothing changes.
+    /// Returns the changed metadata, or `None` if nothing changes.
     ///
     /// # Errors
-    /// When they would be more than Azure keeps.
+    /// [`TooMuch`] if the metadata would exceed [`METADATA_BYTES_MAX`].
     pub fn apply(&self, policy: &Policy, before: &Metadata) -> Result<Option<Metadata>, TooMuch> {
         let mut after = before.clone();
         for (key, edit) in [(&policy.ttl_key, &self.ttl), (&policy.dbc_key, &self.dead)] {
@@ -108,42 +111,42 @@ impl Marking {
     }
 }
 
-/// More metadata than Azure keeps with a blob.
+/// The metadata would exceed Azure's limit of 8 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the metadata would be more than {METADATA_BYTES_MAX} bytes")]
+#[error("the metadata would exceed {METADATA_BYTES_MAX} bytes")]
 pub struct TooMuch;
 
-/// What became of one blob.
+/// The result for one blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Marked {
-    /// It was changed, or would be in a dry run.
+    /// The blob was changed, or would be in a dry run.
     Changed,
-    /// It said so already.
+    /// The blob already has these values.
     Unchanged,
-    /// Somebody holds a lease on it.
+    /// Another client holds a lease on the blob.
     Leased,
-    /// Somebody removed it meanwhile.
+    /// The blob was removed in the meantime.
     Gone,
-    /// It could not be changed.
+    /// The blob could not be changed.
     Failed,
 }
 
-/// What became of all.
+/// The results for all blobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Marks {
-    /// Whether nothing was written.
+    /// Whether this was a dry run, which writes nothing.
     pub dry_run: bool,
-    /// Blobs by what became of them.
+    /// Number of blobs per result.
     pub outcomes: BTreeMap<Marked, u64>,
-    /// The first blobs that were not changed although they should have been, with the reason.
+    /// The first blobs that could not be changed, each with the reason.
     pub failures: Vec<(String, String)>,
-    /// When a changed blob is due, where all have the same time.
+    /// Approximate time when the changed blobs are due; `None` if no time to live was set.
     pub due: Option<String>,
 }
 
 impl Marks {
-    /// How many ended so.
+    /// Returns the number of blobs with this result.
     pub fn count(&self, marked: Marked) -> u64 {
         self.outcomes.get(&marked).copied().unwrap_or(0)
     }
@@ -159,7 +162,6 @@ impl Marks {
     }
 }
 
-/// One marking under way.
 struct Marker<'a> {
     core: &'a Core,
     storage: Arc<dyn Storage>,
@@ -171,7 +173,8 @@ impl Sweeper {
     /// Marks one blob.
     ///
     /// # Errors
-    /// [`SweepError::Config`] for a marking that no sweep could read; [`SweepError::BlobMissing`].
+    /// [`SweepError::Config`] for invalid values; [`SweepError::BlobMissing`] if the blob does not
+    /// exist.
     pub async fn mark(
         &self,
         target: &Target,
@@ -180,8 +183,8 @@ impl Sweeper {
     ) -> Result<Marks, SweepError> {
         let core = self.core(Stop::default());
         let (marker, blob) = self.marker(&core, target, marking, dry_run).await?;
-        // The listing has the names of the metadata as they were written; HEAD has them in lower
-        // case. The exact name is the first of those that begin with it.
+        // The listing returns metadata names in their original case, HEAD in lower case. The exact
+        // name sorts first among the names with this prefix.
         let (items, now, _) = marker.page(&blob, None, 1).await?;
         let item = items.into_iter().find(|item| item.name == blob.name);
         let missing = || SweepError::BlobMissing(marker.storage.blob_url(&blob));
@@ -192,11 +195,11 @@ impl Sweeper {
         Ok(marks)
     }
 
-    /// Marks every blob whose name begins with the target's; an empty name means all of its
-    /// container. `progress` hears of every blob.
+    /// Marks every blob whose name starts with `prefix`; an empty prefix means the whole container.
+    /// Calls `progress` after every blob.
     ///
     /// # Errors
-    /// As [`Sweeper::mark`]; those of the listing.
+    /// As [`Sweeper::mark`], and errors of the listing.
     pub async fn mark_all(
         &self,
         container: &str,
@@ -289,7 +292,7 @@ impl Marker<'_> {
         Ok((page.blobs, page.server_time, page.next_marker))
     }
 
-    /// One blob; once more with its newest version when somebody wrote it meanwhile.
+    /// Marks one blob, retrying with its newest version if it changed in the meantime.
     async fn mark(&self, blob: &BlobId, item: BlobItem) -> (Marked, Option<String>) {
         let (mut before, mut etag) = (item.properties.metadata, item.properties.etag);
         for _ in 0..TRIES_MAX {
@@ -320,7 +323,7 @@ impl Marker<'_> {
                 Err(error) => return (Marked::Failed, Some(error.to_string())),
             };
         }
-        let why = "others kept writing it".to_owned();
+        let why = "other clients kept changing it".to_owned();
         (Marked::Failed, Some(why))
     }
 
@@ -343,9 +346,8 @@ mod tests {
         Edit::Set(text.to_owned())
     }
 
-    /// An instant that has passed is told; a span counts from the marking.
     #[test]
-    fn a_time_that_is_over_is_told() {
+    fn past_time_is_detected() {
         let (policy, now) = (Policy::default(), "2026-11-21T10:00:00Z");
         let now = Timestamp::parse_iso(now).unwrap();
         for (ttl, is_over) in [
@@ -361,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_sweep_could_read_is_refused() {
+    fn unreadable_values_are_rejected() {
         let policy = Policy::default();
         for (ttl, dead, fits) in [
             (set("P7D"), Edit::Keep, true),

@@ -1,4 +1,4 @@
-//! A working sweeper seen from outside: its status, whether it is ready, its metrics.
+//! Status, readiness and metrics of a running sweeper.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,42 +17,42 @@ use crate::plan::Prices;
 use crate::report::Report;
 use crate::shared::Core;
 
-/// A worker that has called nothing for so many intervals is not ready.
+/// A worker without an answered call for more than this many intervals is not ready.
 const INTERVALS_SILENT_MAX: u32 = 3;
 
-/// What a worker does at the moment.
+/// Current activity of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum Phase {
-    /// Not begun.
+    /// The worker has not started its loop.
     #[default]
     Starting,
-    /// Looking for a page.
+    /// The worker looks for a page to claim.
     Claiming,
-    /// Working a page off.
+    /// The worker processes a page.
     Working {
-        /// The page.
+        /// Id of the page.
         page: String,
-        /// Blobs of it that are to go.
+        /// Number of blobs in the page to remove.
         due: u64,
     },
-    /// Others still work.
+    /// Other workers still process their pages.
     Waiting,
     /// No cycle is due.
     Idle {
-        /// When one is.
+        /// When the next cycle is due.
         until: String,
     },
-    /// The state document is out of reach.
+    /// The state document is unreachable.
     OutOfReach {
-        /// Why.
+        /// Error of the last attempt.
         error: String,
     },
-    /// Ended.
+    /// The worker has stopped.
     Stopped,
 }
 
-/// How often something was measured, and how long it took in all.
+/// Count and sum of measured durations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timed {
     sum: Duration,
@@ -66,7 +66,7 @@ impl Timed {
     }
 }
 
-/// What changes while a worker works, beside its report.
+/// Measurements that are not part of the report.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     pub(crate) phase: Phase,
@@ -74,18 +74,17 @@ pub(crate) struct Gauges {
     pub(crate) cycle: u64,
     pub(crate) parked: usize,
     pub(crate) in_flight: usize,
-    /// How long the blob that has been due longest was due, at the last listing.
+    /// How long the longest-due blob of the last listing had been due.
     pub(crate) lag: Duration,
     pub(crate) cycles: u64,
-    /// Containers of the cycle, and those of them whose pages are all done or that it goes on
-    /// without.
+    /// Containers of the cycle, and how many of them are done or parked.
     pub(crate) containers: usize,
     pub(crate) containers_done: usize,
-    /// Blobs that are to go, of the pages that this worker took.
+    /// Blobs to remove in the pages that this worker claimed.
     pub(crate) due: u64,
-    /// The time of the cycles that this worker closed, from its first look at each.
+    /// Duration of the cycles that this worker closed, from its first step in each.
     pub(crate) cycle_time: Timed,
-    /// From asking for the lease to having it.
+    /// Time from requesting the lease to acquiring it.
     pub(crate) lease_wait: Timed,
 }
 
@@ -98,7 +97,7 @@ impl Gauges {
     }
 }
 
-/// A window on a worker. Clones show the same one.
+/// A view of a running worker. Clones share the same worker.
 #[derive(Clone, Default)]
 pub struct Monitor(Arc<Mutex<Window>>);
 
@@ -108,26 +107,26 @@ struct Window {
     prices: Prices,
 }
 
-/// How far a worker is. The containers are those of the fleet's cycle, the blobs this worker's own.
+/// Progress of a worker. Containers count the whole fleet's cycle, blobs only this worker's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The cycle that runs.
+    /// Number of the current cycle.
     pub cycle: u64,
-    /// Containers of it.
+    /// Containers in this cycle.
     pub containers: u64,
-    /// Those whose pages are all done, or that the cycle goes on without.
+    /// Containers that are done or parked.
     pub containers_done: u64,
-    /// Blobs whose pages are done.
+    /// Blobs in completed pages.
     pub seen: u64,
-    /// Blobs that are to go, of the pages that were taken.
+    /// Blobs to remove in the claimed pages.
     pub due: u64,
-    /// Those that are gone.
+    /// Blobs that were removed.
     pub gone: u64,
-    /// Blobs that should be gone and are not.
+    /// Blobs that should have been removed but were not.
     pub failed: u64,
 }
 
-/// What there is to see at a moment.
+/// A snapshot of the worker's state.
 struct Look {
     worker: String,
     report: Report,
@@ -152,7 +151,7 @@ impl Monitor {
         lock(&self.0).core = Some(Arc::clone(core));
     }
 
-    /// Sets what calls cost, for the metric of it.
+    /// Sets the prices for the cost metric.
     pub fn set_prices(&self, prices: Prices) {
         lock(&self.0).prices = prices;
     }
@@ -182,7 +181,7 @@ impl Monitor {
         })
     }
 
-    /// How far the worker is; nothing before it has begun.
+    /// Returns the worker's progress; all zero before it has started.
     pub fn progress(&self) -> Progress {
         let Some(core) = lock(&self.0).core.clone() else {
             return Progress::default();
@@ -207,13 +206,13 @@ impl Monitor {
 
 impl Face for Monitor {
     fn readiness(&self) -> Result<(), String> {
-        let look = self.look().ok_or("not begun")?;
+        let look = self.look().ok_or("not started")?;
         match (&look.phase, look.silent) {
             (Phase::OutOfReach { error }, _) => Err(error.clone()),
             (Phase::Stopped, _) => Err("stopped".to_owned()),
-            (_, None) => Err("no call was answered yet".to_owned()),
+            (_, None) => Err("no call answered yet".to_owned()),
             (_, Some(silent)) if silent > look.interval * INTERVALS_SILENT_MAX => {
-                Err(format!("no call was answered for {} s", silent.as_secs()))
+                Err(format!("no call answered for {} s", silent.as_secs()))
             }
             _ => Ok(()),
         }
@@ -256,7 +255,7 @@ impl Face for Monitor {
 
 fn counters(text: &mut Exposition, look: &Look, prices: Prices) {
     let containers = &look.report.containers;
-    let help = "Blobs by what became of them.";
+    let help = "Blobs processed, by outcome.";
     let mut blobs = text.family("sweeper_blobs_total", Kind::Counter, help);
     for (name, container) in containers {
         for (outcome, count) in &container.outcomes {
@@ -264,7 +263,7 @@ fn counters(text: &mut Exposition, look: &Look, prices: Prices) {
             blobs.sample(&labels, *count as f64);
         }
     }
-    let help = "Bytes removed.";
+    let help = "Bytes of removed blobs.";
     let mut bytes = text.family("sweeper_bytes_freed_total", Kind::Counter, help);
     for (name, container) in containers {
         bytes.sample(&[("container", name)], container.bytes_removed as f64);
@@ -279,7 +278,7 @@ fn counters(text: &mut Exposition, look: &Look, prices: Prices) {
         calls.sample(&[("op", op)], *count as f64);
     }
     let cost = cost(calls::charged(&look.calls), prices.per_10k_transactions);
-    let help = "Estimated cost of the calls, by the configured price.";
+    let help = "Estimated cost of the calls at the configured price.";
     text.value("sweeper_cost_estimate_total", Kind::Counter, help, cost);
     let help = "Cycles that this worker closed.";
     let cycles = look.cycles as f64;
@@ -290,12 +289,12 @@ fn times(text: &mut Exposition, look: &Look) {
     for (name, help, timed) in [
         (
             "sweeper_cycle_seconds",
-            "Time of the cycles that this worker closed.",
+            "Duration of the cycles that this worker closed.",
             look.cycle_time,
         ),
         (
             "sweeper_lease_wait_s",
-            "Time from asking for the lease on the state document to having it.",
+            "Time spent waiting for the lease on the state document.",
             look.lease_wait,
         ),
     ] {
@@ -312,37 +311,37 @@ fn gauges(text: &mut Exposition, look: &Look, ready: bool) {
     for (name, help, value) in [
         (
             "sweeper_ready",
-            "Whether the worker does its work.",
+            "1 if the worker is ready, else 0.",
             f64::from(u8::from(ready)),
         ),
         (
             "sweeper_cycle",
-            "The cycle that runs or is due next.",
+            "Number of the cycle that is running or due next.",
             look.cycle as f64,
         ),
         (
             "sweeper_inflight_pages",
-            "Pages in work, of all workers.",
+            "Pages in progress, of all workers.",
             look.in_flight as f64,
         ),
         (
             "sweeper_parked_containers",
-            "Containers that the cycle goes on without.",
+            "Containers that the cycle skips after failures.",
             look.parked as f64,
         ),
         (
             "sweeper_page_age_s",
-            "Age of the page that this worker has in hand.",
+            "Age of the page that this worker is processing.",
             page_age,
         ),
         (
             "sweeper_lag_s",
-            "How long the longest-due blob of the last page was due.",
+            "How long the longest-due blob of the last page has been due.",
             look.lag.as_secs_f64(),
         ),
         (
             "sweeper_uptime_s",
-            "Time since the start.",
+            "Time since the worker started.",
             look.uptime.as_secs_f64(),
         ),
     ] {

@@ -1,10 +1,9 @@
-//! Moving a blob: copy, verify the copy, then delete the source; each step on condition.
+//! Moves a blob: copies it, verifies the copy, then deletes the source, each step conditionally.
 //!
-//! Whatever happens in between, the content is at its source or in a verified copy (SS3). A copy
-//! that was made is never removed again, even when the source turns out to have changed meanwhile:
-//! whether another worker has deleted that version on the strength of this copy cannot be known,
-//! because a delete whose answer was lost looks the same. A left-over copy costs bytes, a removed
-//! one data.
+//! At any time the content is in its source or in a verified copy (SS3). A finished copy is never
+//! removed, even if the source has changed in the meantime: another worker may have deleted that
+//! version because of this copy, and a delete whose response was lost looks the same. A left-over
+//! copy costs bytes, a removed one data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,12 +27,12 @@ use crate::shared::{Core, Made};
 use crate::source;
 use crate::work::{self, Done};
 
-/// Waits between looks at a pending copy: first, and longest.
+/// Initial and maximum delay between checks of a pending copy.
 const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
-/// Most rounds of copying and looking at what stands in the way.
+/// Maximum number of attempts to copy and to check the destination.
 const ROUNDS_MAX: u32 = 6;
 
-/// A version of a blob on its way.
+/// A version of a blob that is being moved.
 pub(crate) struct Moving<'a> {
     pub(crate) core: &'a Core,
     pub(crate) page: &'a ClaimedPage,
@@ -42,19 +41,17 @@ pub(crate) struct Moving<'a> {
     pub(crate) due: Timestamp,
 }
 
-/// What stands at the destination.
 enum Standing {
     Nothing,
     /// A verified copy of this version.
     Ours,
-    /// A copy of this version that came to nothing.
+    /// An aborted or failed copy of this version.
     Broken(BlobProperties),
     /// A copy of another version of the same source.
     Earlier(BlobProperties),
     Foreign(BlobProperties),
 }
 
-/// Moves one version of a blob.
 pub(crate) async fn move_blob(moving: &Moving<'_>, destination: &Destination) -> Done {
     match copy(moving, destination).await {
         Ok(()) => {}
@@ -69,13 +66,13 @@ pub(crate) async fn move_blob(moving: &Moving<'_>, destination: &Destination) ->
     } = moving;
     match work::delete(core, page, blob, seen).await {
         Ok(()) => Outcome::Moved.into(),
-        // The copy is complete, so whoever deleted the source first, the blob has moved.
+        // The copy is complete, so the blob has moved, whoever deleted the source.
         Err(error) if error.kind == ErrorKind::NotFound => Outcome::Moved.into(),
         Err(error) => work::failed(&error),
     }
 }
 
-/// Sees to it that a verified copy of this very version stands at the destination, or beside it.
+/// Ensures that a verified copy of this version exists at the destination or beside it.
 async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done> {
     let config = &moving.core.config.dead;
     let name = config.account.as_deref().unwrap_or_default();
@@ -107,15 +104,14 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
             {
                 conditions = Conditions::absent();
             }
-            // The destination is free and yet the copy was refused: the source has changed.
+            // The destination is free, but the copy was refused: the source has changed.
             Standing::Nothing if error.is_some() => return Err(Outcome::Changed.into()),
             Standing::Nothing => {
-                return Err(Done::with(
-                    Outcome::CopyFailed,
-                    "the copy was deleted by somebody else",
-                ));
+                let detail = "another client deleted the copy";
+                return Err(Done::with(Outcome::CopyFailed, detail));
             }
-            // It did not stand in the way, so the refusal came from the source.
+            // The condition allowed this blob to be overwritten, so the refusal came from the
+            // source.
             Standing::Broken(there) | Standing::Earlier(there) | Standing::Foreign(there)
                 if error.is_some() && conditions.if_match.as_ref() == Some(&there.etag) =>
             {
@@ -147,14 +143,15 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
     Err(Done::with(Outcome::CopyFailed, kept))
 }
 
-/// A copy that was aborted or failed, with the service's own description of it.
+/// Reports an aborted or failed copy with the service's own description.
 fn failed(there: BlobProperties) -> Done {
     let detail = there.copy.and_then(|copy| copy.description);
     let detail = detail.unwrap_or_else(|| "the copy was aborted or failed".to_owned());
     Done::with(Outcome::CopyFailed, detail)
 }
 
-/// The name beside a taken one: it holds the version, so that a later worker finds the same.
+/// Returns the alternative name beside an existing blob. It contains the version, so that a later
+/// worker finds the same copy.
 fn beside(moving: &Moving<'_>, place: &BlobId, origin: &Origin) -> Result<BlobId, Done> {
     let suffix = origin.suffix();
     let name = format!("{}{suffix}", place.name);
@@ -163,13 +160,13 @@ fn beside(moving: &Moving<'_>, place: &BlobId, origin: &Origin) -> Result<BlobId
     if taken || itself || !destination::is_blob_name(&name) {
         return Err(Done::with(
             Outcome::Collision,
-            format!("{name} is taken, too"),
+            format!("{name} is also taken"),
         ));
     }
     Ok(BlobId::new(&place.container, name))
 }
 
-/// The source's index tags, as far as policy and permissions go.
+/// Returns the source's index tags, according to policy and permissions.
 async fn tags(moving: &Moving<'_>) -> Result<Option<Metadata>, Done> {
     let Moving {
         core, page, blob, ..
@@ -199,7 +196,7 @@ async fn start(
     } = moving;
     let policy = core.policy();
     let optional = if core.config.dead.add_metadata {
-        // What is needed most comes first: the last ones are left out where all does not fit.
+        // The most important values come first; the last ones are dropped if they do not all fit.
         let mut said = vec![
             (provenance::SWEEP_ID, page.page.id.clone()),
             (provenance::DELETED_DUE, due.iso_s()),
@@ -245,8 +242,8 @@ fn too_much_metadata(blob: &BlobId) -> PortError {
     }
 }
 
-/// Ends the move when the refusal of a copy says enough; otherwise the destination has to be looked
-/// at: 409 and 412 say that something is in the way, but not what.
+/// Ends the move if the refusal of the copy is conclusive. After 409 and 412 the destination has to
+/// be checked, because they do not say what is in the way.
 async fn judge_start(
     moving: &Moving<'_>,
     account: &Paced<'_>,
@@ -255,7 +252,8 @@ async fn judge_start(
 ) -> Result<(), Done> {
     match error.kind {
         ErrorKind::AlreadyExists | ErrorKind::ConditionNotMet | ErrorKind::CopyPending => Ok(()),
-        // Source, destination container or both: the source is the owner's business.
+        // The source, the destination container or both are missing; a missing source is the
+        // owner's decision.
         ErrorKind::NotFound => {
             let Moving {
                 core, page, blob, ..
@@ -269,9 +267,9 @@ async fn judge_start(
     }
 }
 
-/// Looks at the destination until its copy is decided (DS3); `fresh` when this worker has just
-/// started it. A complete copy of an earlier time that is not equal any more was written over by
-/// somebody: it stands in the way as any other blob does.
+/// Waits until the copy at the destination is decided (DS3). `fresh` is true if this worker has
+/// just started it. An older, complete copy that no longer equals the source was overwritten and
+/// counts as a foreign blob.
 async fn look(
     moving: &Moving<'_>,
     account: &Paced<'_>,
@@ -319,7 +317,7 @@ async fn look(
     }
 }
 
-/// Length always, MD5 where both have one.
+/// Compares the length, and the MD5 if both have one.
 pub(crate) fn is_equal(source: &BlobProperties, copy: &BlobProperties) -> bool {
     let same_md5 = match (&source.content_md5, &copy.content_md5) {
         (Some(source), Some(copy)) => source == copy,
@@ -328,8 +326,8 @@ pub(crate) fn is_equal(source: &BlobProperties, copy: &BlobProperties) -> bool {
     source.length == copy.length && same_md5
 }
 
-/// Creates the destination's container once per worker (S11, DS20), however many blobs move there
-/// at a time; again when it was found missing.
+/// Creates the destination container once per worker (S11, DS20), however many blobs move there
+/// concurrently; creates it again if it was found missing.
 async fn ensure_container(
     moving: &Moving<'_>,
     account: &Paced<'_>,
@@ -349,7 +347,7 @@ async fn ensure_container(
         };
     }
     let made = if missing {
-        // Whoever comes later than this waits for the new call, or finds it done.
+        // Later callers wait for this new call, or find it done.
         let anew = Made::default();
         lock(&core.made).insert(key, Arc::clone(&anew));
         anew

@@ -1,18 +1,18 @@
-//! The closed list of what can become of a blob. Reports, logs and exit codes derive from it.
+//! The closed list of outcomes of a blob. Reports, logs and exit codes derive from it.
 
 use serde::Serialize;
 
-/// What became of one blob.
+/// The outcome of one blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Deleted for good (S7).
     Deleted,
-    /// Copied, the copy verified, then deleted (S8).
+    /// Copied, verified, then deleted (S8).
     Moved,
-    /// Somebody else removed it first.
+    /// Another client removed it first.
     Gone,
-    /// No `TimeToLive` and no rule: never touched (S5).
+    /// Has no `TimeToLive` and matches no rule: never touched (S5).
     NoTtl,
     /// The time to live has not passed.
     NotDue,
@@ -20,55 +20,55 @@ pub enum Outcome {
     Protected,
     /// Due, but younger than `min_age`.
     TooYoung,
-    /// Due, but leased by somebody.
+    /// Due, but another client holds a lease on it.
     Leased,
-    /// Overwritten or extended while it was worked on; the next cycle looks again.
+    /// Overwritten or extended while it was processed; the next cycle decides again.
     Changed,
-    /// Left for the next cycle: the worker was stopping.
+    /// Left for the next cycle because the worker was stopping.
     Stopped,
-    /// `TimeToLive` cannot be read (DS14): reported, kept.
+    /// `TimeToLive` is invalid (DS14): reported and kept.
     InvalidTtl,
-    /// `DeadBlobContainer` without a configured account for dead blobs (DS4).
+    /// Has a `DeadBlobContainer`, but no account for dead blobs is configured (DS4).
     DbcUnconfigured,
-    /// `DeadBlobContainer` means the blob itself (DS5).
+    /// `DeadBlobContainer` names the blob itself (DS5).
     DbcSelf,
-    /// `DeadBlobContainer` means a place that is swept itself (DS5).
+    /// `DeadBlobContainer` names a place that is swept itself (DS5).
     DbcSwept,
-    /// `DeadBlobContainer` means a container that blobs may not choose: not on the allow-list, that
-    /// of the state document, or one whose name begins with `$`.
+    /// `DeadBlobContainer` names a container that blobs may not choose: it is not on the
+    /// allow-list, holds the state document, or has a name that begins with `$`.
     DbcNotAllowed,
-    /// `DeadBlobContainer` is no valid place, or the blob's own name cannot be addressed.
+    /// `DeadBlobContainer` is not a valid place, or the blob's own name cannot be addressed.
     BadName,
-    /// The container for dead blobs is missing and may not be created.
+    /// The container for dead blobs does not exist and may not be created.
     DbcMissing,
-    /// Another blob stands at the destination and policy says to keep it.
+    /// Another blob exists at the destination, and policy keeps it.
     Collision,
-    /// The copy failed, was aborted, or is not equal to its source.
+    /// The copy failed, was aborted, or does not equal its source.
     CopyFailed,
-    /// 409 `SnapshotsPresent` under policy `refuse`.
+    /// 409 `SnapshotsPresent` under the policy `refuse`.
     SnapshotsPresent,
-    /// 409: immutability policy or legal hold.
+    /// 409 because of an immutability policy or a legal hold.
     Immutable,
-    /// Archive tier: cannot be copied before it is rehydrated.
+    /// In the archive tier: must be rehydrated before it can be copied.
     Archived,
-    /// The index tags must go along, but the credential may not read them.
+    /// The index tags are required, but the credential may not read them.
     TagsDenied,
-    /// 401 or 403.
+    /// The service answered 401 or 403.
     Denied,
-    /// Storage did not answer in time, after all retries; the next cycle tries again.
+    /// Storage did not answer in time after all retries; the next cycle tries again.
     Deferred,
     /// Refused by the service for another reason.
     Failed,
 }
 
-/// Coarse classes of outcomes: the counters of the state document.
+/// Classes of outcomes, as counted in the state document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// The blob is gone from where it was.
+    /// The blob was removed from its place.
     Done,
-    /// The blob stays, as it should.
+    /// The blob stays, as intended.
     Kept,
-    /// The blob should have gone and did not.
+    /// The blob should have been removed but was not.
     Failed,
 }
 
@@ -103,7 +103,7 @@ impl Outcome {
         Outcome::Failed,
     ];
 
-    /// Whether this outcome is done, kept or failed.
+    /// Returns the class of this outcome.
     pub const fn class(self) -> Class {
         match self {
             Outcome::Deleted | Outcome::Moved | Outcome::Gone => Class::Done,
@@ -133,7 +133,7 @@ impl Outcome {
         }
     }
 
-    /// The word for it in logs, reports and JSON.
+    /// Returns the name used in logs, reports and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Outcome::Deleted => "deleted",

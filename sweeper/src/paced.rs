@@ -1,5 +1,5 @@
-//! A storage account as one worker calls it: paced, counted, and called again where a failure may
-//! pass.
+//! A storage account as one worker calls it: rate-limited, counted, and retried after transient
+//! failures.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use smalt_sleeve::port::{
 
 use crate::shared::Core;
 
-/// An account, called for one page or command.
+/// An account, called on behalf of one page or command.
 pub(crate) struct Paced<'a> {
     core: &'a Core,
     pub(crate) storage: &'a dyn Storage,
@@ -20,7 +20,7 @@ pub(crate) struct Paced<'a> {
 }
 
 impl Core {
-    /// The account of this storage; `page` says in each request what it is for.
+    /// Wraps a storage account; `page` goes into the context of each request.
     pub(crate) fn paced<'a>(&'a self, storage: &'a dyn Storage, page: &str) -> Paced<'a> {
         Paced {
             core: self,
@@ -30,7 +30,7 @@ impl Core {
     }
 }
 
-/// Calls of the port under their own names.
+/// Defines the port's calls under their own names.
 macro_rules! calls {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $output:ty;)*) => {$(
         pub(crate) async fn $name(&self, $($argument: $kind),*) -> PortResult<$output> {
@@ -69,7 +69,7 @@ impl Paced<'_> {
         core.calls.repeated(&core.entropy, "put_blob", call).await
     }
 
-    /// Asks for the key that signs URLs of blobs, where a token opens the account.
+    /// Fetches the key that signs blob URLs, for accounts opened with a token.
     pub(crate) async fn fetch_signing_key(&self, lifetime: Duration) -> PortResult<()> {
         let call = || self.storage.fetch_signing_key(&self.context, lifetime);
         let (core, operation) = (self.core, "user_delegation_key");

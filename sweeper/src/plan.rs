@@ -1,4 +1,4 @@
-//! What a sweep would do, without doing it: totals of blobs, bytes, storage calls and money. Pure.
+//! Plans: blobs, bytes, storage calls and cost of a sweep that is not carried out. Pure.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::decide::Decision;
 use crate::guard::{Burden, Guard};
 use crate::outcome::{Class, Outcome};
 
-/// Prices are settings: they differ by region, tier and contract. The default is the example of the
-/// source documents, one cent per 10,000 transactions, and no truth.
+/// Configurable prices, which differ by region, tier and contract. The default is only the example
+/// of the source documents: 0.01 per 10,000 transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prices {
-    /// Per 10,000 transactions of any kind but deletes, which Azure does not charge.
+    /// Price per 10,000 transactions of any kind except deletes, which Azure does not charge.
     pub per_10k_transactions: f64,
-    /// Per GiB and month stored: what the removed bytes cost until now.
+    /// Storage price per GiB and month, to estimate the saving from deleted bytes.
     pub per_gib_month: f64,
 }
 
@@ -31,51 +31,50 @@ impl Default for Prices {
     }
 }
 
-/// What a sweep would do now.
+/// The effect of a sweep if it ran now.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Plan {
-    /// The service's time that it was decided by.
+    /// The service's time of the decisions.
     pub decided_at: String,
-    /// By container label.
+    /// Plans of the containers, by label.
     pub containers: BTreeMap<String, ContainerPlan>,
-    /// The first blobs that would go or need attention.
+    /// The first blobs that would be removed or need attention.
     pub rows: Vec<PlanRow>,
-    /// Whether there are more of those than rows.
+    /// Whether `rows` omits some of these blobs.
     pub truncated: bool,
-    /// Over all containers.
+    /// Totals over all containers.
     pub total: Totals,
-    /// What it would cost.
+    /// Estimated cost.
     pub cost: Cost,
-    /// Whether each blob that would go was looked at for snapshots and for what stands at its
-    /// destination.
+    /// Whether each blob to remove was checked for snapshots and for a blob at its destination.
     pub deep: bool,
-    /// Charged calls that this took, beside the listings of the plan.
+    /// Charged calls of these checks, without the listings.
     pub looks: u64,
-    /// Containers to plan.
+    /// Number of containers to plan.
     #[serde(skip)]
     pub containers_all: u64,
-    /// Those of them that are planned.
+    /// Number of containers planned so far.
     #[serde(skip)]
     pub containers_done: u64,
 }
 
-/// What a sweep would do in one container.
+/// The effect of a sweep on one container.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ContainerPlan {
-    /// Totals.
+    /// Totals of this container.
     pub totals: Totals,
     /// Blobs that stay, by reason.
     pub kept: BTreeMap<Outcome, u64>,
-    /// Why it could not be listed.
+    /// Why the container could not be listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Where the circuit breaker would stop it. What is planned from there on would stay.
+    /// Where the circuit breaker would stop the sweep. Blobs planned after that point would stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
-    /// What would be removed and seen before that.
+    /// Blobs removed and seen before that point.
     #[serde(skip)]
     burden: Burden,
-    /// Moves that a sweep would begin and not end.
+    /// Moves that a sweep would begin but not complete.
     #[serde(skip)]
     moves_in_vain: u64,
 }
@@ -103,16 +102,16 @@ pub struct Totals {
     pub transactions: u64,
 }
 
-/// An estimate in the currency of the prices.
+/// Estimated cost, in the currency of the prices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cost {
-    /// The prices it was made with.
+    /// Prices used for the estimate.
     pub prices: Prices,
     /// Cost of one cycle.
     pub cycle: f64,
-    /// Cost of the looks at each blob that would go, which only a plan makes.
+    /// Cost of the checks of each blob, which only a deep plan makes.
     pub looks: f64,
-    /// Saved each month by what is deleted.
+    /// Storage cost saved per month by the deleted bytes.
     pub saved_per_month: f64,
 }
 
@@ -127,32 +126,30 @@ pub struct PlanRow {
     pub blob: String,
     /// Length in bytes.
     pub bytes: u64,
-    /// When its time was over.
+    /// When the blob was due; empty if it stays.
     pub due: String,
-    /// Where it goes.
+    /// Place of the copy, as `container/name`; empty unless it is a move.
     pub destination: String,
-    /// What somebody has to know to mend it.
+    /// What the operator needs to know to fix the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// What was foreseen for one blob.
+/// The expected result for one blob.
 pub(crate) struct Foreseen<'a> {
-    /// What was decided about it.
     pub(crate) decision: &'a Decision,
-    /// As what it would stay all the same.
+    /// The outcome that would keep the blob despite the decision.
     pub(crate) keeps: Option<Outcome>,
-    /// What somebody has to know to mend it.
     pub(crate) detail: Option<String>,
 }
 
-/// Charged calls for a page with work: lease, read, write, release, and the listing itself.
+/// Charged calls for a page with work: lease, read, write, release and the listing itself.
 pub const CALLS_PER_PAGE: u64 = 5;
-/// Charged calls for a move: copy and a look at it. The delete is free.
+/// Charged calls for a move: the copy and one HEAD of it. The delete is free.
 pub const CALLS_PER_MOVE: u64 = 2;
 
 impl Plan {
-    /// Adds a listed blob and what was foreseen for it.
+    /// Adds a listed blob and the expected result for it.
     pub(crate) fn blob(
         &mut self,
         label: &str,
@@ -210,8 +207,8 @@ impl Plan {
         });
     }
 
-    /// Judges a page of so many blobs of which so many would go, as a sweep would before it begins
-    /// the page.
+    /// Applies the circuit breaker to a page with `seen` blobs of which `due` would be removed, as
+    /// a sweep does before it starts the page.
     pub(crate) fn guard(&mut self, guard: &Guard, label: &str, seen: u64, due: u64) {
         let cycle_removed = self.containers.values().map(|c| c.burden.container_removed);
         let cycle_removed = cycle_removed.sum();
@@ -231,7 +228,7 @@ impl Plan {
         plan.burden.container_seen += seen;
     }
 
-    /// The exit code for it: that of a sweep, as far as it can be foreseen.
+    /// Returns the exit code that a sweep would have, as far as it is foreseeable.
     pub fn exit_code(&self) -> u8 {
         if self.containers.values().any(|c| c.stopped.is_some()) {
             exit::GUARD
@@ -242,7 +239,7 @@ impl Plan {
         }
     }
 
-    /// Keeps the first rows only.
+    /// Keeps only the first `rows_max` rows.
     pub fn truncate(&mut self, rows_max: usize) {
         if self.rows.len() > rows_max {
             self.rows.truncate(rows_max);
@@ -250,7 +247,7 @@ impl Plan {
         }
     }
 
-    /// Adds a listed page.
+    /// Counts a listed page.
     pub fn page(&mut self, label: &str) {
         self.containers
             .entry(label.to_owned())
@@ -259,7 +256,7 @@ impl Plan {
             .pages += 1;
     }
 
-    /// Sums up.
+    /// Calculates the totals and the cost.
     pub fn finish(&mut self, prices: Prices) {
         let mut total = Totals::default();
         for plan in self.containers.values_mut() {
@@ -286,7 +283,7 @@ impl Plan {
         };
     }
 
-    /// The rows as CSV (RFC 4180), with a header.
+    /// Returns the rows as CSV (RFC 4180) with a header.
     pub fn csv(&self) -> String {
         let mut text = String::from("action,container,blob,bytes,due,destination\r\n");
         for row in &self.rows {
@@ -305,7 +302,7 @@ impl Plan {
         text
     }
 
-    /// The totals as lines for people.
+    /// Returns the totals as a text table.
     pub fn table(&self) -> String {
         let columns = [
             "container",
@@ -338,7 +335,7 @@ impl Plan {
         ));
         if self.deep {
             let line = format!(
-                "{} more for this plan, to look at each blob that would go: {:.4}\n",
+                "{} more for the deep checks of this plan: {:.4}\n",
                 self.looks, self.cost.looks
             );
             text.push_str(&line);
@@ -359,7 +356,7 @@ fn table_line(label: &str, totals: &Totals) -> [String; 7] {
     ]
 }
 
-/// Lines with columns of equal width, the first to the left, the others to the right.
+/// Aligns columns to equal width: the first to the left, the others to the right.
 fn align<const N: usize>(lines: &[[String; N]]) -> String {
     let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max();
     let widths: Vec<usize> = (0..N).map(|at| width(at).unwrap_or(0)).collect();
@@ -379,7 +376,7 @@ fn align<const N: usize>(lines: &[[String; N]]) -> String {
     text
 }
 
-/// `1.5 MiB`.
+/// Formats a size in its largest binary unit, for example `1.5 MiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = count as f64;
@@ -397,7 +394,7 @@ pub fn bytes(count: u64) -> String {
 
 fn csv_field(field: &str) -> String {
     let field = one_line(field);
-    // A spreadsheet must not take a blob's name for a formula.
+    // Prevents a spreadsheet from evaluating a blob name as a formula.
     let guarded = match field.as_bytes().first() {
         Some(b'=' | b'+' | b'-' | b'@') => format!("'{field}"),
         _ => field.into_owned(),

@@ -1,4 +1,4 @@
-//! What a plan adds up, and how it is shown.
+//! Tests of a plan's totals and output.
 
 use super::*;
 use crate::destination::Destination;
@@ -82,10 +82,10 @@ fn totals_and_cost_add_up() {
     assert!(plan.table().contains("2.0 KiB"), "{}", plan.table());
 }
 
-/// What a closer look foresees stays, and is named with where it was to go; the move is begun all
-/// the same, and paid for.
+/// A blob that a deep check expects to stay is listed with its destination. Its move is still
+/// counted, because a sweep would begin it.
 #[test]
-fn what_is_foreseen_to_stay_is_no_removal() {
+fn blobs_expected_to_stay_are_not_counted_as_removed() {
     let mut plan = Plan {
         deep: true,
         looks: 3,
@@ -127,12 +127,12 @@ fn what_is_foreseen_to_stay_is_no_removal() {
         Some("collision,events,b,10,1970-01-01T00:00:00Z,dbc/a")
     );
     let table = plan.table();
-    let look = "3 more for this plan, to look at each blob that would go: 0.0000\n";
+    let look = "3 more for the deep checks of this plan: 0.0000\n";
     assert!(table.ends_with(look), "{table}");
 }
 
 #[test]
-fn csv_is_quoted_and_no_formula() {
+fn csv_is_quoted_and_formulas_are_escaped() {
     let csv = sample().csv();
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 4);
@@ -144,7 +144,7 @@ fn csv_is_quoted_and_no_formula() {
     assert_eq!(lines[3], "invalid_ttl,events,d,1,,");
 }
 
-/// Every kind of decision twice, with bytes that tell which was added where.
+/// Every kind of decision twice, with distinct byte counts that show what was added where.
 fn two_containers() -> Plan {
     let mut plan = Plan::default();
     let due = Timestamp::UNIX_EPOCH;
@@ -212,7 +212,7 @@ fn every_total_is_the_sum_of_its_own() {
     assert_eq!((plan.cost.cycle, plan.cost.saved_per_month), (28.0, 6.0));
 }
 
-/// Columns stand under their heads, and what is freed is what is deleted and what is moved.
+/// Columns align with their headers, and freed bytes are those of deletes and moves.
 #[test]
 fn the_table_is_aligned_and_sums_up() {
     let mut plan = two_containers();
@@ -228,7 +228,7 @@ about 28 charged transactions, 0.0000 per cycle at 0.01 per 10,000 (a setting)
 }
 
 #[test]
-fn sizes_are_shown_in_the_largest_unit_that_they_fill() {
+fn sizes_use_the_largest_unit() {
     for (count, expected) in [
         (0, "0 B"),
         (1_023, "1023 B"),
@@ -236,7 +236,7 @@ fn sizes_are_shown_in_the_largest_unit_that_they_fill() {
         (1_536, "1.5 KiB"),
         (1 << 20, "1.0 MiB"),
         (1 << 50, "1.0 PiB"),
-        // No unit follows.
+        // PiB is the largest unit.
         (u64::MAX, "16384.0 PiB"),
     ] {
         assert_eq!(bytes(count), expected, "{count}");

@@ -1,31 +1,31 @@
-//! Metadata of a moved blob: what it keeps, what it loses, and how a copy of ours is recognised.
+//! Metadata of a moved blob: what is kept, what is removed, and how our own copy is recognized.
 //!
-//! The copy loses `TimeToLive` and `DeadBlobContainer` (S9, DS27) and says where it came from. By
-//! `SourceUri` and `SourceETag` a later worker knows that the copy is already made, where the
-//! service's own record of the copy agrees. These names are reserved: values that a source has
-//! under them are replaced.
+//! The copy loses `TimeToLive` and `DeadBlobContainer` (S9, DS27) and records its origin.
+//! `SourceUri` and `SourceETag` tell a later worker that the copy already exists, if the service's
+//! own record of the copy agrees. These names are reserved: values of the source under them are
+//! replaced.
 
 use smalt_protocol::Timestamp;
 use smalt_protocol::uri::percent_decode;
 use smalt_sleeve::port::{BlobProperties, Metadata, Tag, metadata_value};
 
-/// Most metadata of a blob in bytes, names and values (Set Blob Metadata).
+/// Maximum size of a blob's metadata in bytes, names and values (Set Blob Metadata).
 pub const METADATA_BYTES_MAX: usize = 8 * 1_024;
-/// URL of the source, without credentials.
+/// Metadata name of the source's URL, without credentials.
 pub const SOURCE_URI: &str = "SourceUri";
-/// Version of the source, without quotes.
+/// Metadata name of the source's ETag, without quotes.
 pub const SOURCE_ETAG: &str = "SourceETag";
-/// When the source was changed last.
+/// Metadata name of the source's Last-Modified.
 pub const SOURCE_LAST_MODIFIED: &str = "SourceLastModified";
-/// When its time was over.
+/// Metadata name of the due time.
 pub const DELETED_DUE: &str = "DeletedDue";
-/// Page of the sweep that moved it: `cycle/container/fence`.
+/// Metadata name of the page that moved the blob: `cycle/container/fence`.
 pub const SWEEP_ID: &str = "SweepId";
-/// The time to live as its owner wrote it.
+/// Metadata name of the time to live as its owner wrote it.
 pub const ORIGINAL_TTL: &str = "OriginalTimeToLive";
-/// The place for the dead blob as its owner wrote it.
+/// Metadata name of the destination as its owner wrote it.
 pub const ORIGINAL_DBC: &str = "OriginalDeadBlobContainer";
-/// Every name that a copy's own history stands under.
+/// All metadata names that describe a copy's history.
 pub const RESERVED: [&str; 7] = [
     SOURCE_URI,
     SOURCE_ETAG,
@@ -36,7 +36,7 @@ pub const RESERVED: [&str; 7] = [
     ORIGINAL_DBC,
 ];
 
-/// Which version of which blob a copy is made from.
+/// The version of the blob that a copy is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     uri: String,
@@ -44,7 +44,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The version `etag` of the blob at `url`.
+    /// Creates the origin for version `etag` of the blob at `url`.
     pub fn new(url: &str, etag: &Tag) -> Self {
         Origin {
             uri: header_safe(url.split('?').next().unwrap_or_default()),
@@ -52,35 +52,35 @@ impl Origin {
         }
     }
 
-    /// The ETag as part of a blob name.
+    /// Returns the ETag as the ending of a blob name.
     pub fn suffix(&self) -> String {
         let kept = self.etag.chars().filter(char::is_ascii_alphanumeric);
         format!("~{}", kept.collect::<String>())
     }
 
-    /// Whether the metadata say that the blob was copied from this very version.
+    /// Returns whether the metadata claim a copy of exactly this version.
     pub fn made(&self, copy: &Metadata) -> bool {
         let etag = metadata_value(copy, SOURCE_ETAG);
         let uri = metadata_value(copy, SOURCE_URI);
-        // A URI that did not fit into the metadata was left out; the ETag then has to do.
+        // A URI that did not fit into the metadata was omitted; then the ETag alone decides.
         etag == Some(self.etag.as_str()) && uri.is_none_or(|uri| uri == self.uri)
     }
 
-    /// Whether a blob is a copy of this very version: its metadata say so, and the service recorded
-    /// the copy. For a forgery alone no source is deleted.
+    /// Returns whether a blob is a copy of exactly this version, by its metadata and by the
+    /// service's record of the copy. Forged metadata alone never cause a source to be deleted.
     pub fn made_blob(&self, there: &BlobProperties) -> bool {
         self.made(&there.metadata) && is_recorded(there, &self.uri)
     }
 
-    /// Whether the metadata say that the blob was copied from another version of this blob.
+    /// Returns whether the metadata claim a copy of another version of this blob.
     pub fn made_earlier(&self, copy: &Metadata) -> bool {
         let uri = metadata_value(copy, SOURCE_URI);
         uri == Some(self.uri.as_str()) && !self.made(copy)
     }
 }
 
-/// Metadata of the copy. `optional` additions come last and are left out first where all does not
-/// fit; of the user's own nothing is left out (D1). `None` when not even the ETag fits.
+/// Returns the metadata of the copy. The last `optional` values are dropped first if they do not
+/// all fit; the user's own are never dropped (D1). `None` if not even the ETag fits.
 pub fn metadata(
     source: &Metadata,
     dropped: &[&str],
@@ -119,21 +119,21 @@ fn is_reserved(name: &str) -> bool {
         .any(|reserved| reserved.eq_ignore_ascii_case(name))
 }
 
-/// What a dead copy says of its history.
+/// The history recorded in a dead copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// URL of the blob that it was copied from.
+    /// URL of the source blob.
     pub source_uri: String,
-    /// The cycle that moved it, where that was written down.
+    /// Cycle that moved the blob, if recorded.
     pub cycle: Option<u64>,
-    /// The time to live that its owner had given it.
+    /// The time to live set by the owner.
     pub time_to_live: Option<String>,
-    /// When that version of the source was written, where it says so.
+    /// Last-Modified of the source version, if recorded.
     pub changed: Option<Timestamp>,
 }
 
 impl History {
-    /// Reads it; `None` when the blob was not moved by a sweep, or does not say from where.
+    /// Reads the history. `None` if no sweep moved the blob, or its source is not recorded.
     pub fn read(copy: &Metadata) -> Option<Self> {
         let said = |name| metadata_value(copy, name).map(str::to_owned);
         said(SOURCE_ETAG)?;
@@ -147,8 +147,8 @@ impl History {
     }
 }
 
-/// Metadata of the blob that is brought back: its own, without its history and without a time to
-/// live, which is over; its place for the dead blob comes back, for the next one.
+/// Returns the metadata of a restored blob: its own, without the history and the expired time to
+/// live, and with its original destination for the next time.
 pub fn restored(copy: &Metadata, ttl_key: &str, dbc_key: &str) -> Metadata {
     let own = copy
         .iter()
@@ -160,8 +160,8 @@ pub fn restored(copy: &Metadata, ttl_key: &str, dbc_key: &str) -> Metadata {
     own
 }
 
-/// Whether the service itself recorded that the blob was copied from this URL. Metadata prove
-/// nothing: whoever may write a blob writes them. Services differ in how they escape a URL.
+/// Returns whether the service recorded that the blob was copied from this URL. Metadata prove
+/// nothing, because anyone who can write the blob can write them. Services escape URLs differently.
 pub(crate) fn is_recorded(there: &BlobProperties, url: &str) -> bool {
     let plain = |url: &str| {
         let bare = url.split('?').next().unwrap_or_default();
@@ -171,12 +171,12 @@ pub(crate) fn is_recorded(there: &BlobProperties, url: &str) -> bool {
     source.is_some_and(|source| plain(source) == plain(url))
 }
 
-/// As the URL of a source stands in metadata.
+/// Returns the URL of a source as written to metadata.
 pub(crate) fn as_recorded(url: &str) -> String {
     header_safe(url)
 }
 
-/// Metadata travel in headers: everything but visible ASCII is percent-encoded.
+/// Percent-encodes everything except visible ASCII, because metadata travel in headers.
 fn header_safe(value: &str) -> String {
     let mut safe = String::with_capacity(value.len());
     for byte in value.bytes() {
@@ -210,11 +210,10 @@ mod tests {
 
     const DROPPED: [&str; 2] = ["TimeToLive", "DeadBlobContainer"];
 
-    /// S9, DS27: time to live and destination go, the rest stays, provenance comes.
-    /// What a move writes down, `restored` takes away again: the owner's metadata come back,
-    /// without the time to live.
+    /// S9, DS27: time to live and destination are removed, other metadata stay, provenance is
+    /// added. `restored` reverts this: the owner's metadata come back without the time to live.
     #[test]
-    fn history_is_read_and_taken_away() {
+    fn history_is_read_and_removed() {
         let own = |pairs: &[(&str, &str)]| -> Metadata {
             let pairs = pairs.iter();
             pairs
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_says_where_it_came_from_and_lives_on() {
+    fn copy_records_its_origin_and_has_no_ttl() {
         let source = of(&[
             ("timetolive", "x"),
             ("DeadBlobContainer", "y"),
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_but_never_the_users_own() {
+    fn oversized_metadata_drops_only_optional_values() {
         let long = "x".repeat(METADATA_BYTES_MAX - 40);
         let source = of(&[("big", &long)]);
         let copy = metadata(&source, &DROPPED, &origin(), &[(SWEEP_ID, "s".repeat(99))]).unwrap();
@@ -281,7 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_copy_always_fits_and_is_always_recognised(
+        fn copy_always_fits_and_is_recognized(
             values in proptest::collection::btree_map("[a-z]{1,8}", "[ -~]{0,900}", 0..12),
             extra in ".{0,200}",
         ) {

@@ -1,4 +1,4 @@
-//! What a worker did: counters by container and outcome, failed blobs, closed cycles.
+//! The report of a worker: counters per container and outcome, failed blobs and closed cycles.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,64 +10,63 @@ use crate::outcome::{Class, Outcome};
 use crate::state::Tally;
 use crate::state::ledger::ClosedCycle;
 
-/// Most failed blobs that a report names; further ones are only counted.
+/// Maximum number of failed blobs listed in a report; further ones are only counted.
 pub const FAILURES_MAX: usize = 1_000;
-/// Most closed cycles that a report names, the newest.
+/// Maximum number of closed cycles listed in a report; the newest are kept.
 pub const CYCLES_MAX: usize = 100;
 /// `lastError` of a container that the circuit breaker stopped.
 pub const GUARD_TRIPPED: &str = "GuardTripped";
 /// `lastError` of a container that the credential may not sweep.
 pub const DENIED: &str = "Denied";
 
-/// What a worker did since it started.
+/// The work of one worker since its start.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// Worker id.
     pub worker: String,
-    /// By container label.
+    /// Counters per container, by label.
     pub containers: BTreeMap<String, ContainerReport>,
     /// Storage calls by operation.
     pub transactions: BTreeMap<&'static str, u64>,
-    /// The first failed blobs.
+    /// The first [`FAILURES_MAX`] failed blobs.
     pub failures: Vec<BlobRecord>,
-    /// The newest cycles that this worker closed or saw closed.
+    /// The newest [`CYCLES_MAX`] cycles that this worker closed or saw closed.
     pub cycles: Vec<CycleReport>,
-    /// Containers in the closed cycles.
     #[serde(skip)]
     swept: usize,
 }
 
-/// What a worker did in one container.
+/// The work of one worker in one container.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ContainerReport {
     /// Pages listed.
     pub pages: u64,
     /// Bytes removed from it.
     pub bytes_removed: u64,
-    /// Blobs by what became of them.
+    /// Number of blobs per outcome.
     pub outcomes: BTreeMap<Outcome, u64>,
 }
 
-/// One blob and what became of it.
+/// One blob and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BlobRecord {
     /// Container name.
     pub container: String,
     /// Blob name.
     pub blob: String,
-    /// Version that was handled.
+    /// ETag of the processed version.
     pub etag: String,
     /// Length in bytes.
     pub length: u64,
-    /// What became of it.
+    /// Outcome for this blob.
     pub outcome: Outcome,
-    /// One line for people, where the outcome alone does not say it.
+    /// One line of text where the outcome alone is not clear.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 impl BlobRecord {
-    /// The one line about this decision; with how long it took when anything was done.
+    /// Logs the decision, with its duration if anything was done.
     pub(crate) fn log(&self, page: &str, took: Option<Duration>) {
         macro_rules! line {
             ($level:ident) => {
@@ -84,13 +83,14 @@ impl BlobRecord {
             };
         }
         match self.outcome {
-            // Somebody tries the sweeper as a deputy, or the operator forgot to allow a place.
+            // Either a writer tries to misuse the sweeper's credential, or the operator forgot to
+            // allow a container.
             Outcome::DbcNotAllowed => line!(warn),
             _ => line!(info),
         }
     }
 
-    /// The line about a blob that nobody would do anything about.
+    /// Logs a blob that needs no action.
     pub(crate) fn log_untouched(&self) {
         tracing::debug!(
             op = "blob",
@@ -101,19 +101,19 @@ impl BlobRecord {
     }
 }
 
-/// A closed cycle, over all workers.
+/// A closed cycle of the whole fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CycleReport {
     /// Number of the cycle.
     pub cycle: u64,
-    /// Blobs removed in it.
+    /// Blobs removed in this cycle.
     pub purged: u64,
-    /// Containers that it went on without, with the error.
+    /// Containers that the cycle skipped after failures, each with its last error.
     pub parked: Vec<(String, String)>,
 }
 
 impl Report {
-    /// An empty one.
+    /// Creates an empty report.
     pub fn new(worker: &str) -> Self {
         Report {
             worker: worker.to_owned(),
@@ -121,12 +121,12 @@ impl Report {
         }
     }
 
-    /// Whether it tells of no page and no cycle: nothing was swept.
+    /// Returns whether the report has no page and no cycle, so nothing was swept.
     pub fn is_empty(&self) -> bool {
         self.containers.is_empty() && self.cycles.is_empty()
     }
 
-    /// Counts a listed page and the blobs that stay.
+    /// Counts a listed page and its kept blobs.
     pub(crate) fn page(&mut self, container: &str, kept: &BTreeMap<Outcome, u64>) {
         let report = self.containers.entry(container.to_owned()).or_default();
         report.pages += 1;
@@ -135,7 +135,6 @@ impl Report {
         }
     }
 
-    /// Counts one blob.
     pub(crate) fn blob(&mut self, container: &str, record: &BlobRecord) {
         let report = self.containers.entry(container.to_owned()).or_default();
         *report.outcomes.entry(record.outcome).or_insert(0) += 1;
@@ -145,14 +144,13 @@ impl Report {
         self.note_failure(record);
     }
 
-    /// Names a failed blob, while there is room.
+    /// Lists a failed blob unless [`FAILURES_MAX`] is reached.
     pub(crate) fn note_failure(&mut self, record: &BlobRecord) {
         if record.outcome.class() == Class::Failed && self.failures.len() < FAILURES_MAX {
             self.failures.push(record.clone());
         }
     }
 
-    /// Notes a closed cycle of so many containers.
     pub(crate) fn close(&mut self, closed: &ClosedCycle, containers: usize) {
         if self.cycles.len() >= CYCLES_MAX {
             self.cycles.remove(0);
@@ -165,19 +163,19 @@ impl Report {
         });
     }
 
-    /// How many blobs ended so.
+    /// Returns the number of blobs with this outcome.
     pub fn count(&self, outcome: Outcome) -> u64 {
         let counts = self.containers.values();
         counts.filter_map(|c| c.outcomes.get(&outcome)).sum()
     }
 
-    /// How many blobs ended in that class.
+    /// Returns the number of blobs with an outcome of this class.
     pub fn count_class(&self, class: Class) -> u64 {
         let of_class = Outcome::ALL.into_iter().filter(|o| o.class() == class);
         of_class.map(|outcome| self.count(outcome)).sum()
     }
 
-    /// The exit code for it. The worst of the last cycle counts.
+    /// Returns the exit code for the worst result of the last cycle.
     pub fn exit_code(&self) -> u8 {
         let parked = self.cycles.last().map_or(&[][..], |cycle| &cycle.parked);
         let with = |error: &str| parked.iter().filter(|(_, e)| e == error).count();
@@ -221,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_says_the_worst() {
+    fn exit_code_is_that_of_the_worst_result() {
         for (parked, containers, expected) in [
             (&[][..], 1, exit::OK),
             (&["Denied"], 1, exit::DENIED),
@@ -235,7 +233,7 @@ mod tests {
         }
     }
 
-    /// DS19: outcomes are counted, not intentions.
+    /// DS19: counts outcomes, not intentions.
     #[test]
     fn a_failed_blob_counts_as_failed() {
         let mut report = Report::default();

@@ -1,4 +1,5 @@
-//! One dead blob on its way back: copied on condition, verified, then deleted on condition.
+//! Restores one dead blob: copies it conditionally, verifies the copy, then deletes the dead copy
+//! conditionally.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +21,12 @@ use crate::source;
 use crate::state::Document;
 use crate::undo::{Undo, Undone};
 
-/// Waits between looks at a pending copy: first, and longest.
+/// Initial and maximum delay between checks of a pending copy.
 const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
-/// Most rounds of copying and looking at what stands in the way.
+/// Maximum number of attempts to copy and to check the destination.
 const ROUNDS_MAX: u32 = 4;
 
-/// A dead blob.
+/// A dead blob to restore.
 pub(crate) struct Dead<'a> {
     storage: &'a Arc<dyn Storage>,
     blob: BlobId,
@@ -35,7 +36,7 @@ pub(crate) struct Dead<'a> {
 }
 
 impl<'a> Dead<'a> {
-    /// As it was listed; `None` without an account for dead blobs.
+    /// Creates it from a listed blob; `None` without an account for dead blobs.
     pub(crate) async fn new(core: &'a Core, container: &str, item: &'a BlobItem) -> Option<Self> {
         let name = core.config.dead.account.as_deref().unwrap_or("default");
         let seen = &item.properties;
@@ -47,7 +48,7 @@ impl<'a> Dead<'a> {
             storage,
             blob,
             seen,
-            // Without the permission a blob comes back without its tags.
+            // Without permission to read the tags, the blob is restored without them.
             tags: tags.unwrap_or(None),
             metadata: provenance::restored(&seen.metadata, &policy.ttl_key, &policy.dbc_key),
         })
@@ -57,8 +58,8 @@ impl<'a> Dead<'a> {
         self.storage.blob_url(&self.blob)
     }
 
-    /// Whether what stands there is a complete copy of this very blob. Metadata that came in
-    /// headers have lost the case of their names.
+    /// Returns whether the existing blob is a complete copy of exactly this one. Names of metadata
+    /// read from headers have lost their case.
     fn made(&self, there: &BlobProperties) -> bool {
         let lower = |metadata: &Metadata| -> Metadata {
             let pairs = metadata.iter();
@@ -71,7 +72,7 @@ impl<'a> Dead<'a> {
         plain == Some(self.url().as_str()) && lower(&self.metadata) == lower(&there.metadata)
     }
 
-    /// The name beside a taken one.
+    /// Returns the alternative name beside an existing blob.
     pub(crate) fn beside(&self, place: &BlobId) -> Option<BlobId> {
         let kept = self.seen.etag.0.chars().filter(char::is_ascii_alphanumeric);
         let suffix = format!("~{}", kept.collect::<String>());
@@ -81,8 +82,8 @@ impl<'a> Dead<'a> {
     }
 }
 
-/// The account and blob that a dead blob came from. Only where the URL reads back as it was
-/// written: no other blob may be taken for it.
+/// Returns the account and blob that a dead blob came from, but only if the URL reads back exactly
+/// as written, so that no other blob is mistaken for it.
 pub(crate) fn origin(
     core: &Core,
     document: &Document,
@@ -93,9 +94,9 @@ pub(crate) fn origin(
     same.then_some((storage, blob))
 }
 
-/// Whether a sweep covers a place, so that what lies there may have been moved by one: by the state
-/// document, switched off or not, or by the configuration. What a dead blob says of itself must not
-/// make an undo write anywhere else.
+/// Returns whether a sweep covers a place, so that it may have moved the blob from there: by the
+/// state document, including elements that are off, or by the configuration. Without this check, a
+/// dead blob's metadata could make an undo write anywhere.
 pub(crate) fn is_swept(
     core: &Core,
     document: &Document,
@@ -127,7 +128,7 @@ pub(crate) fn is_swept(
 
 type Ended = (Undone, Option<String>);
 
-/// Brings it back: where to, what became of it, and why.
+/// Restores the blob; returns its new place, the result and the reason.
 pub(crate) async fn restore(
     core: &Core,
     dead: &Dead<'_>,
@@ -148,7 +149,7 @@ pub(crate) async fn restore(
     (storage.blob_url(&place), ended.0, detail)
 }
 
-/// Why the dead copy itself cannot be the source of anything.
+/// Returns why the dead copy itself cannot be copied from, if so.
 fn fit(dead: &Dead<'_>) -> Option<Undone> {
     let complete = match &dead.seen.copy {
         Some(copy) => copy.status == CopyStatus::Success,
@@ -178,10 +179,10 @@ async fn foretell(
     match head(core, storage, place).await {
         Err(error) if error.kind == ErrorKind::NotFound => (Undone::Restored, None),
         Err(error) => failed(&error),
-        Ok(there) if dead.made(&there) => (Undone::Restored, Some("it is back already".into())),
+        Ok(there) if dead.made(&there) => (Undone::Restored, Some("it is already restored".into())),
         Ok(_) => match undo.on_collision {
             Collision::Fail => (Undone::Collision, None),
-            Collision::Overwrite => (Undone::Restored, Some("overwrites what is there".into())),
+            Collision::Overwrite => (Undone::Restored, Some("overwrites the blob there".into())),
             Collision::Suffix => {
                 if let Some(beside) = dead.beside(place) {
                     *place = beside;
@@ -192,7 +193,7 @@ async fn foretell(
     }
 }
 
-/// Sees to it that a verified copy stands at its old place, or beside it.
+/// Ensures that a verified copy exists at the original place or beside it.
 async fn bring(
     core: &Core,
     dead: &Dead<'_>,
@@ -206,7 +207,7 @@ async fn bring(
         let error = start(core, dead, storage, place, &conditions).await.err();
         match &error {
             Some(error) if error.kind == ErrorKind::NotFound => {
-                // The dead copy, or the old container.
+                // Either the dead copy or the original container is missing.
                 let looked = head(core, dead.storage.as_ref(), &dead.blob).await;
                 looked.map_err(|error| failed(&error))?;
                 if made_container {
@@ -221,7 +222,7 @@ async fn bring(
         }
         let there = match head(core, storage, place).await {
             Ok(there) => there,
-            // Nothing stands in the way, so the refusal came from the dead copy.
+            // The destination is free, so the refusal came from the dead copy.
             Err(e) if e.kind == ErrorKind::NotFound => return Err((Undone::Changed, None)),
             Err(error) => return Err(failed(&error)),
         };
@@ -231,7 +232,7 @@ async fn bring(
         if error.is_none() {
             return Err((
                 Undone::Changed,
-                Some("somebody wrote over it at once".into()),
+                Some("another client overwrote it immediately".into()),
             ));
         }
         match undo.on_collision {
@@ -277,7 +278,7 @@ async fn make_container(core: &Core, storage: &dyn Storage, name: &str) -> Resul
     made.map(|_| ()).map_err(|error| failed(&error))
 }
 
-/// Waits for the end of the copy, and verifies it.
+/// Waits until the copy ends, and verifies it.
 async fn settled(
     core: &Core,
     dead: &Dead<'_>,
@@ -308,7 +309,7 @@ async fn settled(
     }
 }
 
-/// Deletes the dead copy, now that its content stands elsewhere.
+/// Deletes the dead copy once its content exists elsewhere.
 async fn bury(core: &Core, dead: &Dead<'_>) -> Ended {
     let conditions = Conditions::matching(&dead.seen.etag);
     let refuse = DeleteSnapshots::Refuse;

@@ -1,4 +1,4 @@
-//! Rules: times to live for blobs that carry none, by place, age, size and index tag. Pure.
+//! Rules: times to live for blobs that have none, by place, age, size and index tag. Pure.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,29 +9,30 @@ use smalt_worker::span;
 use crate::decide::Policy;
 use crate::plan::bytes;
 
-/// A time to live for blobs that carry none. All that it asks for must fit.
+/// A time to live for blobs that have none. All conditions must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// Container name.
     pub container: String,
-    /// Only names with this prefix.
+    /// Matches only names with this prefix.
     pub prefix: String,
-    /// Due this long after Last-Modified; at once when zero.
+    /// Time from Last-Modified until the blob is due; zero means at once.
     pub older_than: Duration,
-    /// Only blobs with this index tag: key and value, compared exactly.
+    /// Matches only blobs with this index tag; key and value are compared exactly.
     pub tag: Option<(String, String)>,
-    /// Only blobs of more bytes.
+    /// Matches only blobs larger than this many bytes.
     pub larger_than: Option<u64>,
-    /// Only blobs of fewer bytes.
+    /// Matches only blobs smaller than this many bytes.
     pub smaller_than: Option<u64>,
-    /// Except these, as patterns over `name` and `container/name`.
+    /// Excluded blobs, as patterns over `name` and `container/name`.
     pub exclude: Vec<String>,
-    /// Where the dead blob goes, in the grammar of `DeadBlobContainer`; deleted when absent.
+    /// Destination in the grammar of `DeadBlobContainer`; if `None`, blobs are deleted.
     pub dead: Option<String>,
 }
 
 impl Rule {
-    /// Whether it fits, its exclusions aside; `None` when that hangs on tags that are not known.
+    /// Returns whether the rule matches, without its exclusions; `None` if that depends on unknown
+    /// tags.
     pub(crate) fn fits(&self, container: &str, name: &str, seen: &BlobProperties) -> Option<bool> {
         let is_here = self.container == container && name.starts_with(&self.prefix);
         let is_large = self.larger_than.is_none_or(|bound| seen.length > bound);
@@ -69,8 +70,8 @@ impl fmt::Display for Rule {
     }
 }
 
-/// What a blob that goes must still be tagged with, as `x-ms-if-tags` asks: the tag of the rule
-/// that lets it go. Tags change without the ETag, and may have changed since they were read.
+/// Returns the `x-ms-if-tags` condition for the delete: the tag of the matching rule. Tags change
+/// without the ETag, so they may have changed since they were read.
 pub(crate) fn tag_condition(
     policy: &Policy,
     container: &str,
@@ -85,15 +86,15 @@ pub(crate) fn tag_condition(
     Some(format!("\"{key}\" = '{value}'"))
 }
 
-/// Whether a listing has to bring the index tags along.
+/// Returns whether the listing must include index tags.
 pub(crate) fn asks_for_tags(rules: &[Rule]) -> bool {
     rules.iter().any(|rule| rule.tag.is_some())
 }
 
-/// The first rule that fits.
+/// Returns the index of the first matching rule.
 ///
 /// # Errors
-/// The rule that cannot be judged before any that fits: what comes after it does not count then.
+/// The index of a rule that cannot be evaluated, if no earlier rule matches.
 pub(crate) fn first(
     rules: &[Rule],
     container: &str,
@@ -115,9 +116,9 @@ mod tests {
     use super::*;
     use crate::decide::tests::blob;
 
-    /// The delete asks again for the tag that a rule let the blob go by, and for none else.
+    /// The delete is conditional on the tag of the matching rule and on no other.
     #[test]
-    fn the_tag_of_the_rule_is_asked_for_again() {
+    fn delete_is_conditional_on_the_tag_of_the_rule() {
         let rule = |tag: Option<&str>, prefix: &str| Rule {
             container: "events".to_owned(),
             prefix: prefix.to_owned(),

@@ -1,22 +1,22 @@
-//! When things happen next: marks of cycles and delays after failures. Pure.
+//! The schedule of cycles (marks), and the delays after failures. Pure.
 
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 
-/// Delay after the first failure of a container; doubles with each further one.
+/// Delay after the first failure of a container; doubles with each further failure.
 pub const CONTAINER_BACKOFF_MIN: Duration = Duration::from_secs(5);
-/// Longest delay after failures of a container.
+/// Maximum delay after failures of a container.
 pub const CONTAINER_BACKOFF_MAX: Duration = Duration::from_secs(600);
 
 /// How often a cycle starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// From mark to mark.
+    /// Interval between marks.
     pub every: Duration,
-    /// Marks are multiples of `every` (S29); otherwise they count from the last mark.
+    /// Whether marks are multiples of `every` (S29); otherwise they count from the last mark.
     pub align: bool,
-    /// A worker wakes up to this long after the mark, each at its own moment (DS22).
+    /// Each worker starts at a random time up to this long after the mark (DS22).
     pub jitter: Duration,
 }
 
@@ -30,7 +30,7 @@ impl Default for Schedule {
     }
 }
 
-/// The next mark, strictly after `now` (DS22). Marks that were overrun are skipped, never doubled
+/// Returns the next mark strictly after `now` (DS22). Missed marks are skipped, never repeated
 /// (SL4).
 pub fn next_mark(schedule: &Schedule, last: Option<Timestamp>, now: Timestamp) -> Timestamp {
     let every = schedule.every.max(Duration::from_secs(1));
@@ -45,8 +45,8 @@ pub fn next_mark(schedule: &Schedule, last: Option<Timestamp>, now: Timestamp) -
     Timestamp::from_ticks(origin.ticks().saturating_add(marks.saturating_mul(ticks)))
 }
 
-/// Delay of a container after this many failures in a row. `spread` in 0.0..=1.0 comes from the
-/// seeded stream and moves the delay by up to a fifth.
+/// Returns the delay of a container after this many consecutive failures. `spread` in 0.0..=1.0
+/// comes from the seeded stream and changes the delay by up to a fifth.
 pub fn container_backoff(failures: u32, spread: f64) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     let base = CONTAINER_BACKOFF_MIN
@@ -64,7 +64,7 @@ mod tests {
         Timestamp::parse_iso(text).unwrap()
     }
 
-    /// DS22: exactly on a mark the next one is a whole period away.
+    /// DS22: exactly on a mark, the next mark is one full period later.
     #[test]
     fn the_next_mark_is_strictly_later() {
         let aligned = Schedule::default();

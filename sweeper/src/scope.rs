@@ -1,5 +1,5 @@
-//! Whether the containers that are asked for are those of the state document. A worker that is told
-//! to sweep one container never sweeps another instead: where the two differ it refuses.
+//! Checks that the configured containers are those of the state document. A worker that is told to
+//! sweep one container must never sweep another, so a difference is an error.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use crate::config::SweeperConfig;
 use crate::error::SweepError;
 use crate::state::{Container, Document, Status};
 
-/// Account, container and prefix, as far as the account is known.
+/// Account (if known), container and prefix.
 type Swept = (Option<String>, String, String);
 
-/// Refuses a document that sweeps anything but the configured containers. Without any the document
-/// alone says what is swept.
+/// Rejects a document that lists other containers than the configuration. If none are configured,
+/// only the document counts.
 ///
 /// # Errors
 /// [`SweepError::Config`], which names both.
@@ -41,9 +41,9 @@ pub(crate) fn agree(
     }
     let blob = &config.state_blob;
     Err(SweepError::Config(format!(
-        "asked for {}, but the state document {}/{} sweeps {}: leave out --container \
-         (sweeper.containers) to sweep what it says, name all of it, or replace it with \
-         `state init --replace`",
+        "asked for {}, but the state document {}/{} sweeps {}: omit --container \
+         (sweeper.containers) to sweep what it lists, name all of that, or replace the document \
+         with `state init --replace`",
         shown(asked.iter()),
         blob.container,
         blob.name,
@@ -61,7 +61,7 @@ fn of(accounts: &Accounts, element: &Container) -> Swept {
     (account, element.container_name(), element.prefix.clone())
 }
 
-/// The account is told where a name alone would not tell two places apart.
+/// Formats the places; names the account only where the container alone is ambiguous.
 fn shown<'a>(places: impl Iterator<Item = &'a Swept>) -> String {
     let shown = places.map(|(account, container, prefix)| {
         let account = account.as_deref().unwrap_or("an unknown account");

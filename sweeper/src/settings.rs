@@ -1,7 +1,8 @@
-//! Gathers the configuration: flag before environment before TOML file before default.
+//! Gathers the configuration. Flags override the environment, which overrides the TOML file, which
+//! overrides the defaults.
 //!
-//! Each source becomes a table of the same shape; tables are laid over each other and read once,
-//! strictly: an unknown name is an error. An account is never mixed from two sources.
+//! Each source becomes a table of the same shape. The tables are merged and parsed once, strictly:
+//! an unknown name is an error. The settings of one account always come from a single source.
 
 mod effective;
 mod rules;
@@ -24,21 +25,21 @@ use crate::plan::Prices;
 pub use effective::effective;
 pub use sound::findings;
 
-/// Prefix of the environment's variables.
+/// Prefix of the environment variables.
 pub const ENV_PREFIX: &str = "SWEEPER_";
-/// The variable that Azure's own tools read.
+/// Environment variable that Azure's own tools also read.
 pub const ENV_CONNECTION_STRING: &str = "AZURE_STORAGE_CONNECTION_STRING";
 
-/// A configuration that cannot be used.
+/// The configuration is invalid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{}", faults.join("; "))]
 pub struct SettingsError {
-    /// Everything that is wrong with it, in words for the operator.
+    /// Messages for the operator, one per fault.
     pub faults: Vec<String>,
 }
 
 impl SettingsError {
-    /// The value; what is wrong in its place is noted.
+    /// Returns the value, or records the faults and returns `None`.
     fn take<T>(&mut self, read: Result<T, SettingsError>) -> Option<T> {
         match read {
             Ok(value) => Some(value),
@@ -49,7 +50,7 @@ impl SettingsError {
         }
     }
 
-    /// The value, unless anything is wrong.
+    /// Returns the value unless a fault was recorded.
     fn or<T>(self, value: T) -> Result<T, SettingsError> {
         match self.faults.is_empty() {
             true => Ok(value),
@@ -58,28 +59,28 @@ impl SettingsError {
     }
 }
 
-/// Everything that the binary is told.
+/// All settings of the binary.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Accounts by name.
     pub accounts: BTreeMap<String, Access>,
-    /// For the library.
+    /// Configuration of the library.
     pub sweeper: SweeperConfig,
-    /// Seed of all that is random; drawn from the system when absent.
+    /// Seed for all random choices; taken from the system if `None`.
     pub seed: Option<u64>,
-    /// Prices for plans.
+    /// Prices for plans and cost estimates.
     pub prices: Prices,
-    /// File with further authorities, in PEM.
+    /// PEM file with additional certificate authorities.
     pub ca_file: Option<String>,
-    /// Where health and status are answered.
+    /// `ADDRESS:PORT` that serves health and status.
     pub health: Option<String>,
-    /// Where metrics are answered.
+    /// `ADDRESS:PORT` that serves metrics.
     pub metrics: Option<String>,
-    /// Where connections go instead of the endpoints' own addresses.
+    /// Address to connect to instead of the endpoints' own addresses.
     pub connect_to: Option<SocketAddr>,
 }
 
-/// What a value of the environment is read as.
+/// Type of an environment variable's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -88,7 +89,7 @@ enum Kind {
     List,
 }
 
-/// Options that the environment may set: name after the prefix, path in the file, kind.
+/// Environment variables: name after the prefix, path in the file, type.
 const OPTIONS: [(&str, &str, Kind); 33] = [
     (
         "CONNECTION_STRING",
@@ -137,7 +138,7 @@ const OPTIONS: [(&str, &str, Kind); 33] = [
     ("APPROVE", "sweeper.guard.approve", Kind::Flag),
 ];
 
-/// Lays flags (paths and values) over environment over file, and reads the result.
+/// Merges flags (paths and values), environment and file, and parses the result.
 pub fn gather(
     file: Option<&str>,
     env: impl IntoIterator<Item = (String, String)>,
@@ -146,13 +147,13 @@ pub fn gather(
     layers(file, env, flags).read()
 }
 
-/// What was said, by where it was said.
+/// Values by source.
 struct Layers {
     file: Table,
-    /// Path, variable, value; later ones win.
+    /// Path, variable, value; later entries win.
     env: Vec<(&'static str, String, Value)>,
     flags: Vec<(&'static str, Value)>,
-    /// What of file and environment cannot be read.
+    /// Faults found while reading the file and the environment.
     wrong: SettingsError,
 }
 
@@ -188,7 +189,7 @@ impl Layers {
         let file: Result<schema::File, _> = sound.try_into();
         let file = file.map_err(|error| wrong(first_line(&error)));
         let settings = faults.take(file.and_then(schema::File::settings));
-        // Without a fault there are settings.
+        // Settings are always present if there is no fault.
         faults.or(())?;
         settings.ok_or_else(|| wrong("the configuration cannot be read"))
     }
@@ -200,8 +201,8 @@ fn wrong(text: impl Into<String>) -> SettingsError {
     }
 }
 
-/// Errors of the TOML reader quote the line they are about: only those about structure may be
-/// shown.
+/// Returns the first line of the error's message. The full text of a TOML error quotes the source
+/// line, which may hold a secret.
 fn first_line(error: &toml::de::Error) -> String {
     error
         .message()
@@ -227,8 +228,8 @@ fn read_file(text: &str, faults: &mut SettingsError) -> Table {
     table
 }
 
-/// Secrets stand in files of their own or in the environment, not in a configuration that is
-/// shared.
+/// Rejects inline secrets, because configuration files are shared; secrets belong in separate files
+/// or in the environment.
 fn inline_secrets(table: &Table) -> Vec<String> {
     let accounts = table.get("account").and_then(Value::as_table);
     let mut found = Vec::new();
@@ -260,7 +261,8 @@ fn read_env(
             own.push((option.to_owned(), value));
         }
     }
-    // Our own variables win over Azure's. Unknown ones may be those of an orchestrator.
+    // Our own variables override Azure's. Unknown ones are ignored, because an orchestrator may set
+    // them.
     for (name, value) in own {
         if let Some((_, path, kind)) = OPTIONS.iter().find(|(option, _, _)| *option == name) {
             let value = faults.take(typed(&name, &value, *kind));
@@ -294,7 +296,7 @@ fn typed(name: &str, value: &str, kind: Kind) -> Result<Value, SettingsError> {
     }
 }
 
-/// Puts a value at a dotted path.
+/// Inserts a value at a dotted path.
 fn put(table: &mut Table, path: &str, value: Value) {
     match path.split_once('.') {
         None => {
@@ -311,7 +313,7 @@ fn put(table: &mut Table, path: &str, value: Value) {
     }
 }
 
-/// Lays one table over another. Accounts replace each other as a whole.
+/// Merges `over` into `under`. Accounts are replaced as a whole.
 fn overlay(under: &mut Table, over: Table) {
     for (name, value) in over {
         match (under.get_mut(&name), value) {

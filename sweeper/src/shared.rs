@@ -1,4 +1,4 @@
-//! What the executors of one worker share.
+//! State shared by the executors of one worker.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -21,28 +21,29 @@ use crate::error::SweepError;
 use crate::monitor::Gauges;
 use crate::report::Report;
 
-/// This machine's clock, for judging its skew only; nothing is decided by it (DS15).
+/// This machine's clock, used only to measure its skew; no decision depends on it (DS15).
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Beyond this difference of clocks a line is logged (D4).
+/// Clock difference above which a warning is logged (D4).
 const SKEW_WARN_S: u64 = 60;
-/// Beyond this difference the worker refuses to work (D4).
+/// Clock difference above which the worker stops with an error (D4).
 const SKEW_MAX_S: u64 = 600;
-/// Longest client request id (Gridwich G6: 1 KiB), with room for the fields around the page id.
+/// Maximum length of a page id in a client request id (Gridwich G6: 1 KiB), with room for the
+/// fields around it.
 const PAGE_ID_CHARS_MAX: usize = 800;
 
-/// What two clocks differ by. The service tells its time in whole seconds, so that a part of one
-/// says nothing.
+/// Returns the difference of two clocks in whole seconds. Fractions are ignored because the service
+/// reports whole seconds.
 fn skew_s(wall: Timestamp, server_time: Timestamp) -> u64 {
     wall.since(server_time)
         .max(server_time.since(wall))
         .as_secs()
 }
 
-/// A container that is made once, by whoever needs it first.
+/// A container that is created once, by the first task that needs it.
 pub(crate) type Made = Arc<OnceCell<()>>;
 
-/// The rules, which may be replaced while workers work.
+/// The policy, which may be replaced during a run.
 pub(crate) type PolicyCell = Arc<Mutex<Arc<Policy>>>;
 
 pub(crate) struct Core {
@@ -54,18 +55,18 @@ pub(crate) struct Core {
     pub(crate) lease_id: String,
     pub(crate) stop: Stop,
     pub(crate) report: Mutex<Report>,
-    /// Destination containers, by account: each is made by one call, and whoever needs it waits for
-    /// that (DS20).
+    /// Destination containers by account. One call creates each, and all tasks that need it wait
+    /// for that call (DS20).
     pub(crate) made: Mutex<BTreeMap<(String, String), Made>>,
-    /// Held while a key is asked for that signs URLs of sources.
+    /// Held while fetching the key that signs source URLs.
     pub(crate) signing: Turns<()>,
     pub(crate) wall_clock: Option<WallClock>,
-    /// For whoever looks on.
+    /// Measurements for [`Monitor`](crate::Monitor).
     pub(crate) gauges: Mutex<Gauges>,
     pub(crate) began: Instant,
-    /// What is known of the day's calls of the fleet.
+    /// Known charged calls of the fleet on this day.
     pub(crate) spending: Mutex<Spending>,
-    /// The document's containers are those that are asked for.
+    /// Whether the document's containers were found to match the configuration.
     pub(crate) agreed: AtomicBool,
     policy: PolicyCell,
     clock: Mutex<Option<(Timestamp, Instant)>>,
@@ -105,12 +106,12 @@ impl Core {
         }
     }
 
-    /// The rules as they are now. A page that was claimed under earlier ones is finished by them.
+    /// Returns the current policy. A page claimed under an earlier one is finished under that one.
     pub(crate) fn policy(&self) -> Arc<Policy> {
         Arc::clone(&lock(&self.policy))
     }
 
-    /// Takes the service's time from an answer on the state document.
+    /// Updates the clock from the service's time in a response about the state document.
     pub(crate) fn observe(&self, server_time: Timestamp) -> Result<(), SweepError> {
         *lock(&self.clock) = Some((server_time, Instant::now()));
         let Some(wall) = self.wall_clock.as_ref().map(|clock| clock()) else {
@@ -121,12 +122,13 @@ impl Core {
             return Err(SweepError::ClockSkew(skew_s));
         }
         if skew_s > SKEW_WARN_S {
-            tracing::warn!(skew_s, "clocks differ; the service's counts");
+            tracing::warn!(skew_s, "clock skew; using the service's time");
         }
         Ok(())
     }
 
-    /// The service's time: as last observed, and what tokio's clock measured since.
+    /// Returns the service's time: the last observed one plus the time measured by tokio's clock
+    /// since.
     pub(crate) fn now(&self) -> Timestamp {
         match *lock(&self.clock) {
             Some((observed, at)) => observed.plus(at.elapsed()),
@@ -134,18 +136,18 @@ impl Core {
         }
     }
 
-    /// The day's charged calls of all workers, as far as this one knows.
+    /// Returns the day's charged calls of all workers, as far as this one knows.
     pub(crate) fn spent_today(&self) -> Spent {
         lock(&self.spending).today(self.now(), self.calls.charged())
     }
 
-    /// Whether so many calls more would cost more than the day may.
+    /// Returns whether `next` further calls would exceed the day's budget.
     pub(crate) fn exceeds_budget(&self, next: u64) -> bool {
         let budget = self.config.budget;
         budget.is_some_and(|budget| budget.is_exceeded(self.spent_today().calls, next))
     }
 
-    /// Context of a call: who asks and for which page. All that a sweeper does is muted (G8).
+    /// Returns the context of a call: worker and page. All calls of a sweeper are muted (G8).
     pub(crate) fn context(&self, page: &str) -> CallContext {
         let page: String = page.chars().take(PAGE_ID_CHARS_MAX / 4).collect();
         let worker: String = self.worker.chars().take(40).collect();
@@ -156,8 +158,8 @@ impl Core {
     }
 }
 
-/// Asks a worker to stop, and lets it wait without missing that. Who waits is woken in the order in
-/// which the waits began; that of a `watch` channel is random, and a seed must run the same twice.
+/// Signals a worker to stop, without lost wake-ups. Waiters wake in the order in which they began
+/// to wait. A `watch` channel wakes them in random order, but a seed must reproduce a run.
 #[derive(Clone, Default)]
 pub(crate) struct Stop(Arc<Told>);
 
@@ -177,10 +179,10 @@ impl Stop {
         self.0.is_set.load(Ordering::SeqCst)
     }
 
-    /// Sleeps, at most until the stop.
+    /// Sleeps for `span`, or until the stop.
     pub(crate) async fn sleep(&self, span: Duration) {
         let mut told = pin!(self.0.set.notified());
-        // From here on a stop is not missed.
+        // From here on, no stop is missed.
         told.as_mut().enable();
         if self.is_set() {
             return;
@@ -198,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_a_second_is_no_difference() {
+    fn fractions_of_a_second_are_ignored() {
         let service = Timestamp::from_unix_s(1_800_000_000);
         let ahead = service.plus(Duration::from_millis(600_900));
         assert_eq!(skew_s(ahead, service), SKEW_MAX_S);

@@ -1,4 +1,4 @@
-//! Plans and state documents as text for people.
+//! Formats plans and state documents as text.
 
 use smalt_protocol::terminal::one_line;
 use smalt_sleeve::redact;
@@ -7,10 +7,10 @@ use smalt_sweeper::plan::bytes;
 use smalt_sweeper::state::Document;
 use smalt_sweeper::summary::{LogSummary, StateSummary};
 
-/// Blobs that a plan names on a screen unless asked for more; `--csv` and `--json` name all.
+/// Blobs of a plan in text output by default; `--csv` and `--json` list all.
 pub(crate) const ROWS_SHOWN: usize = 20;
 
-/// The plan: first blobs, then totals.
+/// Formats a plan: the first blobs, then the totals.
 pub(crate) fn plan(plan: &Plan) -> String {
     let mut text = String::new();
     for row in &plan.rows {
@@ -32,7 +32,7 @@ pub(crate) fn plan(plan: &Plan) -> String {
         text.push_str(&printable(&line));
     }
     if plan.truncated {
-        text.push_str("... and more; --csv names all of them\n");
+        text.push_str("... and more; use --csv to list all\n");
     }
     if !text.is_empty() {
         text.push('\n');
@@ -41,14 +41,14 @@ pub(crate) fn plan(plan: &Plan) -> String {
     text.push_str(&plan.table());
     if !plan.deep && plan.total.delete + plan.total.r#move > 0 {
         text.push_str(
-            "snapshots and what stands at a destination show only at a blob's turn (--deep looks \
-             for all, explain for one)\n",
+            "snapshots and blobs at destinations were not checked (use --deep for all, explain \
+             for one)\n",
         );
     }
     text
 }
 
-/// The state document: where the fleet is.
+/// Formats the state document: the progress of the fleet.
 pub(crate) fn state(document: &Document) -> String {
     let due = document
         .next_due
@@ -100,7 +100,6 @@ pub(crate) fn state(document: &Document) -> String {
     redact(&text)
 }
 
-/// What the state document says was swept.
 pub(crate) fn state_summary(summary: &StateSummary) -> String {
     let next = summary.next_due.as_deref().unwrap_or("now");
     let completed = match summary.completed.as_str() {
@@ -132,7 +131,6 @@ pub(crate) fn state_summary(summary: &StateSummary) -> String {
     redact(&joined(&lines))
 }
 
-/// What a log says was done.
 pub(crate) fn log_summary(summary: &LogSummary) -> String {
     let mut lines = vec![format!(
         "{} cycles completed, {} blobs handled, {} failed",
@@ -153,7 +151,7 @@ pub(crate) fn log_summary(summary: &LogSummary) -> String {
         lines.push(format!("  {} {blob} {reason}", outcome.name()));
     }
     if summary.failures.len() > ROWS_SHOWN {
-        lines.push("  ... and more; --json names them".to_owned());
+        lines.push("  ... and more; use --json to list them".to_owned());
     }
     joined(&lines)
 }
@@ -165,7 +163,7 @@ fn joined(lines: &[String]) -> String {
         .collect()
 }
 
-/// One line, with or without its end. Blob names are other people's text.
+/// Escapes one line, with or without its newline, because blob names are untrusted.
 pub(crate) fn printable(line: &str) -> String {
     let (body, end) = line
         .strip_suffix('\n')

@@ -1,8 +1,7 @@
-//! How the destination's account may read what is copied: the source's URL, signed where it has to
-//! be.
+//! Returns the source URL from which the destination's account can copy, signed if necessary.
 //!
-//! One way for every credential, and for copies within one account, too: there a token would do
-//! without a SAS, but a destination that turns out to be another account's would not.
+//! All credentials, and copies within one account, work the same way. Within one account a token
+//! would work without a SAS, but not if the destination is in another account.
 
 use std::time::Duration;
 
@@ -10,11 +9,11 @@ use smalt_sleeve::port::{BlobId, PortResult, Storage};
 
 use crate::shared::Core;
 
-/// How long the destination's account may read the source: longer than any copy may take.
+/// Lifetime of the SAS with which the destination's account reads the source; longer than any copy.
 const READ_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
 
-/// The URL to copy a blob from. Where a token of Entra ID opens the account, what signs it is a key
-/// that the service is asked for, by one call for all who wait for it.
+/// Returns the URL to copy a blob from. For an account opened with an Entra ID token, fetches the
+/// signing key from the service first, in one call for all waiting tasks.
 pub(crate) async fn url(
     core: &Core,
     storage: &dyn Storage,
@@ -23,7 +22,7 @@ pub(crate) async fn url(
 ) -> PortResult<String> {
     if storage.lacks_signing_key(READ_LIFETIME) {
         let _turn = core.signing.lock().await;
-        // Whoever came first has it by now.
+        // Another task may have fetched the key in the meantime.
         if storage.lacks_signing_key(READ_LIFETIME) {
             let account = core.paced(storage, page);
             account.fetch_signing_key(READ_LIFETIME).await?;

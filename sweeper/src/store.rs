@@ -1,7 +1,9 @@
-//! The state document in storage: read, written on condition, found again after an unclear write.
+//! The state document in storage: reads it, writes it conditionally, and checks whether an unclear
+//! write arrived.
 //!
-//! The lease saves work; it protects nothing. Every write carries `If-Match` with the ETag that was
-//! read, so a worker that wakes up after an hour in the middle of a write changes nothing (DS11).
+//! The lease saves work; safety does not depend on it. Every write carries `If-Match` with the ETag
+//! that was read, so a worker that resumes an hour later in the middle of a write changes nothing
+//! (DS11).
 
 use std::time::Duration;
 
@@ -16,48 +18,46 @@ use crate::monitor::Phase;
 use crate::shared::Core;
 use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document, Status, ledger};
 
-/// Waits for a lease that somebody holds: first, and longest.
+/// Initial and maximum delay between attempts to acquire the lease.
 const LEASE_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
-/// So many waits are of the first length, about that of a claim: who comes away empty-handed must
-/// not wait ever longer while those that had the lease ask again at once, or they get all the work.
+/// Number of attempts with the initial delay, which is about the length of a claim. Backing off
+/// earlier would give all the work to the workers that just had the lease, because they ask again
+/// at once.
 const EVEN_WAITS: u32 = 5;
-/// A wait for the lease is looked into after this long, and then as often until it is clear that
-/// nobody writes under it.
+/// Interval for checking, during a wait for the lease, whether its holder writes the document.
 const LEASE_LOOK: Duration = Duration::from_secs(5);
-/// From line to line about a lease that does not come free.
+/// Interval between warnings about a lease that does not become free.
 const LEASE_WARN_EVERY: Duration = Duration::from_secs(60);
-/// Part of the lease that is kept back for writing the document (D1).
+/// Part of the lease that is reserved for writing the document (D1).
 const LEASE_RESERVE: Duration = Duration::from_secs(10);
-/// Longest time for what is done between reading and writing the document (D1).
+/// Maximum time between reading and writing the document (D1).
 const HOLD_MAX: Duration = Duration::from_secs(20);
 /// `Content-Type` of the document (S15).
 const CONTENT_TYPE: &str = "text/xml";
 
-/// The document as read, until it is written or let go.
+/// The document from read to write or release.
 pub(crate) struct Session<'a> {
     core: &'a Core,
     storage: &'a dyn Storage,
-    /// As read.
     pub(crate) document: Document,
     etag: Tag,
     leased: bool,
     opened: Instant,
 }
 
-/// When a wait for the lease ends without it.
+/// When to give up waiting for the lease.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// With the patience of the configuration, for a command that somebody waits for; or when the
-    /// worker is to stop.
+    /// After `state_patience`, because a user waits for the command; or when the worker stops.
     Limited,
-    /// When the worker is to stop.
+    /// When the worker stops.
     UntilStop,
-    /// Never: what was done is to be written.
+    /// Never, because finished work must be recorded.
     Unlimited,
 }
 
-/// A wait for a lease. Workers hold it for moments, and their writes show while others have it; who
-/// holds it without writing is dead or no worker, and without end or not is not told.
+/// A wait for the lease. Workers hold it briefly and their writes are visible, so a holder that
+/// never writes is dead or not a worker; the service does not say whether its lease is infinite.
 struct LeaseWait {
     since: Instant,
     fence: Option<u64>,
@@ -74,7 +74,8 @@ impl LeaseWait {
         }
     }
 
-    /// Says now and then that the lease does not come free, and gives up where that is allowed.
+    /// Warns at intervals that the lease does not become free, and gives up if `patience` allows
+    /// it.
     async fn go_on(
         &mut self,
         core: &Core,
@@ -90,7 +91,8 @@ impl LeaseWait {
         let read = read(core, storage).await;
         let fence = read.ok().map(|(document, _)| document.fence);
         if fence.is_none() || fence != self.fence {
-            // Somebody wrote meanwhile: this is no more than a crowd.
+            // The fence changed, so other workers are writing: this is contention, not a stuck
+            // lease.
             if self.fence.is_some() {
                 self.since = Instant::now();
             }
@@ -114,7 +116,8 @@ impl LeaseWait {
     }
 }
 
-/// Takes the lease (unless ETags alone are to do) and reads the document; creates it when missing.
+/// Acquires the lease (unless the backend uses only ETags) and reads the document; creates it if it
+/// is missing.
 pub(crate) async fn open(core: &Core, patience: Patience) -> Result<Session<'_>, SweepError> {
     let name = &core.config.state_account;
     let storage = core
@@ -146,7 +149,7 @@ pub(crate) async fn open(core: &Core, patience: Patience) -> Result<Session<'_>,
     })
 }
 
-/// What the document says of the fleet, for whoever looks on.
+/// Updates the gauges from the document.
 fn note(core: &Core, document: &Document) {
     let now = core.now();
     let containers = &document.containers;
@@ -182,7 +185,7 @@ async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Resu
                 }
                 waiting.go_on(core, storage, patience).await?;
                 attempts += 1;
-                tracing::debug!(attempts, "the state document is leased, waiting");
+                tracing::debug!(attempts, "the state document is leased; waiting");
                 tokio::time::sleep(wait.mul_f64(0.5 + core.entropy.fraction())).await;
                 if attempts >= EVEN_WAITS {
                     wait = (wait * 2).min(wait_max);
@@ -204,7 +207,7 @@ async fn read_or_create(core: &Core, storage: &dyn Storage) -> Result<(Document,
     }
 }
 
-/// Reads the document without any intent to write it.
+/// Reads the document without a lease.
 pub(crate) async fn read(
     core: &Core,
     storage: &dyn Storage,
@@ -218,7 +221,7 @@ pub(crate) async fn read(
     Ok((state::read(text)?, got.properties.etag))
 }
 
-/// The document that a worker makes from its configuration.
+/// Returns the document that a worker creates from its configuration.
 pub(crate) fn initial(core: &Core) -> Document {
     let containers = core.config.containers.iter().map(|swept| Container {
         name: swept.container.clone(),
@@ -241,7 +244,7 @@ async fn create(core: &Core, storage: &dyn Storage) -> Result<(), SweepError> {
     write_new(core, storage, false).await.map(|_| ())
 }
 
-/// Writes a new document; an existing one is replaced only on demand. `false` when it stays.
+/// Writes a new document. Returns `false` if one exists and `replace` is not set.
 pub(crate) async fn write_new(
     core: &Core,
     storage: &dyn Storage,
@@ -268,7 +271,7 @@ pub(crate) async fn write_new(
         {
             Ok(false)
         }
-        // With a lease on it, it is there.
+        // A leased document exists.
         Err(e) if e.kind == ErrorKind::Leased && !replace => Ok(false),
         Err(error) => Err(error.into()),
     }
@@ -281,21 +284,21 @@ async fn release(core: &Core, storage: &dyn Storage, leased: bool) {
     let cx = core.context("");
     let call = storage.release_lease(&cx, &core.config.state_blob, &core.lease_id);
     if let Err(error) = core.calls.once("release_lease", call).await {
-        // It ends by itself.
+        // The lease expires by itself.
         tracing::debug!(%error, "the lease on the state document was not released");
     }
 }
 
 impl Session<'_> {
-    /// How long a listing may take so that the lease still covers the write after it.
+    /// Returns how long a listing may take so that the lease still covers the write after it.
     pub(crate) fn time_left(&self) -> Duration {
         let lease = Duration::from_secs(u64::from(self.core.config.lease_s));
         let left = lease.saturating_sub(LEASE_RESERVE.min(lease / 3));
         left.saturating_sub(self.opened.elapsed()).min(HOLD_MAX)
     }
 
-    /// Writes the stamped document on condition that nobody has written since it was read. `false`
-    /// when it did not arrive: nothing was changed, and nothing may be done on the strength of it.
+    /// Writes the stamped document if nobody has written it since the read. Returns `false` if the
+    /// write did not arrive; then nothing changed, and the caller must not act on the document.
     pub(crate) async fn commit(&mut self, mut document: Document) -> Result<bool, SweepError> {
         let own = self.core.calls.charged();
         if self.core.config.budget.is_some() || document.spent.is_some() {
@@ -335,7 +338,7 @@ impl Session<'_> {
         }
     }
 
-    /// D4: after an unclear write the worker looks for its own fence.
+    /// D4: after an unclear write, looks for the worker's own fence in the document.
     async fn after_failed_write(
         &self,
         document: &Document,
@@ -355,13 +358,13 @@ impl Session<'_> {
         }
     }
 
-    /// Lets the document go.
+    /// Releases the lease.
     pub(crate) async fn close(self) {
         release(self.core, self.storage, self.leased).await;
     }
 }
 
-/// Whether a document that was written is the one that is there, or came before it.
+/// Returns whether the written document is the found one or an earlier version of it.
 fn arrived(written: &Document, found: &Document, worker: &str) -> bool {
     let same = found.fence == written.fence && found.writer == worker;
     let claimed = |page: &state::Page| page.fence == written.fence && page.owner == worker;

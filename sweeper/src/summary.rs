@@ -1,4 +1,4 @@
-//! Sums for people: of the state document, and of a log of JSON lines. Pure.
+//! Summaries of the state document and of a log of JSON lines. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,56 +9,56 @@ use crate::outcome::{Class, Outcome};
 use crate::report::FAILURES_MAX;
 use crate::state::{Document, Status};
 
-/// Longest line of a log that is read; longer ones are no lines of ours.
+/// Maximum length of a log line in bytes; longer ones are not from a sweeper and are skipped.
 pub const LINE_BYTES_MAX: usize = 64 * 1_024;
 
-/// What the state document says of the fleet's work.
+/// Summary of the fleet's work from the state document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StateSummary {
-    /// The cycle that runs or is due next.
+    /// The cycle that is running or due next.
     pub cycle: u64,
-    /// When the next one starts; absent while one runs or is due at once.
+    /// When the next cycle starts; `None` if one is running or due at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_due: Option<String>,
-    /// When the last one was completed, as written.
+    /// When the last cycle was completed, as written in the document.
     pub completed: String,
-    /// Blobs removed by it.
+    /// Blobs removed by the last completed cycle.
     pub removed: u64,
-    /// Containers in the order of the document; their counters are of this cycle, or of the last
-    /// one where this has not begun.
+    /// Containers in the order of the document. Counters are those of the last cycle for a
+    /// container that has not started in this one.
     pub containers: Vec<ContainerSummary>,
 }
 
-/// One container of it.
+/// Summary of one container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ContainerSummary {
     /// Label of the container.
     pub container: String,
-    /// Prefix of the names that are swept.
+    /// Prefix of the swept names.
     pub prefix: String,
-    /// Progress, as the document has it.
+    /// Progress, as the document names it.
     pub status: &'static str,
     /// Blobs listed.
     pub seen: u64,
-    /// Blobs deleted, or found gone.
+    /// Blobs deleted or found missing.
     pub deleted: u64,
     /// Blobs moved.
     pub moved: u64,
-    /// Blobs that stay rightly.
+    /// Blobs that stay as intended.
     pub kept: u64,
-    /// Blobs that should have gone.
+    /// Blobs that should have been removed but were not.
     pub failed: u64,
     /// Bytes removed.
     pub bytes: u64,
-    /// Pages in work.
+    /// Pages in progress.
     pub pages: usize,
-    /// What the last failure was.
+    /// Kind of the last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
 
 impl StateSummary {
-    /// Sums up a state document.
+    /// Summarizes a state document.
     pub fn of(document: &Document) -> Self {
         let containers = document
             .containers
@@ -88,7 +88,7 @@ impl StateSummary {
         }
     }
 
-    /// How many containers somebody should look at.
+    /// Returns the number of containers that need attention.
     pub fn troubled(&self) -> usize {
         let containers = self.containers.iter();
         containers
@@ -97,22 +97,22 @@ impl StateSummary {
     }
 }
 
-/// What a log says was done.
+/// Summary of the work recorded in a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LogSummary {
     /// Lines about blobs.
     pub blobs: u64,
     /// Completed cycles.
     pub cycles: u64,
-    /// Lines that are no lines of a sweep.
+    /// Lines that are not from a sweep.
     pub others: u64,
-    /// By container, what became of its blobs.
+    /// Number of blobs per container and outcome.
     pub containers: BTreeMap<String, BTreeMap<Outcome, u64>>,
-    /// The first blobs that should have gone and did not: place, outcome, reason.
+    /// The first blobs that should have been removed but were not: place, outcome, reason.
     pub failures: Vec<(String, Outcome, String)>,
 }
 
-/// The fields of a log line that count here.
+/// The fields of a log line that are summarized.
 #[derive(Debug, Deserialize)]
 struct Line {
     op: Option<String>,
@@ -123,7 +123,7 @@ struct Line {
 }
 
 impl LogSummary {
-    /// Adds one line, whatever it is.
+    /// Adds one line; accepts any text.
     pub fn line(&mut self, text: &str) {
         let read = (text.len() <= LINE_BYTES_MAX).then(|| serde_json::from_str::<Line>(text));
         let Some(Ok(line)) = read else {
@@ -154,7 +154,7 @@ impl LogSummary {
         *counts.entry(outcome).or_insert(0) += 1;
     }
 
-    /// How many blobs should have gone and did not.
+    /// Returns the number of blobs that should have been removed but were not.
     pub fn failed(&self) -> u64 {
         let counts = self.containers.values().flatten();
         let failed = counts.filter(|(outcome, _)| outcome.class() == Class::Failed);
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(summary.failures[0].2, "sig=REDACTED");
     }
 
-    /// The sums of a document are those of its elements; only what fails now is trouble.
+    /// The summary adds up the document's elements; only current failures count as trouble.
     #[test]
     fn a_document_is_summed_up() {
         let text = r#"<Containers version="2" cycle="7" timestamp="t" purged="9">
@@ -210,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_read_or_passed_over(text in ".{0,80}") {
+        fn any_line_is_parsed_or_skipped(text in ".{0,80}") {
             let mut summary = LogSummary::default();
             summary.line(&text);
             prop_assert_eq!(summary.blobs + summary.cycles + summary.others, 1);

@@ -1,4 +1,4 @@
-//! The sweeper as a library: construct it with accounts, then run it, sweep once, or only plan.
+//! The sweeper as a library: create it with accounts, then run it, sweep once, or plan.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use crate::shared::{Core, PolicyCell, Stop, WallClock};
 use crate::state::Document;
 use crate::store;
 
-/// One worker. Any number of them may share a state document, in one process or in a thousand.
+/// One worker. Any number of workers, in any number of processes, may share a state document.
 pub struct Sweeper {
     pub(crate) config: SweeperConfig,
     pub(crate) accounts: Accounts,
@@ -28,17 +28,17 @@ pub struct Sweeper {
     monitor: Monitor,
 }
 
-/// How a run ended. The report is there even when the run ended early.
+/// The result of a run, with a report even if the run ended early.
 #[derive(Debug)]
 pub struct Finished {
-    /// What was done.
+    /// The work done.
     pub report: Report,
-    /// Why it ended early, if it did.
+    /// Why the run ended early, if it did.
     pub error: Option<SweepError>,
 }
 
 impl Finished {
-    /// The exit code: the error's, else the report's.
+    /// Returns the exit code of the error, or else of the report.
     pub fn exit_code(&self) -> u8 {
         match &self.error {
             Some(error) => error.exit_code(),
@@ -48,7 +48,7 @@ impl Finished {
 }
 
 impl Sweeper {
-    /// A worker with these accounts. All that is random about it comes from `seed`.
+    /// Creates a worker with these accounts. All its random choices derive from `seed`.
     pub fn new(config: SweeperConfig, accounts: Accounts, seed: u64) -> Result<Self, SweepError> {
         config.check().map_err(SweepError::Config)?;
         let needed = [Some(&config.state_account), config.dead.account.as_ref()];
@@ -69,23 +69,23 @@ impl Sweeper {
         })
     }
 
-    /// Gives the worker this machine's clock, for judging its skew and for nothing else.
+    /// Sets this machine's clock, which is used only to measure its skew.
     #[must_use]
     pub fn with_wall_clock(mut self, clock: WallClock) -> Self {
         self.wall_clock = Some(clock);
         self
     }
 
-    /// A window on this worker.
+    /// Returns a view of this worker.
     pub fn monitor(&self) -> Monitor {
         self.monitor.clone()
     }
 
-    /// Replaces the rules, from the next page on: what may go, when and where to. All else of a
-    /// configuration stays as it was at the start.
+    /// Replaces the policy, which decides what is removed, when and where to, from the next page
+    /// on. All other settings stay as they were at the start.
     ///
     /// # Errors
-    /// [`SweepError::Config`] for rules that cannot work; the old ones stay.
+    /// [`SweepError::Config`] for an invalid policy; the old one stays.
     pub fn reload(&self, policy: Policy) -> Result<(), SweepError> {
         let config = SweeperConfig {
             policy: policy.clone(),
@@ -96,20 +96,19 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Sweeps cycle after cycle until `shutdown` completes; then finishes the blobs in hand, gives
-    /// the rest of its page back and returns. Dropping the future instead is a crash: safe, and
-    /// made good by the others.
+    /// Sweeps cycle after cycle until `shutdown` completes; then finishes the blobs in progress,
+    /// gives back the rest of its page and returns. Dropping the future instead acts like a crash:
+    /// it is safe, and other workers redo the page.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Finished {
         self.drive(Goal::Run, shutdown).await
     }
 
-    /// Sweeps the cycle that is due next, at once, and returns when it is complete, whoever of the
-    /// fleet completes it.
+    /// Sweeps the next cycle at once, and returns when any worker of the fleet has completed it.
     pub async fn once(&self) -> Finished {
         self.once_until(std::future::pending()).await
     }
 
-    /// As [`Sweeper::once`], until `shutdown` completes.
+    /// Sweeps as [`Sweeper::once`] does, at most until `shutdown` completes.
     pub async fn once_until(&self, shutdown: impl Future<Output = ()>) -> Finished {
         self.drive(Goal::Once(None), shutdown).await
     }
@@ -125,7 +124,7 @@ impl Sweeper {
                 result = &mut work => result,
                 () = shutdown => {
                     stop.set();
-                    tracing::info!("stopping: finishing the blobs in hand");
+                    tracing::info!("stopping; finishing the blobs in progress");
                     match tokio::time::timeout(self.config.stop_grace, work).await {
                         Ok(result) => result,
                         Err(_) => Err(SweepError::GraceExceeded),
@@ -141,7 +140,7 @@ impl Sweeper {
         }
     }
 
-    /// The state document, or the one that would be made when there is none.
+    /// Returns the state document, or the one that would be created if it does not exist.
     pub(crate) async fn document(&self, core: &Core) -> Result<Document, SweepError> {
         match store::read(core, self.state_account()?.as_ref()).await {
             Ok((document, _)) => Ok(document),
@@ -159,8 +158,8 @@ impl Sweeper {
         Ok(store::read(&core, self.state_account()?.as_ref()).await?.0)
     }
 
-    /// Writes a new state document from the configuration's containers. `false` when one is there
-    /// already and `replace` is not set.
+    /// Writes a new state document from the configured containers. Returns `false` if one exists
+    /// and `replace` is not set.
     pub async fn init_state(&self, replace: bool) -> Result<bool, SweepError> {
         let core = self.core(Stop::default());
         store::write_new(&core, self.state_account()?.as_ref(), replace).await

@@ -1,4 +1,4 @@
-//! What a command is about: one blob, by `CONTAINER/BLOB` or by its URL.
+//! The blob that a command acts on, as `CONTAINER/BLOB` or URL.
 
 use std::str::FromStr;
 
@@ -7,18 +7,19 @@ use smalt_sleeve::port::{BlobId, Storage};
 
 use crate::destination;
 
-/// One blob, or the beginning of names, as a person names it.
+/// One blob, or a prefix of blob names, as the user writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The URL of a blob; a query, where a SAS may stand, is dropped.
+    /// The URL of a blob. Its query is dropped, because it may be a SAS.
     Url(String),
-    /// A blob of the swept account, or of the one that the state document names for the container.
+    /// A blob in the account that the state document names for the container, or else in the swept
+    /// account.
     Path(BlobId),
 }
 
-/// Text that names no blob.
+/// The text is not `CONTAINER/BLOB` or a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no blob; write CONTAINER/BLOB or the blob's URL")]
+#[error("`{0}` is not a blob; use CONTAINER/BLOB or the blob's URL")]
 pub struct BadTarget(pub String);
 
 impl FromStr for Target {
@@ -39,7 +40,7 @@ impl FromStr for Target {
     }
 }
 
-/// The blob that a URL means in this account; `None` when it is another account's.
+/// Returns the blob of a URL in this account; `None` if the URL is in another account.
 pub(crate) fn within(storage: &dyn Storage, url: &str) -> Option<BlobId> {
     let probe = storage.blob_url(&BlobId::new("c", "b"));
     let root = probe.strip_suffix("c/b")?;

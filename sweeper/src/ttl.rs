@@ -1,8 +1,9 @@
-//! The `TimeToLive` metadata value: when a blob's time is over.
+//! Parses the `TimeToLive` metadata value.
 //!
-//! RFC 3339 is read strictly and independently of any culture (DS14): a date without a zone, a day
-//! and month in national order or a bare date is refused, and a blob with such a value is reported,
-//! never deleted. Further formats are read only when configured. `P7D` counts from Last-Modified.
+//! RFC 3339 is parsed strictly and independently of any culture (DS14): a time without a zone, a
+//! day and month in national order, or a bare date is rejected. A blob with such a value is
+//! reported, never deleted. Further formats are accepted only if configured. `P7D` counts from
+//! Last-Modified.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,17 +11,17 @@ use std::time::Duration;
 use smalt_protocol::Timestamp;
 use smalt_worker::span;
 
-/// What a `TimeToLive` value says.
+/// A parsed `TimeToLive` value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeToLive {
-    /// Over at this instant.
+    /// Due at this instant.
     At(Timestamp),
-    /// Over this long after the blob's Last-Modified.
+    /// Due this long after the blob's Last-Modified.
     AfterLastModified(Duration),
 }
 
 impl TimeToLive {
-    /// The instant at which the time is over.
+    /// Returns the instant at which the blob is due.
     pub fn due(self, last_modified: Timestamp) -> Timestamp {
         match self {
             TimeToLive::At(instant) => instant,
@@ -29,10 +30,10 @@ impl TimeToLive {
     }
 }
 
-/// A way to write an instant.
+/// A text format for instants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TtlFormat {
-    /// `2026-11-21T10:00:00Z`, `2026-11-21T10:00:00.5+01:00`: always the first choice.
+    /// `2026-11-21T10:00:00Z`, `2026-11-21T10:00:00.5+01:00`: the recommended format.
     Rfc3339,
     /// `Sat, 21 Nov 2026 10:00:00 GMT`.
     Rfc1123,
@@ -43,7 +44,7 @@ pub enum TtlFormat {
 }
 
 impl std::fmt::Display for TtlFormat {
-    /// The name that the configuration calls it.
+    /// Writes the name used in the configuration.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             TtlFormat::Rfc3339 => "rfc3339",
@@ -54,7 +55,7 @@ impl std::fmt::Display for TtlFormat {
     }
 }
 
-/// A format name that is not known.
+/// The format name is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a TTL format; use rfc3339, rfc1123, unix or a pattern with yyyy, MM and dd, \
@@ -78,12 +79,14 @@ impl FromStr for TtlFormat {
     }
 }
 
-/// Reads a `TimeToLive` value. `None` when no configured format fits: the caller reports it.
+/// Parses a `TimeToLive` value. Returns `None` if no configured format matches; the caller reports
+/// it.
 pub fn parse(text: &str, formats: &[TtlFormat]) -> Option<TimeToLive> {
     read(text, formats).map(|(ttl, _)| ttl)
 }
 
-/// As [`parse`], and as which format it was read; `None` there for an ISO 8601 duration.
+/// Parses as [`parse`] does, and returns the format that matched, or `None` for an ISO 8601
+/// duration.
 pub fn read<'a>(
     text: &str,
     formats: &'a [TtlFormat],
@@ -108,7 +111,7 @@ fn parse_instant(text: &str, format: &TtlFormat) -> Option<Timestamp> {
     }
 }
 
-/// Date, `T`, time with seconds, zone: all of them required, as RFC 3339 section 5.6 has it.
+/// Requires date, `T`, time with seconds, and zone (RFC 3339 section 5.6).
 fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     const SHAPE: &[u8; 19] = b"dddd-dd-ddTdd:dd:dd";
     let (date_time, tail) = text.split_at_checked(SHAPE.len())?;
@@ -183,9 +186,9 @@ mod tests {
         parse(text, &formats).map(|ttl| ttl.due(modified).iso_s())
     }
 
-    /// DS14: culture and zone never shift a date; what is not RFC 3339 is refused.
+    /// DS14: no culture or zone shifts a date; anything other than RFC 3339 is rejected.
     #[test]
-    fn rfc3339_is_read_strictly() {
+    fn rfc3339_is_parsed_strictly() {
         for (text, expected) in [
             ("2026-11-21T10:00:00Z", Some("2026-11-21T10:00:00Z")),
             ("2026-11-21t10:00:00z", Some("2026-11-21T10:00:00Z")),
@@ -200,7 +203,7 @@ mod tests {
             ("2026-11-21 10:00:00Z", None),
             ("2026-11-21T10:00:00.Z", None),
             ("2026-11-21T10:00:00+0200", None),
-            // time-numoffset: an hour from 00 to 23, a minute from 00 to 59.
+            // time-numoffset: hour 00 to 23, minute 00 to 59.
             ("2026-11-21T10:00:00+23:59", Some("2026-11-20T10:01:00Z")),
             ("2026-11-21T10:00:00+24:00", None),
             ("2026-11-21T10:00:00+25:00", None),
@@ -242,7 +245,7 @@ mod tests {
         assert_eq!(due("21.11.2026 10:00:00x", &["dd.MM.yyyy HH:mm:ss"]), None);
     }
 
-    /// Whole seconds and nothing else: what counts milliseconds would never be due.
+    /// Only whole seconds: a value in milliseconds would never be due.
     #[test]
     fn seconds_since_1970_are_digits_and_at_most_twelve() {
         for (text, expected) in [
@@ -260,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_is_called_what_the_configuration_calls_it() {
+    fn formats_display_as_in_the_configuration() {
         for name in ["rfc3339", "rfc1123", "unix", "dd.MM.yyyy HH:mm:ss"] {
             assert_eq!(name.parse::<TtlFormat>().unwrap().to_string(), name);
         }
@@ -268,13 +271,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in ".{0,40}", pattern in "[yMdHms.é ]{0,20}") {
+        fn any_text_is_parsed_or_rejected(text in ".{0,40}", pattern in "[yMdHms.é ]{0,20}") {
             let _ = parse(&text, &[TtlFormat::Rfc3339, TtlFormat::Rfc1123]);
             let _ = parse(&text, &[TtlFormat::UnixSeconds, TtlFormat::Pattern(pattern)]);
         }
 
         #[test]
-        fn what_timestamp_writes_reads_back(unix_s in 0u64..4_000_000_000) {
+        fn formatted_timestamps_parse_to_the_same_value(unix_s in 0u64..4_000_000_000) {
             let t = Timestamp::from_unix_s(unix_s);
             prop_assert_eq!(parse(&t.iso_s(), &[TtlFormat::Rfc3339]), Some(TimeToLive::At(t)));
         }

@@ -1,11 +1,11 @@
-//! Bringing blobs back from the places for dead blobs, by the history that a move writes down.
+//! Restores moved blobs from the recorded history of their moves.
 //!
-//! The order is that of a move: copy on condition, verify, then delete the dead copy on condition;
-//! at every instant the content stands in one place at least. The time to live is not brought back:
-//! it is over, and the next sweep would take the blob again.
+//! The order is that of a move: copy conditionally, verify, then delete the dead copy
+//! conditionally, so that the content always exists in at least one place. The time to live is not
+//! restored: it has passed, and the next sweep would remove the blob again.
 //!
-//! Of several dead versions of one blob the newest takes its old place. Which one that is, shows
-//! only when all were listed, so they are listed twice: first for that, then to bring them back.
+//! The newest of several dead versions of one blob takes the original place. It is known only after
+//! all were listed, so they are listed twice: first to find it, then to restore.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,67 +23,67 @@ use crate::shared::{Core, Stop};
 use crate::state::Document;
 use crate::sweeper::Sweeper;
 
-/// Which blobs are to come back, and how.
+/// Selects the blobs to restore, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undo {
-    /// Where dead blobs are: containers of the account for them, with prefixes.
+    /// Places to search: containers of the account for dead blobs, with prefixes.
     pub from: Vec<(String, String)>,
-    /// Only those that were moved at this time or later.
+    /// Selects blobs that were moved at or after this time.
     pub since: Option<Timestamp>,
-    /// Only those that this cycle moved.
+    /// Selects blobs that this cycle moved.
     pub cycle: Option<u64>,
-    /// Only those whose place was there: `container/prefix`.
+    /// Selects blobs whose original place starts with `container/prefix`.
     pub place: Option<String>,
-    /// What happens when something stands at a blob's old place.
+    /// What happens if another blob exists at the original place.
     pub on_collision: Collision,
-    /// Whether a blob's own metadata are believed about where it came from, although the service
-    /// has no record of that copy. Whoever may write to a place for dead blobs writes them.
+    /// Whether to believe a blob's metadata about its origin even if the service has no record of
+    /// the copy. Anyone who can write to the dead container can forge them.
     pub trust_metadata: bool,
-    /// Whether nothing is to be written.
+    /// Whether to write nothing.
     pub dry_run: bool,
 }
 
-/// What became of one dead blob.
+/// The result for one dead blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undone {
-    /// It is back, or would be in a dry run.
+    /// Restored, or would be in a dry run.
     Restored,
-    /// It is back, and the dead copy stays: it was leased, changed, or may not be deleted.
+    /// Restored, but the dead copy stays: it was leased, changed, or may not be deleted.
     CopyKept,
-    /// It does not say where it came from: no sweep moved it.
+    /// No origin is recorded: no sweep moved the blob.
     NoHistory,
-    /// It came from an account that is not configured.
+    /// The origin is in an account that is not configured.
     Elsewhere,
-    /// It says that it came from a place that no sweep covers, or that of the state document.
+    /// The recorded origin is not covered by any sweep, or is the place of the state document.
     NotSwept,
-    /// Only its metadata says where it came from; the service has no record of that copy.
+    /// Only the metadata name the origin; the service has no record of that copy.
     Unproven,
-    /// A newer version of the same blob takes its old place.
+    /// A newer version of the same blob takes the original place.
     OlderVersion,
-    /// Something stands at its old place.
+    /// Another blob exists at the original place.
     Collision,
     /// The dead copy itself is not complete.
     Incomplete,
-    /// Archive tier: cannot be copied before it is rehydrated.
+    /// In the archive tier: must be rehydrated before it can be copied.
     Archived,
-    /// Changed or removed while it was worked on.
+    /// Changed or removed in the meantime.
     Changed,
-    /// The copy failed or is not equal.
+    /// The copy failed or does not equal the dead blob.
     CopyFailed,
-    /// 401 or 403.
+    /// The service answered 401 or 403.
     Denied,
     /// Failed for another reason.
     Failed,
 }
 
 impl Undone {
-    /// Whether somebody should look at it.
+    /// Returns whether the result needs attention.
     pub const fn is_failure(self) -> bool {
         !matches!(self, Undone::Restored | Undone::NoHistory)
     }
 
-    /// The word for it in reports.
+    /// Returns the name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Undone::Restored => "restored",
@@ -104,43 +104,43 @@ impl Undone {
     }
 }
 
-/// One blob that came back, or did not.
+/// The result for one blob, with its places.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UndoRecord {
-    /// The dead blob, `container/name`.
+    /// The dead blob, as `container/name`.
     pub from: String,
-    /// Where it came from.
+    /// The original place.
     pub to: String,
-    /// What became of it.
+    /// Result for this blob.
     pub outcome: Undone,
-    /// The time to live that it had.
+    /// The original time to live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_to_live: Option<String>,
-    /// One line for people, where the outcome alone does not say it.
+    /// One line of text where the outcome alone is not clear.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// What became of all.
+/// The results for all blobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UndoReport {
-    /// Whether nothing was written.
+    /// Whether this was a dry run, which writes nothing.
     pub dry_run: bool,
-    /// Blobs by what became of them; those of other times or places are not counted.
+    /// Number of blobs per result; blobs that were not selected are not counted.
     pub outcomes: BTreeMap<Undone, u64>,
-    /// Bytes brought back.
+    /// Bytes restored.
     pub bytes: u64,
     /// The first blobs, except those without a history.
     pub blobs: Vec<UndoRecord>,
 }
 
 impl UndoReport {
-    /// How many ended so.
+    /// Returns the number of blobs with this result.
     pub fn count(&self, undone: Undone) -> u64 {
         self.outcomes.get(&undone).copied().unwrap_or(0)
     }
 
-    /// How many somebody should look at.
+    /// Returns the number of blobs that need attention.
     pub fn failed(&self) -> u64 {
         let failed = self
             .outcomes
@@ -161,10 +161,10 @@ impl UndoReport {
 }
 
 impl Sweeper {
-    /// Brings blobs back. `progress` hears of every blob.
+    /// Restores blobs. Calls `progress` after every blob.
     ///
     /// # Errors
-    /// When the account for dead blobs is not configured, or a listing fails.
+    /// If the account for dead blobs is not configured, or a listing fails.
     pub async fn undo(
         &self,
         undo: &Undo,
@@ -196,7 +196,7 @@ impl Sweeper {
         for place in &undo.from {
             let mut pages = Pages::new(place);
             while let Some(items) = pages.next(&search).await? {
-                // One after the other: what is brought back is few, and its order is the report's.
+                // Sequential: there are few blobs to restore, and the report keeps their order.
                 for item in &items {
                     let bytes = item.properties.length;
                     if let Some(record) = undo_blob(&search, &mut newest, &place.0, item).await {
@@ -217,7 +217,6 @@ fn dead_account(core: &Core) -> Result<&Arc<dyn Storage>, SweepError> {
     core.accounts.get(name).ok_or_else(missing)
 }
 
-/// What is looked for, and where.
 struct Search<'a> {
     core: &'a Core,
     document: &'a Document,
@@ -225,18 +224,18 @@ struct Search<'a> {
     account: &'a Arc<dyn Storage>,
 }
 
-/// What a dead blob is to this undo.
+/// How a dead blob relates to this undo.
 enum Found {
     /// No sweep moved it.
     NoHistory,
-    /// Not among those that were asked for.
+    /// The selection does not include it.
     Other,
-    /// It does not come back, whatever its metadata say.
+    /// It is not restored, whatever its metadata say.
     Refused(History, Undone, Option<&'static str>),
     Asked(Asked),
 }
 
-/// A dead blob that is to come back, and where to.
+/// A selected dead blob and its original place.
 struct Asked {
     history: History,
     storage: Arc<dyn Storage>,
@@ -263,11 +262,11 @@ impl Search<'_> {
             return Found::Other;
         }
         if !restore::is_swept(self.core, self.document, storage.as_ref(), &source) {
-            let remedy = "no sweep covers that place; --container NAME says that one does";
+            let remedy = "no sweep covers that place; --container NAME declares one";
             return Found::Refused(history, Undone::NotSwept, Some(remedy));
         }
         if !undo.trust_metadata && !provenance::is_recorded(seen, &history.source_uri) {
-            let remedy = "the service has no record of that copy; --trust-metadata believes it";
+            let remedy = "the service has no record of that copy; --trust-metadata accepts it";
             return Found::Refused(history, Undone::Unproven, Some(remedy));
         }
         Found::Asked(Asked {
@@ -278,7 +277,7 @@ impl Search<'_> {
     }
 }
 
-/// The pages of a place for dead blobs.
+/// The listing pages of a place for dead blobs.
 struct Pages<'a> {
     place: &'a (String, String),
     marker: Option<String>,
@@ -314,8 +313,8 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// A dead version of a blob. The greater one is the newer: that was written later, where the copies
-/// say when, and moved later otherwise.
+/// A dead version of a blob. Versions order by the recorded Last-Modified of the source (or the
+/// time of the move if it is not recorded), then by the time of the move.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Version {
     changed: Timestamp,
@@ -335,7 +334,7 @@ impl Version {
     }
 }
 
-/// By the URL of its source the version that takes its old place.
+/// The version that takes the original place, by the URL of the source.
 #[derive(Default)]
 struct Newest(BTreeMap<String, Version>);
 
@@ -348,8 +347,8 @@ impl Newest {
         }
     }
 
-    /// The other version that takes the place, if there is one. What came after the first listing
-    /// does not: it might write over what this very undo has brought back.
+    /// Returns the other version that takes the place, if any. Versions that appeared after the
+    /// first listing do not count: they could overwrite a blob that this undo has restored.
     fn instead_of(&mut self, source_uri: &str, version: Version) -> Option<&str> {
         let known = self.0.entry(source_uri.to_owned());
         let taken = known.or_insert_with(|| version.clone());
@@ -367,7 +366,7 @@ fn log(record: &UndoRecord) {
     );
 }
 
-/// One dead blob; `None` when it is not among those that were asked for.
+/// Processes one dead blob; `None` if it was not selected.
 async fn undo_blob(
     search: &Search<'_>,
     newest: &mut Newest,
@@ -400,7 +399,7 @@ async fn undo_blob(
     record.to.clone_from(&history.source_uri);
     record.time_to_live.clone_from(&history.time_to_live);
     let other = newest.instead_of(&history.source_uri, Version::of(container, item));
-    let other = other.map(|from| format!("{from} takes its place"));
+    let other = other.map(|from| format!("{from} is newer and takes its place"));
     if other.is_some() && search.undo.on_collision != Collision::Suffix {
         record.outcome = Undone::OlderVersion;
         record.detail = other;

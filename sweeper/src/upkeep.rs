@@ -1,4 +1,4 @@
-//! Care of the state document by its operator: to version 2, and free of a stuck lease.
+//! Maintenance of the state document: conversion to version 2, and breaking a stuck lease.
 
 use smalt_sleeve::port::ErrorKind;
 
@@ -11,37 +11,37 @@ use crate::store::{self, Patience};
 use crate::sweeper::Sweeper;
 use crate::uri;
 
-/// How often a migration is tried while workers write the document.
+/// Maximum number of attempts to migrate while workers write the document.
 const TRIES_MAX: u32 = 20;
 
-/// What became of a migration.
+/// The result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Migrated {
-    /// It is version 2 already.
+    /// The document already has version 2.
     Already,
-    /// Written, with so many URIs replaced by names of credentials.
+    /// The document was written, with this many URIs replaced by names of credentials.
     Written(usize),
 }
 
-/// What became of an unlocking.
+/// The result of breaking the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unlocked {
     /// There was no lease.
     Free,
     /// The lease was broken.
     Broken,
-    /// So many pages are in work: whoever holds the lease may be alive.
+    /// Refused because this many pages are in progress, so the holder may be alive.
     Refused(usize),
 }
 
 impl Sweeper {
-    /// Writes the state document back as version 2, on condition that nobody wrote it meanwhile.
+    /// Writes the state document back as version 2, unless another client wrote it in the meantime.
     ///
     /// # Errors
-    /// [`SweepError::Config`] when an element carries a SAS of an account that is not configured.
+    /// [`SweepError::Config`] if an element carries a SAS of an account that is not configured.
     pub async fn migrate_state(&self) -> Result<Migrated, SweepError> {
         let core = self.core(Stop::default());
-        // A document that is not there is not made for the sake of its migration.
+        // A migration does not create a missing document.
         store::read(&core, self.state_account()?.as_ref()).await?;
         for _ in 0..TRIES_MAX {
             let mut session = store::open(&core, Patience::Limited).await?;
@@ -64,15 +64,16 @@ impl Sweeper {
                 return Ok(Migrated::Written(replaced));
             }
         }
-        let why = "others kept writing the state document; try again";
+        let why = "other workers kept writing the state document; try again";
         Err(SweepError::Config(why.to_owned()))
     }
 
-    /// Breaks the lease on the state document. Nothing depends on a lease but economy, so this can
-    /// do no harm; it is refused while pages are in work, because then its holder may be alive.
+    /// Breaks the lease on the state document. This is always safe, because the lease only saves
+    /// work. It is refused while pages are in progress, because their worker may hold the lease;
+    /// `force` overrides that.
     ///
     /// # Errors
-    /// Those of the calls.
+    /// Errors of the storage calls.
     pub async fn unlock_state(&self, force: bool) -> Result<Unlocked, SweepError> {
         let core = self.core(Stop::default());
         let storage = self.state_account()?;
@@ -99,8 +100,8 @@ fn pages_alive(core: &Core, document: &Document) -> usize {
         .count()
 }
 
-/// Version 2 names credentials, and never holds a secret: every URI with a SAS becomes the name of
-/// the configured account that it belongs to. Nothing else changes.
+/// Converts to version 2, which names credentials and never holds a secret: replaces every URI with
+/// a SAS by the name of the configured account it belongs to. Changes nothing else.
 fn to_newest(document: &mut Document, accounts: &Accounts) -> Result<usize, String> {
     let mut replaced = 0;
     for element in &mut document.containers {
@@ -121,7 +122,7 @@ fn name_credential(element: &mut Container, accounts: &Accounts) -> Result<bool,
     let name = accounts.name_of(same).ok_or_else(|| {
         format!(
             "container `{}` carries a SAS of account `{}`; configure that account first, as \
-             [account.NAME], and the document will name it",
+             [account.NAME]; the document then refers to it by name",
             element.name, parsed.account
         )
     })?;

@@ -1,6 +1,6 @@
-//! URIs of containers as people put them into the state document.
+//! Parses container URIs in the state document.
 
-/// A container URI taken apart.
+/// A parsed container URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerUri {
     /// Account name: the host's first label, or the first path segment of an IP-style URI.
@@ -9,12 +9,12 @@ pub struct ContainerUri {
     pub endpoint: String,
     /// Container name.
     pub container: String,
-    /// The query: a SAS, unescaped no further. Empty when there is none.
+    /// The query, a SAS, still percent-encoded. Empty if there is none.
     pub sas: String,
 }
 
-/// Takes `https://acct.blob.core.windows.net/events?sig=..` or
-/// `http://127.0.0.1:10000/devstoreaccount1/events` apart.
+/// Parses `https://acct.blob.core.windows.net/events?sig=..` or
+/// `http://127.0.0.1:10000/devstoreaccount1/events`.
 pub fn parse(uri: &str) -> Option<ContainerUri> {
     let (base, sas) = uri.trim().split_once('?').unwrap_or((uri.trim(), ""));
     let (scheme, rest) = base.split_once("://")?;
@@ -48,7 +48,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn both_styles_are_taken_apart() {
+    fn both_styles_are_parsed() {
         for (uri, expected) in [
             (
                 "https://acct.blob.core.windows.net/events?sr=c&sig=x",
@@ -92,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_taken_apart_or_refused(uri in "(https?://)?.{0,40}") {
+        fn any_text_is_parsed_or_rejected(uri in "(https?://)?.{0,40}") {
             let _ = parse(&uri);
         }
     }

@@ -1,4 +1,4 @@
-//! Working off a claimed page: every blob on its own, a bounded number at a time (S26, DS1).
+//! Processes a claimed page: each blob on its own, a bounded number at a time (S26, DS1).
 
 use std::pin::pin;
 
@@ -24,10 +24,10 @@ use crate::state::Tally;
 use crate::state::ledger;
 use crate::store::{self, Patience};
 
-/// How often a blob that changed under the work is looked at again (D1: once).
+/// How often a blob that changed during processing is decided again (D1: once).
 const SECOND_LOOKS: u32 = 1;
 
-/// What became of a blob, with a line for people where the outcome alone does not say it.
+/// The outcome of a blob, with a line of text where the outcome alone is not clear.
 pub(crate) struct Done {
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<String>,
@@ -51,13 +51,14 @@ impl Done {
     }
 }
 
-/// Works a page off. `None` when another worker has taken it over: nothing is to be written then.
+/// Processes a page. Returns `None` if another worker has reclaimed it; then nothing may be
+/// written.
 pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> {
     let mut tally = Tally::default();
     let (mut handled, mut denied) = (0, 0);
     {
-        // A worker that is to stop finishes the blobs it has begun and begins no other (SL5); so
-        // does one that has spent the day's money.
+        // A worker that is stopping (SL5), or has spent the day's budget, finishes the blobs it has
+        // begun and begins no other.
         let goes_on = |_: &&_| !core.stop.is_set() && !core.exceeds_budget(CALLS_PER_MOVE);
         let begun = page.actions.iter().take_while(goes_on);
         let running = stream::iter(begun)
@@ -70,7 +71,7 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
                 biased;
                 record = running.next() => record,
                 () = &mut lost => {
-                    tracing::warn!(page = page.page.id, "the page was reclaimed, letting it go");
+                    tracing::warn!(page = page.page.id, "the page was reclaimed by another worker");
                     return None;
                 }
             };
@@ -96,12 +97,13 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
         fence: page.page.fence,
         tally,
         finished,
-        // One refused blob may be the destination's matter; a whole page is the credential's.
+        // A single denial may concern the destination; a whole page of denials means the
+        // credential.
         denied: handled > 0 && denied == handled,
     })
 }
 
-/// Moves the deadline of the page again and again; ends when somebody else owns it.
+/// Extends the deadline of the page repeatedly; returns when another worker owns it.
 async fn keep(core: &Core, page: &ClaimedPage) {
     let deadline = core.config.page_deadline;
     let mut pause = deadline / 2;
@@ -110,7 +112,8 @@ async fn keep(core: &Core, page: &ClaimedPage) {
         pause = match extend(core, page).await {
             Ok(true) => deadline / 2,
             Ok(false) => return,
-            // Once more before the deadline; after it the page is anybody's, which does no harm.
+            // Tries once more before the deadline. After it other workers may take the page, which
+            // is harmless.
             Err(_) => deadline / 8,
         };
     }
@@ -136,7 +139,7 @@ async fn extend(core: &Core, page: &ClaimedPage) -> Result<bool, SweepError> {
     }
 }
 
-/// One blob: does what was decided; when another version is there by then, looks once more.
+/// Carries out the decision for one blob; decides once more if the blob has another version.
 async fn handle(
     core: &Core,
     page: &ClaimedPage,
@@ -163,7 +166,7 @@ async fn handle(
                 decision = decide::decide(&policy, &scene, &blob.name, &newer, now);
                 seen = newer;
                 if !decision.removes() {
-                    // The owner extended or replaced it: that is what became of it.
+                    // The owner extended or replaced the blob, which is its outcome.
                     break Done::from(Outcome::Changed);
                 }
             }
@@ -223,7 +226,7 @@ pub(crate) async fn delete(
     source.delete_blob(blob, &conditions, snapshots).await
 }
 
-/// The outcome for a failed call on the source (D1, D4).
+/// Returns the outcome for a failed call on the source (D1, D4).
 pub(crate) fn failed(error: &PortError) -> Done {
     let outcome = match error.kind {
         ErrorKind::NotFound => return Outcome::Gone.into(),

@@ -1,4 +1,4 @@
-//! A storage account as settings describe it, and how it is opened.
+//! A storage account as described in settings, and how to open it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use smalt_sleeve::{
 use crate::process::Sources;
 use crate::secret::{Secret, SecretError};
 
-/// How an account is opened: by a connection string, by a secret, or by a token of Entra ID.
+/// How to open an account: with a connection string, a secret, or an Entra ID token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Access {
-    /// A connection string. It takes the place of all other fields.
+    /// Connection string; replaces all other fields.
     pub connection_string: Option<Secret>,
     /// Account name.
     pub name: Option<String>,
@@ -26,19 +26,20 @@ pub struct Access {
     pub key: Option<Secret>,
     /// Shared access signature, with or without `?`.
     pub sas: Option<Secret>,
-    /// Whose token of Entra ID opens the account, in place of a secret.
+    /// Identity whose Entra ID token opens the account instead of a secret.
     pub auth: Option<Identity>,
-    /// Endpoint of the worker's service; that of the public cloud when absent.
+    /// Endpoint of the worker's service; if `None`, the one in the public cloud.
     pub endpoint: Option<String>,
 }
 
-/// Whose token opens the account.
+/// Identity whose token opens the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Auth {
-    /// A service principal (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`), a pod's
-    /// workload (`AZURE_FEDERATED_TOKEN_FILE`), else the user who is logged in with the Azure CLI.
+    /// Service principal (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`), pod
+    /// workload identity (`AZURE_FEDERATED_TOKEN_FILE`), or else the user logged in with the Azure
+    /// CLI.
     Entra,
-    /// The identity of the machine or app; that of `AZURE_CLIENT_ID` where there are several.
+    /// Managed identity of the machine or app; set `AZURE_CLIENT_ID` to choose among several.
     ManagedIdentity,
 }
 
@@ -54,36 +55,36 @@ impl From<Auth> for Identity {
 /// Why an account cannot be opened. No variant holds a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// A token and a secret.
-    #[error("a token opens the account: give neither a key, a SAS nor a connection string")]
+    /// Both a token and a secret are configured.
+    #[error("the account uses a token; remove its key, SAS or connection string")]
     TokenAndSecret,
-    /// Two secrets.
+    /// Two secrets are configured.
     #[error("give a key or a SAS, not both")]
     TwoSecrets,
-    /// Nothing that says which account.
-    #[error("the account has neither a name, an endpoint nor a connection string")]
+    /// No field identifies the account.
+    #[error("the account needs a name, an endpoint or a connection string")]
     Unnamed,
-    /// A secret that cannot be read.
+    /// A secret cannot be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// Values that make no account.
+    /// The values do not describe a valid account.
     #[error(transparent)]
     Account(#[from] AccountError),
-    /// A file with certificates that cannot be read.
+    /// The file with certificates cannot be read.
     #[error("cannot read {path}: {source}")]
     Certificates {
         /// Path of the file.
         path: String,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// Certificates that are not PEM.
+    /// The certificates are not valid PEM.
     #[error("--ca-file: {0}")]
     Transport(#[from] smalt_sleeve::TransportError),
 }
 
 impl Access {
-    /// The account, opened by its own secret; a token is added by [`authorised`].
+    /// Returns the account with its secret; [`authorised`] adds a token.
     ///
     /// # Errors
     /// [`AccessError`].
@@ -112,7 +113,7 @@ impl Access {
         }
     }
 
-    /// The names of the fields that hold a secret themselves, instead of naming its place.
+    /// Returns the names of the fields that contain a secret instead of a reference to one.
     pub fn inline_secrets(&self) -> impl Iterator<Item = &'static str> {
         let fields = [
             ("connection_string", &self.connection_string),
@@ -127,11 +128,11 @@ impl Access {
     }
 }
 
-/// The account, opened by the token of an identity if there is one. Tokens are fetched through
+/// Returns the account, with the token of its identity if it has one. Tokens are fetched through
 /// `transport`.
 ///
 /// # Errors
-/// The environment lacks what the identity needs.
+/// If the environment lacks variables that the identity needs.
 pub fn authorised(
     account: Account,
     auth: Option<Identity>,
@@ -146,11 +147,11 @@ pub fn authorised(
     Ok(account.with_credential(credential))
 }
 
-/// A transport over sockets. `ca_file` names further trusted authorities (PEM); `resolve` gives
-/// hosts another address than their own.
+/// Creates a transport over sockets. `ca_file` adds trusted authorities (PEM); `resolve` replaces
+/// the addresses of hosts.
 ///
 /// # Errors
-/// The certificates cannot be used.
+/// If the certificates cannot be used.
 pub fn transport(
     ca_file: Option<&str>,
     resolve: HashMap<String, SocketAddr>,
@@ -172,12 +173,12 @@ pub fn transport(
     })?))
 }
 
-/// A connection string with its secrets masked.
+/// Returns a connection string with its secrets masked.
 pub fn masked(connection_string: &str) -> String {
     let shown = |part: &str| match part.split_once('=') {
         Some((name, _)) if !is_public(name) => format!("{name}=***"),
         Some((name, value)) => {
-            // The query of an endpoint may carry a signature.
+            // The query of an endpoint may contain a signature.
             let bare = value.split('?').next().unwrap_or_default();
             format!("{name}={bare}")
         }
@@ -188,7 +189,7 @@ pub fn masked(connection_string: &str) -> String {
     parts.collect::<Vec<_>>().join(";")
 }
 
-/// Whether the value of this part of a connection string may be shown.
+/// Returns whether the value of this part of a connection string may be shown.
 fn is_public(name: &str) -> bool {
     let name = name.trim().to_ascii_lowercase();
     let public = [
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_opened_by_one_credential() {
+    fn account_has_exactly_one_credential() {
         for (toml, wanted) in [
             ("name = \"a\"\nkey = \"a2V5\"", Ok("a")),
             ("name = \"a\"\nauth = \"entra\"", Ok("a")),

@@ -1,4 +1,4 @@
-//! What a day's calls may cost. The day is the service's, in UTC. Pure.
+//! Limits the cost of a day's calls. Days are UTC by the service's clock. Pure.
 
 use std::time::Duration;
 
@@ -7,44 +7,44 @@ use smalt_protocol::Timestamp;
 /// Length of a day.
 pub const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Calls that one price is for.
+/// Number of calls that a price refers to.
 pub const PRICED_CALLS: f64 = 10_000.0;
 
-/// The cost of this many charged calls, in the currency of the price.
+/// Returns the cost of this many charged calls, in the currency of the price.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub fn cost(calls: u64, price_per_10k: f64) -> f64 {
     calls as f64 / PRICED_CALLS * price_per_10k
 }
 
-/// What a day may cost.
+/// Limit on the cost of a day.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
-    /// Most money that the calls of a day may cost.
+    /// Maximum cost of a day's calls, in the currency of the price.
     pub max_cost_per_day: f64,
-    /// The price of 10,000 calls.
+    /// Price of 10,000 calls.
     pub price_per_10k: f64,
 }
 
 impl Budget {
-    /// The cost of this many charged calls.
+    /// Returns the cost of this many charged calls.
     pub fn cost(&self, calls: u64) -> f64 {
         cost(calls, self.price_per_10k)
     }
 
-    /// Whether `next` calls beyond today's would cost too much.
+    /// Returns whether `next` calls in addition to today's would exceed the budget.
     pub fn is_exceeded(&self, today: u64, next: u64) -> bool {
-        // A price in binary is slightly off: a call that fits exactly must fit.
+        // Floating-point prices are slightly off; a call that fits exactly must be allowed.
         self.cost(today.saturating_add(next)) > self.max_cost_per_day * (1.0 + 1e-9)
     }
 }
 
-/// The beginning of the day.
+/// Returns the start of the day.
 pub fn day(now: Timestamp) -> Timestamp {
     let since_s = now.since(Timestamp::UNIX_EPOCH).as_secs();
     Timestamp::from_unix_s(since_s - since_s % DAY.as_secs())
 }
 
-/// The beginning of the next day: strictly later.
+/// Returns the start of the next day, strictly later than `now`.
 pub fn next_day(now: Timestamp) -> Timestamp {
     day(now).plus(DAY)
 }

@@ -1,30 +1,30 @@
-//! Exit codes of the workers, which are part of their interface, and how errors are shown.
+//! Exit codes of the workers, which are part of their interface, and the output of errors.
 
 use std::io::Write;
 
 use smalt_protocol::terminal::one_line;
 use smalt_sleeve::{ErrorKind, PortError};
 
-/// All is well; also after a clean stop.
+/// Success, also after a clean stop.
 pub const OK: u8 = 0;
 /// Finished, but some items failed.
 pub const FAILED_ITEMS: u8 = 1;
-/// Usage or configuration.
+/// Invalid usage or configuration.
 pub const USAGE: u8 = 2;
-/// The credential is refused.
+/// The service denied access.
 pub const DENIED: u8 = 3;
-/// Storage, queue or state document cannot be reached or read.
+/// Storage, queue or state document is unreachable or unreadable.
 pub const UNREACHABLE: u8 = 4;
 /// The circuit breaker or the budget stopped the work.
 pub const GUARD: u8 = 5;
-/// This machine's clock and the service's differ too much.
+/// This machine's clock differs too much from the service's.
 pub const CLOCK_SKEW: u8 = 6;
-/// Work was still open when the time for stopping was over.
+/// The stop grace period ended before all work was finished.
 pub const GRACE: u8 = 7;
 /// Aborted by a second signal.
 pub const INTERRUPTED: u8 = 130;
 
-/// The exit code for a failed storage call.
+/// Returns the exit code for a failed storage call.
 pub fn of_port(error: &PortError) -> u8 {
     match error.kind {
         ErrorKind::Denied => DENIED,
@@ -33,32 +33,32 @@ pub fn of_port(error: &PortError) -> u8 {
     }
 }
 
-/// What may help with a failed storage call. `forbidden` says what the worker's credential must
-/// permit.
+/// Returns advice for a failed storage call. `forbidden` names what to check if the credential
+/// lacks a permission.
 pub fn hint(error: &PortError, forbidden: &'static str) -> Option<&'static str> {
     match error.kind {
-        ErrorKind::Unreachable => Some("is the endpoint right, and the emulator running?"),
+        ErrorKind::Unreachable => Some("check the endpoint, and that the emulator is running"),
         ErrorKind::Untrusted => {
-            Some("is the endpoint right? --ca-file FILE trusts another authority's certificates")
+            Some("check the endpoint; use --ca-file FILE to trust another authority")
         }
         ErrorKind::Denied if error.status == Some(403) => Some(forbidden),
-        // 401, or no token at all.
+        // 401, or no token was available.
         ErrorKind::Denied => Some(
-            "the service does not know who asks: check the account's name, that a credential is \
-             given, and --auth with its AZURE_* variables",
+            "the service did not accept the credential: check the account name, that a credential \
+             is given, and --auth with its AZURE_* variables",
         ),
         _ => None,
     }
 }
 
-/// Shows an error and a hint on standard error, each on one line.
+/// Prints an error and a hint to standard error, each on one line.
 pub fn show(error: &str, hint: Option<&str>) {
     let (red, plain) = match crate::log::is_coloured() {
         true => ("\u{1b}[1;31m", "\u{1b}[0m"),
         false => ("", ""),
     };
     let mut stderr = std::io::stderr();
-    // When this fails, there is nobody left to tell.
+    // A failure to write cannot be reported anywhere.
     let _ = writeln!(stderr, "{red}error:{plain} {}", one_line(error));
     if let Some(hint) = hint {
         let _ = writeln!(stderr, "hint: {hint}");
@@ -73,10 +73,10 @@ mod tests {
     fn each_failure_has_its_code_and_hint() {
         for (kind, status, code, says) in [
             (ErrorKind::Denied, Some(403), DENIED, Some("needs")),
-            (ErrorKind::Denied, Some(401), DENIED, Some("who asks")),
-            (ErrorKind::Denied, None, DENIED, Some("who asks")),
+            (ErrorKind::Denied, Some(401), DENIED, Some("credential")),
+            (ErrorKind::Denied, None, DENIED, Some("credential")),
             (ErrorKind::Untrusted, None, UNREACHABLE, Some("--ca-file")),
-            (ErrorKind::Unreachable, None, UNREACHABLE, Some("running?")),
+            (ErrorKind::Unreachable, None, UNREACHABLE, Some("emulator")),
             (ErrorKind::Invalid, None, USAGE, None),
             (ErrorKind::NotFound, Some(404), UNREACHABLE, None),
         ] {

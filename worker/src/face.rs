@@ -1,7 +1,7 @@
-//! The HTTP addresses of a running worker: `/livez`, `/readyz`, `/status`, `/metrics`, and one path
-//! that a worker may accept posts at.
+//! The HTTP endpoints of a running worker: `/livez`, `/readyz`, `/status`, `/metrics`, and
+//! optionally one path for POST requests.
 //!
-//! A worker whose address is taken warns and works on without it.
+//! If its address is in use, a worker logs a warning and continues without the endpoints.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,58 +19,59 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// Connections at the same time: probes and scrapers are few.
+/// Maximum number of concurrent connections; probes and scrapers need few.
 const CONNECTIONS_MAX: usize = 64;
-/// How long a client may take to send the head of a request, and how long to send its body.
+/// Time limit for a client to send the head of a request, and again to send its body.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause after a failed accept, which may be a lack of descriptors.
+/// Pause after a failed accept, which may be caused by a lack of file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What a worker shows of itself.
+/// What a worker reports about itself.
 pub trait Face: Send + Sync + 'static {
-    /// Whether the worker does its work.
+    /// Returns whether the worker is ready.
     ///
     /// # Errors
-    /// The reason, for the operator.
+    /// The reason why it is not, as text for the operator.
     fn readiness(&self) -> Result<(), String>;
 
-    /// The status as one JSON document.
+    /// Returns the status as one JSON document.
     fn status(&self) -> serde_json::Value;
 
-    /// The metrics in the text format of Prometheus.
+    /// Returns the metrics in the Prometheus text format.
     fn metrics(&self) -> String;
 
-    /// The path of the health address that accepts posts, and the most bytes of a post.
+    /// Returns the path that accepts POST requests on the health address, and the maximum body size
+    /// in bytes.
     fn post_path(&self) -> Option<(&'static str, usize)> {
         None
     }
 
-    /// The answer to a post at that path.
+    /// Handles a POST request to that path.
     fn posted(&self, _head: &Parts, _body: &[u8]) -> Answer {
         Answer::refusal(StatusCode::NOT_FOUND, "not found")
     }
 }
 
-/// What one address answers.
+/// The endpoints served at one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roles {
-    /// `/livez`, `/readyz`, `/status` and the path for posts.
+    /// Serves `/livez`, `/readyz`, `/status` and the POST path.
     pub health: bool,
-    /// `/metrics`.
+    /// Serves `/metrics`.
     pub metrics: bool,
 }
 
-/// An answer.
+/// An HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Status code.
+    /// HTTP status code.
     pub status: StatusCode,
     kind: &'static str,
-    /// Body.
+    /// Body text.
     pub text: String,
 }
 
@@ -79,12 +80,12 @@ impl Answer {
         Answer { status, kind, text }
     }
 
-    /// A JSON document.
+    /// Creates a response with a JSON document.
     pub fn json(status: StatusCode, document: &serde_json::Value) -> Self {
         Answer::new(status, JSON, format!("{document:#}\n"))
     }
 
-    /// A refusal with its reason.
+    /// Creates an error response with its reason.
     pub fn refusal(status: StatusCode, why: &str) -> Self {
         Answer::new(status, TEXT, format!("{why}\n"))
     }
@@ -103,7 +104,7 @@ impl Answer {
     }
 }
 
-/// Starts answering at these addresses, which may be the same.
+/// Starts serving at these addresses, which may be the same.
 pub async fn start(face: &Arc<impl Face>, health: Option<&str>, metrics: Option<&str>) {
     let mut addresses: Vec<_> = health.into_iter().chain(metrics).collect();
     addresses.dedup();
@@ -121,21 +122,22 @@ pub async fn start(face: &Arc<impl Face>, health: Option<&str>, metrics: Option<
             }
             Err(error) => tracing::warn!(
                 op = "serve", address, reason = %error,
-                "going on without health and metrics there"
+                "continuing without health and metrics at this address"
             ),
         }
     }
 }
 
-/// Whether an address can be bound.
+/// Checks whether an address can be bound.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the operating system.
 pub async fn can_bind(address: &str) -> io::Result<()> {
     TcpListener::bind(address).await.map(drop)
 }
 
-/// Whether a text is `HOST:PORT`, with a host name, an IPv4 address or an IPv6 address in brackets.
+/// Returns whether a string is `HOST:PORT`, with a host name, an IPv4 address, or an IPv6 address
+/// in brackets.
 pub fn is_address(text: &str) -> bool {
     let named = text.rsplit_once(':').is_some_and(|(host, port)| {
         let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -144,7 +146,7 @@ pub fn is_address(text: &str) -> bool {
     named || text.parse::<std::net::SocketAddr>().is_ok()
 }
 
-/// Answers at a socket. Never ends.
+/// Serves requests on a socket. Never returns.
 pub async fn serve(socket: TcpListener, face: Arc<impl Face>, roles: Roles) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
@@ -169,7 +171,7 @@ pub async fn serve(socket: TcpListener, face: Arc<impl Face>, roles: Roles) {
                 .timer(TokioTimer::new())
                 .header_read_timeout(SEND_TIMEOUT)
                 .serve_connection(TokioIo::new(stream), service);
-            // A client that closes early is not worth a log line.
+            // Errors of clients that close early are not logged.
             let _ = connection.await;
             drop(place);
         });
@@ -199,7 +201,7 @@ fn is_post(face: &impl Face, roles: Roles, head: &Parts) -> bool {
     roles.health && head.method == Method::POST && path == Some(head.uri.path())
 }
 
-/// The answer to a request.
+/// Returns the response to a request.
 pub fn answer(face: &impl Face, roles: Roles, head: &Parts, body: &[u8]) -> Answer {
     if is_post(face, roles, head) {
         return face.posted(head, body);
@@ -213,7 +215,7 @@ pub fn answer(face: &impl Face, roles: Roles, head: &Parts, body: &[u8]) -> Answ
         _ => return Answer::refusal(StatusCode::NOT_FOUND, "not found"),
     };
     if wanted == "POST" || (head.method != Method::GET && head.method != Method::HEAD) {
-        let why = format!("{path} answers {wanted} only");
+        let why = format!("{path} accepts only {wanted}");
         return Answer::refusal(StatusCode::METHOD_NOT_ALLOWED, &why);
     }
     match path {
@@ -231,7 +233,7 @@ pub fn answer(face: &impl Face, roles: Roles, head: &Parts, body: &[u8]) -> Answ
 mod tests {
     use super::*;
 
-    /// Ready when `.0`; accepts posts of two bytes.
+    /// Ready if `.0` is true; accepts POST bodies of two bytes.
     struct Simple(bool);
 
     impl Face for Simple {
@@ -287,7 +289,7 @@ mod tests {
         }
     }
 
-    /// One request over a socket; the whole response.
+    /// Sends one request over a socket and returns the whole response.
     async fn exchange(address: &str, request: &str, body: &str) -> String {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -323,7 +325,7 @@ mod tests {
         let refused = exchange(&address, "POST /notify", "no").await;
         assert!(refused.contains("www-authenticate: Bearer"), "{refused}");
         assert!(can_bind(&address).await.is_err());
-        // The address is taken: the worker goes on without it.
+        // The address is in use; the worker continues without it.
         start(&face, Some(&address), Some(&address)).await;
     }
 

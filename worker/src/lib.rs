@@ -1,24 +1,24 @@
-//! What the sweeper and the listener share beside their storage client.
+//! Code that the sweeper and the listener share, except for the storage client.
 //!
-//! - [`settings`], [`secret`], [`span`], [`budget`]: values of an operator, each read in one
+//! - [`settings`], [`secret`], [`span`], [`budget`]: values of the configuration, parsed the same
 //!   way by both workers.
-//! - [`access`]: a storage account as settings describe it, opened.
+//! - [`access`]: opens a storage account from settings.
 //! - [`process`]: environment, files, seed and clock of this process.
-//! - [`face`], [`metrics`]: the HTTP addresses of a running worker, and its metrics.
-//! - [`signals`], [`log`], [`progress`], [`exit`]: how a process stops, speaks and ends.
+//! - [`face`], [`metrics`]: HTTP endpoints and metrics of a running worker.
+//! - [`signals`], [`log`], [`progress`], [`exit`]: stopping, output and exit codes.
 //!
 //! # Libraries that were considered
 //!
-//! - `axum` for [`face`]: it routes, which is fifteen lines here; its server bounds neither
-//!   connections nor the time of a head, so the accept loop would stay.
+//! - `axum` for [`face`]: it adds routing, which takes fifteen lines here; its server limits
+//!   neither connections nor the time for a request head, so the accept loop would remain.
 //! - `prometheus-client` for [`metrics`]: it writes OpenMetrics, which renames every counter to
-//!   `..._total`; dashboards know the names as they are.
-//! - `humantime`, `jiff` for [`span`]: both read months, years, fractions and signs, which must not
-//!   decide when a blob is deleted; refusing that would need a second parse of what they read.
-//! - `figment` for settings: it ends at the first error, where `validate` lists all of them, cannot
-//!   merge queues by name, and brings a second reader of TOML.
-//! - `globset` for the sweeper's patterns: `[`, `{` and `\` mean something in it, so existing
-//!   patterns that protect blobs would change their meaning.
+//!   `..._total`; dashboards use the existing names.
+//! - `humantime`, `jiff` for [`span`]: both accept months, years, fractions and signs, which must
+//!   not decide when a blob is deleted; rejecting those would need a second parser.
+//! - `figment` for settings: it stops at the first error, while `validate` lists all of them; it
+//!   cannot merge queues by name, and adds a second TOML parser.
+//! - `globset` for the sweeper's patterns: `[`, `{` and `\` have a meaning in it, so existing
+//!   `protect` patterns would change theirs.
 
 pub mod access;
 pub mod budget;

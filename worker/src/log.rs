@@ -1,4 +1,4 @@
-//! The log of a worker, on standard error: lines for people, or one JSON object per line.
+//! The log of a worker on standard error, as text or as one JSON object per line.
 
 use std::fmt::Debug;
 use std::io::IsTerminal;
@@ -15,16 +15,16 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::progress::Beside;
 
-/// How log lines are written.
+/// Format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Text lines.
     Text,
     /// One JSON object per line.
     Json,
 }
 
-/// The level is neither a level nor a filter.
+/// The string is neither a level nor a filter.
 #[derive(Debug, thiserror::Error)]
 #[error("--log-level {level}: {source}; use error, warn, info, debug, trace or a tracing filter")]
 pub struct BadLevel {
@@ -32,12 +32,12 @@ pub struct BadLevel {
     source: tracing_subscriber::filter::ParseError,
 }
 
-/// Starts the log of the process. A second call keeps the first log.
+/// Starts the log of the process. A second call has no effect.
 ///
 /// # Errors
 /// [`BadLevel`].
 pub fn start(format: Format, level: &str) -> Result<(), BadLevel> {
-    // The storage client logs every failed try at info, repeated ones included.
+    // The storage client logs every failed attempt at info, including those that are retried.
     let quiet = match level {
         "info" => "info,typespec_client_core=warn,azure_core=warn",
         level => level,
@@ -53,12 +53,12 @@ pub fn start(format: Format, level: &str) -> Result<(), BadLevel> {
     Ok(())
 }
 
-/// Whether standard error shows colours: a terminal, without `NO_COLOR`.
+/// Returns whether to color standard error: if it is a terminal and `NO_COLOR` is not set.
 pub fn is_coloured() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Lines for people. Field values neither steer the terminal nor forge a line.
+/// Creates a text log. Field values cannot control the terminal or forge a line.
 pub fn text<W>(filter: EnvFilter, writer: W, colour: bool) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -75,7 +75,8 @@ where
         .finish()
 }
 
-/// One object per line, the fields beside `timestamp`, `level` and `message`.
+/// Creates a JSON log: one object per line, with the fields next to `timestamp`, `level` and
+/// `message`.
 pub fn json<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_fields_stay_on_one_line_and_steer_no_terminal() {
+    fn hostile_fields_stay_on_one_line_without_control_characters() {
         let hostile = "a\u{1b}[2J\u{9b}31m\r\n2026 ERROR forged\u{2028}\u{202e}\u{85}";
         let written = Written::default();
         let writer = written.clone();
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_level_is_refused_with_the_right_ones() {
+    fn unknown_level_is_rejected_with_the_valid_ones() {
         let error = start(Format::Json, "smalt=loud").unwrap_err().to_string();
         assert!(error.starts_with("--log-level smalt=loud: "), "{error}");
         assert!(error.contains("use error, warn, info"), "{error}");

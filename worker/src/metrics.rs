@@ -5,19 +5,19 @@ use std::fmt::Write;
 /// Kind of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A sum that only grows.
+    /// A value that only increases.
     Counter,
-    /// A value of the moment.
+    /// A current value.
     Gauge,
-    /// A sum with a count: samples end in `_sum` and `_count`.
+    /// A sum and a count, as samples that end in `_sum` and `_count`.
     Summary,
 }
 
-/// A text of metrics under construction.
+/// Builds the text of all metrics.
 #[derive(Debug, Default)]
 pub struct Exposition(String);
 
-/// A metric family of an [`Exposition`], its samples still to come.
+/// A metric family of an [`Exposition`], without samples yet.
 #[derive(Debug)]
 pub struct Family<'a> {
     text: &'a mut String,
@@ -25,7 +25,7 @@ pub struct Family<'a> {
 }
 
 impl Exposition {
-    /// Begins a family: its help and its type.
+    /// Starts a family with its help and type.
     pub fn family<'a>(&'a mut self, name: &'a str, kind: Kind, help: &str) -> Family<'a> {
         let text = &mut self.0;
         let kind = match kind {
@@ -33,24 +33,24 @@ impl Exposition {
             Kind::Gauge => "gauge",
             Kind::Summary => "summary",
         };
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
         Family { text, name }
     }
 
-    /// A family of one sample without labels.
+    /// Adds a family with one sample and no labels.
     pub fn value(&mut self, name: &str, kind: Kind, help: &str, value: f64) {
         self.family(name, kind, help).sample(&[], value);
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn finish(self) -> String {
         self.0
     }
 }
 
 impl Family<'_> {
-    /// A sample with these labels; their values may be text of strangers.
+    /// Adds a sample with these labels; their values may be untrusted.
     pub fn sample(&mut self, labels: &[(&str, &str)], value: f64) {
         let mut shown = String::new();
         for (name, value) in labels {
@@ -63,7 +63,7 @@ impl Family<'_> {
         let _ = writeln!(self.text, "{}{shown} {value}", self.name);
     }
 
-    /// The two samples of a summary.
+    /// Adds the two samples of a summary.
     pub fn sum(&mut self, sum: f64, count: u64) {
         let name = self.name;
         let _ = writeln!(self.text, "{name}_sum {sum}\n{name}_count {count}");

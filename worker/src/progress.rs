@@ -1,4 +1,4 @@
-//! A progress line on standard error that log lines do not break.
+//! A progress line on standard error that log lines do not corrupt.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How often a line is redrawn that has nothing new to show.
+/// Interval at which an unchanged line is redrawn.
 pub const TICK: Duration = Duration::from_millis(150);
 
-/// The line that is on the terminal: whoever writes there clears it for a moment.
+/// The line currently on the terminal, which is cleared while other output is written.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Standard error, beside the progress line.
+/// A writer to standard error that keeps the progress line intact.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside;
 
@@ -32,8 +32,8 @@ impl Write for Beside {
     }
 }
 
-/// A progress line of this [template](ProgressStyle::with_template); hidden where standard error is
-/// not a terminal.
+/// Creates a progress line with this [template](ProgressStyle::with_template); hidden if standard
+/// error is not a terminal.
 pub fn line(total: Option<u64>, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
     restyle(&bar, template);
@@ -44,7 +44,7 @@ pub fn line(total: Option<u64>, template: &str) -> ProgressBar {
     bar
 }
 
-/// Gives a line another template.
+/// Changes the template of a line.
 pub fn restyle(bar: &ProgressBar, template: &str) {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);

@@ -6,18 +6,18 @@ use serde::{Deserialize, Deserializer};
 
 use crate::process::Sources;
 
-/// A secret value, or the place that it is read from. `Debug` masks the value.
+/// A secret value, or a reference to one. `Debug` masks the value.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secret {
     /// The value itself.
     Inline(String),
-    /// The name of an environment variable.
+    /// Name of the environment variable that holds the value.
     Env(String),
-    /// The path of a file; white space around its text is ignored.
+    /// Path of the file that holds the value; surrounding white space is ignored.
     File(String),
 }
 
-/// A secret that cannot be read.
+/// Why a secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// The variable is unset or empty.
@@ -28,7 +28,7 @@ pub enum SecretError {
     Unreadable {
         /// Path of the file.
         path: String,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }
@@ -45,7 +45,7 @@ impl Secret {
         }
     }
 
-    /// Whether the text itself is secret. The key of the development account is public.
+    /// Returns whether the text itself is secret. The key of the development account is public.
     pub fn is_inline_secret(&self) -> bool {
         let Secret::Inline(text) = self else {
             return false;
@@ -55,7 +55,7 @@ impl Secret {
         !text.is_empty() && (!public || lower.contains("key=") || lower.contains("sig="))
     }
 
-    /// The value, read from where it is kept.
+    /// Returns the value, read from its variable or file.
     ///
     /// # Errors
     /// [`SecretError`] names the variable or the file.
@@ -76,7 +76,7 @@ impl Secret {
         }
     }
 
-    /// The reference as it is written, a secret value masked.
+    /// Returns the reference as written, with a secret value masked.
     pub fn shown(&self) -> String {
         match self {
             Secret::Inline(text) if !self.is_inline_secret() => text.clone(),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_followed_and_a_missing_one_named() {
+    fn reference_is_resolved_and_missing_one_is_reported() {
         for (written, value) in [
             ("env:KEY", Ok("a2V5")),
             ("file:/run/key", Ok("c2VjcmV0")),

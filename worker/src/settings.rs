@@ -1,22 +1,22 @@
-//! A setting as it takes effect, and where its value comes from.
+//! An effective setting, and the source of its value.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Where a value comes from, the strongest first.
+/// Sources of values, in order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// A flag of the command line.
+    /// A command-line flag.
     Flag,
-    /// This environment variable.
+    /// The environment variable with this name.
     Environment(String),
     /// The configuration file.
     File,
-    /// The profile of this name.
+    /// The profile with this name.
     Profile(String),
-    /// The default.
+    /// The built-in default.
     Default,
 }
 
@@ -32,13 +32,13 @@ impl fmt::Display for Source {
     }
 }
 
-/// A setting.
+/// An effective setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
-    /// Its path in the file.
+    /// Path in the configuration file.
     pub key: String,
-    /// Its value as it takes effect, secrets masked.
+    /// Effective value, with secrets masked.
     pub value: String,
-    /// Where the value comes from.
+    /// Source of the value.
     pub source: Source,
 }

@@ -1,4 +1,4 @@
-//! Signals. The first order to stop (SIGTERM, Ctrl-C) ends the work in order, the second aborts it.
+//! Signals. The first SIGTERM or Ctrl-C stops the work in an orderly way, the second aborts it.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Signals that ask a worker for something beside its end.
+/// Signals that request something other than a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// SIGHUP.
@@ -16,7 +16,7 @@ pub enum Request {
     Status,
 }
 
-/// Calls `act` at each such signal. Never ends; where the signal does not exist, nothing happens.
+/// Calls `act` for each such signal. Never returns. Does nothing on systems without the signal.
 pub async fn each(request: Request, mut act: impl FnMut()) {
     #[cfg(unix)]
     {
@@ -35,7 +35,7 @@ pub async fn each(request: Request, mut act: impl FnMut()) {
     std::future::pending::<()>().await;
 }
 
-/// The orders to stop that arrive after this was made.
+/// Stop signals that arrive after its creation.
 #[derive(Debug)]
 pub struct Orders {
     #[cfg(unix)]
@@ -47,10 +47,10 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// SIGTERM and Ctrl-C.
+    /// Listens for SIGTERM and Ctrl-C.
     ///
     /// # Errors
-    /// The system refuses to register the signals.
+    /// If the system cannot register the signals.
     pub fn new() -> io::Result<Self> {
         Ok(Orders {
             #[cfg(unix)]
@@ -62,8 +62,8 @@ impl Orders {
         })
     }
 
-    /// SIGHUP as well, unless the process was started with SIGHUP ignored, as `nohup` does. It
-    /// never counts as the second order: a terminal that closes sends it more than once.
+    /// Listens for SIGTERM, Ctrl-C and SIGHUP. Ignores SIGHUP if the process was started so, as by
+    /// `nohup`. SIGHUP never counts as the second signal: a closing terminal sends it repeatedly.
     ///
     /// # Errors
     /// As [`Orders::new`].
@@ -114,11 +114,11 @@ impl Orders {
         tokio::signal::ctrl_c().await
     }
 
-    /// Lets `work` go on until its end, or until the second order; then it is dropped, and the
-    /// result is `None`. The first order sets `stop`.
+    /// Runs `work` until it ends or the second signal arrives; then drops it and returns `None`.
+    /// The first signal sets `stop`.
     ///
     /// # Errors
-    /// The signals cannot be received.
+    /// If the signals cannot be received.
     pub async fn obey<T>(
         mut self,
         stop: &watch::Sender<bool>,
@@ -129,7 +129,7 @@ impl Orders {
             tracing::info!(op = "stop", "stopping; signal again to abort");
             stop.send_replace(true);
             self.second().await?;
-            tracing::warn!(op = "stop", "aborting; open work is taken up again later");
+            tracing::warn!(op = "stop", "aborting; unfinished work resumes later");
             Ok(())
         };
         tokio::select! {
@@ -147,14 +147,15 @@ pub async fn stopped(mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Whether this process was started with SIGHUP ignored, where the system says so.
+/// Returns whether this process was started with SIGHUP ignored; `false` if the system does not
+/// say.
 #[cfg(unix)]
 fn ignores_hangup() -> bool {
     use crate::process::{Process, Sources};
     ignores_signal_1(&Process.file("/proc/self/status").unwrap_or_default())
 }
 
-/// Reads the mask of ignored signals from `/proc/self/status`: SIGHUP is signal 1, its lowest bit.
+/// Parses the mask of ignored signals in `/proc/self/status`: SIGHUP is signal 1, the lowest bit.
 #[cfg(unix)]
 fn ignores_signal_1(facts: &str) -> bool {
     let mask = facts.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nohup_is_recognised() {
+    fn nohup_is_recognized() {
         assert!(ignores_signal_1("Name:\tx\nSigIgn:\t0000000000000001\n"));
         assert!(ignores_signal_1("SigIgn:\t0000000000001003\n"));
         assert!(!ignores_signal_1("SigBlk:\t1\nSigIgn:\t0000000000001002\n"));

@@ -1,15 +1,15 @@
-//! Durations as people write them: `30s`, `10m`, `1h30m`, `7d`, and ISO 8601 `P7D`, `PT90M`.
+//! Durations in the forms `30s`, `10m`, `1h30m`, `7d`, and ISO 8601 `P7D`, `PT90M`.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// Longest accepted duration: a thousand years. A longer one is a mistake.
+/// Maximum duration: a thousand years. A longer one is surely a mistake.
 const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 86_400);
 
-/// A text that is not a duration.
+/// The string is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a duration; write 30s, 10m, 1h30m, 7d or ISO 8601 such as P7D")]
+#[error("`{0}` is not a duration; use 30s, 10m, 1h30m, 7d or ISO 8601 such as P7D")]
 pub struct InvalidSpan(pub String);
 
 /// A duration in a configuration file.
@@ -23,7 +23,7 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// Parses either form. The short form allows blanks between a number and its unit.
+/// Parses either form. The short form allows spaces between a number and its unit.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,8 +39,8 @@ pub fn parse(text: &str) -> Result<Duration, InvalidSpan> {
     read.ok_or_else(|| InvalidSpan(text.to_owned()))
 }
 
-/// Parses an ISO 8601 duration of weeks, days, hours, minutes and seconds. Rejects years, months,
-/// which have no fixed length: nobody should lose a blob over the length of February.
+/// Parses an ISO 8601 duration of weeks, days, hours, minutes and seconds. Rejects years and
+/// months, which have no fixed length: no blob should be lost over the length of February.
 pub fn parse_iso8601(text: &str) -> Option<Duration> {
     let rest = text.strip_prefix('P')?;
     if rest.contains(char::is_whitespace) {
@@ -102,7 +102,7 @@ fn bounded(ms: u64) -> Option<Duration> {
     (span <= LONGEST).then_some(span)
 }
 
-/// Writes the short form: `1h30m`, `45s`, `250ms`. [`parse`] reads it back.
+/// Formats as the short form, `1h30m`, `45s` or `250ms`, which [`parse`] accepts.
 pub fn format(span: Duration) -> String {
     let mut rest_ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     if rest_ms == 0 {

@@ -1,7 +1,8 @@
-//! Requests without credentials: what a container's public access opens to anybody.
+//! Requests without credentials, which a container's public access may allow.
 //!
-//! Source: "Configure anonymous read access", whose table leaves uncommitted blocks to the owner;
-//! recordings for the 404 that hides what is private. No document opens tags to anybody.
+//! Source: "Configure anonymous read access", whose table reserves uncommitted blocks for the
+//! owner; recordings for the 404 that hides private resources. No document opens tags to anonymous
+//! readers.
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
@@ -13,7 +14,7 @@ use crate::keys;
 use crate::records::{ContainerRecord, PublicAccess, Record};
 use crate::register::{Access, Anonymous};
 
-/// Lets anybody do what the container's public access covers.
+/// Allows an anonymous request that the container's public access covers.
 pub fn authorise(core: &Core, call: &Call, access: &Access) -> Result<Identity, StorageError> {
     let needed = access.anonymous;
     let wants_more = needs::besides(call).next().is_some() || wants_uncommitted(call);
@@ -21,7 +22,7 @@ pub fn authorise(core: &Core, call: &Call, access: &Access) -> Result<Identity, 
         return Err(refused(call));
     }
     if !call.settings.public_access {
-        // "Remediate anonymous read access": whatever the container says.
+        // "Remediate anonymous read access": the account's setting overrides the container's.
         return Err(ErrorCode::PublicAccessNotPermitted.into());
     }
     let key = keys::container(call.account(), call.container());
@@ -36,7 +37,7 @@ pub fn authorise(core: &Core, call: &Call, access: &Access) -> Result<Identity, 
     }
 }
 
-/// Whether Get Block List or List Blobs is asked for what nobody has committed yet.
+/// Returns whether Get Block List or List Blobs asks for uncommitted data.
 fn wants_uncommitted(call: &Call) -> bool {
     let blocks = call.query("blocklisttype").unwrap_or("committed");
     let mut listed = call.query_list("include");
@@ -44,8 +45,8 @@ fn wants_uncommitted(call: &Call) -> bool {
         || listed.any(|part| part.eq_ignore_ascii_case("uncommittedblobs"))
 }
 
-/// Recorded: 404 `ResourceNotFound` for requests of no or an old version, which hides what is
-/// private; 401 with a challenge since 2019-12-12.
+/// Recorded: 404 `ResourceNotFound`, which hides private resources, without a version or before
+/// 2019-12-12; 401 with a challenge since then.
 fn refused(call: &Call) -> StorageError {
     if !call.version_given || call.version < ApiVersion::V2019_12_12 {
         return ErrorCode::ResourceNotFound.into();

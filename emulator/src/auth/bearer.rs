@@ -1,9 +1,9 @@
-//! Bearer tokens of Microsoft Entra ID: HTTPS only, and only where they are switched on.
+//! Bearer tokens of Microsoft Entra ID: over HTTPS only, and only when they are enabled.
 //!
-//! Who brings a valid token may do to data what the account's owner may: there are no role
-//! assignments here. What only an account key does on Azure (the access policies of containers,
-//! queues and tables, before [`POLICIES`]) a token does not do here either. Source: "Authorize
-//! with Microsoft Entra ID"; codes and details are those that Azure gives.
+//! A valid token gives the same access to data as the account's owner has: there are no role
+//! assignments here. Operations that need an account key on Azure (the access policies of
+//! containers, queues and tables, before [`POLICIES`]) need it here as well. Source: "Authorize
+//! with Microsoft Entra ID"; codes and details are Azure's.
 
 use smalt_protocol::signing::sas::refused;
 use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError};
@@ -16,14 +16,14 @@ use crate::config::{Account, OAuth};
 use crate::core::Core;
 use crate::register::Access;
 
-/// The first version that takes tokens.
+/// The first version that accepts tokens.
 const TOKENS: ApiVersion = ApiVersion::V2017_11_09;
 /// The first version that refuses a token with a challenge: 401 in place of 403.
 const CHALLENGES: ApiVersion = ApiVersion::V2019_12_12;
 /// The first version whose access policies a token may read and write.
 const POLICIES: ApiVersion = ApiVersion::V2025_05_05;
 
-/// Checks a token, and whether the operation takes one.
+/// Checks a token, and whether it permits the operation.
 pub fn authorise(
     core: &Core,
     call: &Call,
@@ -33,7 +33,7 @@ pub fn authorise(
 ) -> Result<Identity, StorageError> {
     let principal = authenticate(core, call, account, token)?;
     if access.is_owners() && call.version < POLICIES {
-        // Observed: as if there were no such resource. Of tables Azurite says that they refuse it.
+        // Observed: as if the resource did not exist. Azurite documents a refusal for tables.
         return Err(match call.service() {
             Service::Table => ErrorCode::AuthorizationFailure.into(),
             Service::Blob | Service::Queue => ErrorCode::ResourceNotFound.into(),
@@ -42,7 +42,7 @@ pub fn authorise(
     Ok(Identity::Entra(principal))
 }
 
-/// Who a token is for.
+/// Checks a token and returns its user.
 pub fn authenticate(
     core: &Core,
     call: &Call,
@@ -66,7 +66,7 @@ pub fn authenticate(
         ));
     }
     let claims =
-        Claims::parse(token).ok_or_else(|| rejected(call, "The token is no JSON Web Token."))?;
+        Claims::parse(token).ok_or_else(|| rejected(call, "The token is not a JSON Web Token."))?;
     claims
         .check(call.account(), call.service(), call.arrival)
         .map_err(|detail| rejected(call, detail))?;
@@ -81,7 +81,6 @@ pub fn authenticate(
     })
 }
 
-/// The refusal of a token.
 fn rejected(call: &Call, detail: &str) -> StorageError {
     if call.version < CHALLENGES {
         return refused(detail);

@@ -1,10 +1,10 @@
-//! Keys of user delegations, made from the account's key and never stored.
+//! User delegation keys, derived from the account key and never stored.
 //!
-//! Azure keeps the keys that it gave out. Here each one is an HMAC over its terms (who, until when,
-//! for what) with a secret that follows from the account's key: the terms come back in the fields
-//! of every signature (`skoid`, `skt`, ...), so that the key can be made again after a restart, in
-//! another process, from nothing. Another account key ends all of them, as a revocation does.
-//! Source: "Create a user delegation SAS", "Get User Delegation Key".
+//! Azure stores the keys that it issues. Here each key is an HMAC over its terms (user, window,
+//! service) with a secret that is derived from the account key. The fields of every signature
+//! (`skoid`, `skt`, ...) repeat the terms, so that the key can be derived again after a restart or
+//! in another process. Changing the account key ends all of them, as a revocation does. Source:
+//! "Create a user delegation SAS", "Get User Delegation Key".
 
 use std::fmt;
 
@@ -12,37 +12,37 @@ use smalt_protocol::signing::sas::{Sas, refused};
 use smalt_protocol::signing::{AccountKey, mac, sign};
 use smalt_protocol::{StorageError, Timestamp};
 
-/// What the secret of an account is derived under: no other signature has this text.
+/// Prefix for deriving an account's secret; no other signed string begins with it.
 const PURPOSE: &str = "smalt user delegation 1\n";
 
-/// What an account's delegation keys are made with.
+/// The secret from which an account's delegation keys are derived.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DelegationSecret([u8; 32]);
 
-/// What a key is given out for.
+/// The terms of a user delegation key.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
     /// Object id of the user.
     pub object_id: &'a str,
     /// Tenant of the user.
     pub tenant_id: &'a str,
-    /// First moment, in whole seconds.
+    /// Start of the window, in whole seconds.
     pub start: Timestamp,
-    /// End, in whole seconds.
+    /// End of the window, in whole seconds.
     pub expiry: Timestamp,
     /// Letter of the service, `b` or `q`.
     pub service: &'a str,
-    /// Version that the key was asked for under.
+    /// API version of the request for the key.
     pub version: &'a str,
-    /// Tenant of the only user who may use a signature; empty for anybody.
+    /// Tenant of the only user who may use a signature; empty for every user.
     pub delegated_tenant: &'a str,
 }
 
 impl<'a> Terms<'a> {
-    /// The terms of the key that a SAS says it was signed with.
+    /// Returns the terms of the key that a SAS names.
     ///
     /// # Errors
-    /// 403 `AuthenticationFailed` when the window of the key is none.
+    /// 403 `AuthenticationFailed` when the key's window is malformed.
     pub fn of(sas: &'a Sas) -> Result<Self, StorageError> {
         let (Some(start), Some(expiry)) = sas.key_window() else {
             return Err(refused("Signature fields not well formed."));
@@ -58,7 +58,8 @@ impl<'a> Terms<'a> {
         })
     }
 
-    /// The terms as one text. Lengths stand before the parts, so that no two terms share a text.
+    /// Joins the terms into one string. Each part is preceded by its length, so that different
+    /// terms never have the same string.
     fn text(&self) -> String {
         let (start, expiry) = (self.start.iso_s(), self.expiry.iso_s());
         let parts = [
@@ -77,12 +78,12 @@ impl<'a> Terms<'a> {
 }
 
 impl DelegationSecret {
-    /// The secret of an account.
+    /// Derives the secret of an account from its key.
     pub fn of(account: &str, key: &AccountKey) -> Self {
         DelegationSecret(mac(key.as_bytes(), &format!("{PURPOSE}{account}")))
     }
 
-    /// The key for these terms, in Base64.
+    /// Returns the key for these terms, in Base64.
     pub fn key(&self, terms: &Terms<'_>) -> String {
         sign(&self.0, &terms.text())
     }
@@ -113,7 +114,7 @@ mod tests {
     };
 
     #[test]
-    fn terms_account_and_account_key_each_make_another_key() {
+    fn terms_account_and_account_key_each_change_the_key() {
         let ours = secret("one", "a2V5");
         let key = ours.key(&TERMS);
         assert_eq!(key, secret("one", "a2V5").key(&TERMS));

@@ -1,47 +1,47 @@
-//! Who asks.
+//! The identity of a caller.
 
 use smalt_protocol::signing::permissions::Permissions;
 use uuid::Uuid;
 
 use super::delegation::DelegationSecret;
 
-/// `WWW-Authenticate` of a refusal that a token would mend.
+/// `WWW-Authenticate` of a refusal that a token would avoid.
 pub(super) const CHALLENGE: &str = "Bearer \
     authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
     resource_id=https://storage.azure.com";
 
-/// The detail of what neither a key nor a signature can do.
+/// Error detail of operations that accept neither a key nor a signature.
 pub(super) const TOKEN_ONLY: &str = "Only authentication scheme Bearer is supported";
 
-/// The element that names an account which does not exist.
+/// Error element that names a missing account.
 pub const NO_ACCOUNT: &str = "AccountName";
 
-/// Who asks.
+/// The proven identity of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// Nobody in particular.
+    /// A caller without credentials.
     Anonymous,
-    /// Holder of an account key.
+    /// The holder of an account key.
     Owner,
-    /// Holder of a token of Microsoft Entra ID.
+    /// The holder of a Microsoft Entra ID token.
     Entra(Principal),
-    /// Holder of a shared access signature with these permissions, its own or its stored policy's.
+    /// The holder of a shared access signature, with the permissions of it or of its stored policy.
     Sas(Permissions),
 }
 
-/// A user of Microsoft Entra ID, as the token names them.
+/// A Microsoft Entra ID user, as the token names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Principal {
     /// Object id; nil when the token has none.
     pub object_id: Uuid,
     /// Tenant; nil when the token has none.
     pub tenant_id: Uuid,
-    /// What keys of user delegations for this account are made with.
+    /// The secret for user delegation keys of this account.
     pub delegation: DelegationSecret,
 }
 
 impl Identity {
-    /// Whether a permission letter is held. Owner and token hold every one.
+    /// Returns whether the caller has a permission letter. An owner and a token have every one.
     pub fn may(self, letter: char) -> bool {
         match self {
             Identity::Owner | Identity::Entra(_) => true,
@@ -50,7 +50,7 @@ impl Identity {
         }
     }
 
-    /// Whether all data of the account is open: what a copy within it goes by.
+    /// Returns whether the caller may read all data of the account, as copies within it require.
     pub fn is_account_wide(self) -> bool {
         matches!(self, Identity::Owner | Identity::Entra(_))
     }

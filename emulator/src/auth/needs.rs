@@ -1,4 +1,4 @@
-//! Which permissions a request needs: those of its operation, and those of what it asks besides.
+//! The permissions that a request needs for its operation, its headers and its parameters.
 
 use smalt_protocol::signing::permissions::Permissions;
 
@@ -6,15 +6,15 @@ use crate::call::Call;
 use crate::register::Access;
 use crate::target::Resource;
 
-/// Whether the permissions of a SAS reach what a request asks for. `declared` are the letters of
-/// the operation's register line for this kind of SAS, any of which will do.
+/// Returns whether the permissions `held` of a SAS suffice for a request. `declared` are the
+/// letters of the operation's register entry for this kind of SAS; any one of them suffices.
 pub fn are_met(call: &Call, access: &Access, declared: &str, held: Permissions) -> bool {
     let letters = access.refined.and_then(|refine| refine(call));
     held.contains_any(letters.unwrap_or(declared)) && besides(call).all(|one| held.contains(one))
 }
 
-/// Whether an update of an entity inserts what is not there: without `If-Match`. "Insert Or Replace
-/// Entity".
+/// Returns whether an update of an entity may insert it, which it does without `If-Match`. "Insert
+/// Or Replace Entity".
 fn may_insert(call: &Call) -> bool {
     let updates = matches!(call.method.as_str(), "PUT" | "MERGE" | "PATCH");
     let is_entity = matches!(
@@ -29,9 +29,9 @@ fn wants_tags(call: &Call) -> bool {
     listed.any(|part| part.eq_ignore_ascii_case("tags"))
 }
 
-/// Letters that headers and parameters need whatever the operation: `t` for index tags that are
-/// set, listed or compared with, `i` for a policy or a hold that a write brings along. Sources:
-/// "Specifying conditional headers", "List Blobs", "Put Blob".
+/// Returns the letters that headers and parameters need for any operation: `t` to set, list or
+/// compare index tags, `i` for a policy or a legal hold in a write, `a` for an update that may
+/// insert. Sources: "Specifying conditional headers", "List Blobs", "Put Blob".
 pub fn besides(call: &Call) -> impl Iterator<Item = char> {
     let has = |header: &str| call.headers.contains_key(header);
     let reads_tags = has("x-ms-if-tags") || wants_tags(call);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_decides() {
+    fn deleted_resource_decides_the_permission() {
         let version = [("versionid", "2020-01-01T00:00:00.0000000Z")];
         let snapshot = [("snapshot", "2020-01-01T00:00:00.0000000Z")];
         let permanent = [("deletetype", "permanent"), version[0]];
@@ -87,9 +87,9 @@ mod tests {
         }
     }
 
-    /// "Create a service SAS": a lease may be broken with `d` since 2017-07-29.
+    /// "Create a service SAS": `d` permits breaking a lease since 2017-07-29.
     #[test]
-    fn the_version_decides_who_breaks_a_lease() {
+    fn version_decides_which_permission_breaks_a_lease() {
         for id in ["Blob_BreakLease", "Container_BreakLease"] {
             let access = register::by_id(Service::Blob, id).unwrap().access;
             for (version, held, expected) in [

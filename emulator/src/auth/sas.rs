@@ -20,8 +20,8 @@ use crate::keys;
 use crate::records::{ContainerRecord, QueueRecord, Record, TableRecord};
 use crate::register::Access;
 
-/// Checks a SAS: signature, window, address, protocol, and whether it reaches the operation.
-/// `principal` is who brought a token besides.
+/// Checks a SAS: signature, window, address, protocol, and whether it permits the operation.
+/// `principal` is the user of a token that the request has as well.
 pub fn authorise(
     core: &Core,
     call: &Call,
@@ -38,7 +38,7 @@ pub fn authorise(
     let terms = Terms::of(&sas, policy.as_ref())?;
     check_window(terms.start, terms.expiry, call.arrival)?;
     check_length(&sas, &terms, call.arrival)?;
-    // In process there is no address: what has none is not kept out by one.
+    // Requests in process have no address, so the address check does not apply to them.
     if let Some(peer) = call.peer {
         sas.check_ip(peer)?;
     }
@@ -51,7 +51,7 @@ fn text_header<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
     call.headers.get(name)?.to_str().ok()
 }
 
-/// What a SAS grants, together with its stored policy.
+/// The permissions and the window of a SAS together with its stored policy.
 struct Terms {
     permissions: Permissions,
     start: Option<Timestamp>,
@@ -59,8 +59,8 @@ struct Terms {
 }
 
 impl Terms {
-    /// A field stands in the SAS or in the policy, not in both; permissions and expiry must stand
-    /// somewhere ("Define a stored access policy").
+    /// Merges a SAS with its policy. A field may be in one of them only; permissions and expiry
+    /// must be in one of them ("Define a stored access policy").
     fn of(sas: &Sas, policy: Option<&SignedIdentifier>) -> Result<Self, StorageError> {
         let Some(policy) = policy else {
             return Ok(Terms {
@@ -98,8 +98,8 @@ fn one_of<T>(
     Ok(in_sas.or(in_policy))
 }
 
-/// A SAS for a part of the Blob service names the kind of resource that it opens, one for a table
-/// the table.
+/// Checks that a SAS for a part of the Blob service names the kind of its resource, and one for a
+/// table the table.
 fn check_resource(call: &Call, sas: &Sas) -> Result<(), StorageError> {
     if sas.kind() == SasKind::Account {
         return Ok(());
@@ -120,7 +120,8 @@ fn check_resource(call: &Call, sas: &Sas) -> Result<(), StorageError> {
     }
 }
 
-/// `sdd`: a directory lies so many segments deep, and so does what is asked for.
+/// Checks `sdd`, the depth of the directory: the requested path must have at least as many
+/// segments.
 fn check_depth(call: &Call, sas: &Sas) -> Result<(), StorageError> {
     let below = below_directory(call);
     let segments = below.split('/').filter(|part| !part.is_empty()).count();
@@ -132,8 +133,8 @@ fn check_depth(call: &Call, sas: &Sas) -> Result<(), StorageError> {
     }
 }
 
-/// `sduoid` and `skdutid`: only this user of this tenant may use the signature, with a token.
-/// "Create a user delegation SAS", since 2025-07-05.
+/// Checks `sduoid` and `skdutid`, which restrict the signature to one user of one tenant, with a
+/// token. "Create a user delegation SAS", since 2025-07-05.
 fn check_user(sas: &Sas, principal: Option<&Principal>) -> Result<(), StorageError> {
     let is = |field: &str, id: Uuid| {
         let named = sas.get(field);
@@ -155,7 +156,7 @@ fn sas_target<'a>(call: &'a Call, sas: &'a Sas) -> SasTarget<'a> {
     let name = match call.service() {
         Service::Blob => call.container(),
         Service::Queue => call.queue(),
-        // The list of tables and `$batch` have no table in their path.
+        // Listing tables and `$batch` have no table in their path.
         Service::Table => sas.get("tn"),
     };
     let parameter = match sas.get("sr") {
@@ -176,8 +177,8 @@ fn sas_target<'a>(call: &'a Call, sas: &'a Sas) -> SasTarget<'a> {
     }
 }
 
-/// What has to lie in the directory that a SAS is for: the blob, or all that a listing shows. A
-/// listing keeps to its prefix; whatever else is asked of a container concerns all of it.
+/// Returns the path that must be in the SAS's directory: the blob, or the directory part of a
+/// listing's prefix. Other requests concern the whole container and return an empty path.
 fn below_directory(call: &Call) -> &str {
     if !call.blob().is_empty() {
         return call.blob();
@@ -211,7 +212,7 @@ fn check_signature(call: &Call, account: &Account, sas: &Sas) -> Result<(), Stor
     Err(refusal.unwrap_or_else(|| refused("The account has no key.")))
 }
 
-/// The key that a user delegation SAS names, made again from each of the account's keys.
+/// Derives the key that a user delegation SAS names from each of the account's keys.
 fn delegation_keys(
     call: &Call,
     account: &Account,
@@ -230,7 +231,8 @@ fn delegation_keys(
     Ok(made.collect())
 }
 
-/// "Create a service SAS": before 2012-02-12 a SAS without a stored policy lasts an hour at most.
+/// "Create a service SAS": before 2012-02-12 a SAS without a stored policy is valid for at most one
+/// hour.
 fn check_length(sas: &Sas, terms: &Terms, now: Timestamp) -> Result<(), StorageError> {
     let first_form = sas.version().is_none() && sas.policy_id().is_none();
     let (start, Some(expiry)) = (terms.start.unwrap_or(now), terms.expiry) else {
@@ -285,7 +287,7 @@ fn stored_policy(
         .ok_or_else(|| refused("Access policy not found."))
 }
 
-/// Whether the SAS reaches the operation: service, resource type, permission, in this order.
+/// Checks whether the SAS permits the operation: service, resource type, permission, in this order.
 fn check_reach(
     call: &Call,
     access: &Access,
@@ -313,7 +315,7 @@ fn check_reach(
     check_letters(call, access, declared, permissions)
 }
 
-/// Whether the letters of a SAS permit an operation, of which `declared` are the letters.
+/// Checks whether the permissions of a SAS suffice for an operation with the letters `declared`.
 pub fn check_letters(
     call: &Call,
     access: &Access,
@@ -333,7 +335,7 @@ pub fn check_letters(
     }
 }
 
-/// "Shared access signature error codes": before 2015-04-05 what is not permitted is not there.
+/// "Shared access signature error codes": before 2015-04-05 a refused resource appears as missing.
 fn unauthorised(call: &Call, code: ErrorCode) -> StorageError {
     if call.version < ApiVersion::V2015_04_05 {
         ErrorCode::ResourceNotFound.into()

@@ -1,4 +1,4 @@
-//! The encryption scope of a signature (`ses`), which every write made with it has.
+//! The encryption scope of a signature (`ses`), which applies to every write with that signature.
 
 use http::{HeaderName, HeaderValue, Method};
 use smalt_protocol::{ErrorCode, Service, StorageError};
@@ -6,15 +6,15 @@ use smalt_protocol::{ErrorCode, Service, StorageError};
 use super::Identity;
 use crate::call::Call;
 
-/// Header by which a request names a scope itself.
+/// The header with which a request names a scope itself.
 const SCOPE: HeaderName = HeaderName::from_static("x-ms-encryption-scope");
 
-/// Lets the scope of a signature stand for the header: from here on a write cannot tell the two
-/// apart. Source: "Create an account SAS", "Create a service SAS", field `ses`. A container that
-/// insists on its own scope refuses another one, wherever it came from.
+/// Sets the scope header from the signature, so that a write sees no difference. Source: "Create an
+/// account SAS", "Create a service SAS", field `ses`. A container that enforces its own scope
+/// refuses another one from either place.
 ///
 /// # Errors
-/// 403 `AuthorizationFailure` for a header that names another scope than the signature.
+/// 403 `AuthorizationFailure` when the header names another scope than the signature.
 pub fn bring_scope(call: &mut Call) -> Result<(), StorageError> {
     let is_write = call.method == Method::PUT && call.service() == Service::Blob;
     if !is_write || !matches!(call.identity, Identity::Sas(_)) {

@@ -1,6 +1,6 @@
 //! Shared Key and Shared Key Lite, and the date that they sign.
 //!
-//! Source: "Authorize with Shared Key". The signed date may be 15 minutes off, either way.
+//! Source: "Authorize with Shared Key". The signed date may differ by 15 minutes either way.
 
 use http::header::DATE;
 use smalt_protocol::signing::sas::refused;
@@ -57,8 +57,8 @@ fn check_signature(
     if name == call.account() && account.keys.iter().any(|key| is_signed(key.as_bytes())) {
         return Ok(());
     }
-    // Azure shows its own string, so that a client can be mended; the signature it leaves out is
-    // the only secret.
+    // Azure returns its string to sign, which helps to correct a client; it leaves out the
+    // signature, the only secret.
     let string = shared_key::string_to_sign(&input);
     Err(refused(&format!(
         "The MAC signature found in the HTTP request is not the same as any computed signature. \
@@ -66,7 +66,7 @@ fn check_signature(
     )))
 }
 
-/// A signed request is good for fifteen minutes around its date.
+/// Rejects a signed request whose date differs by more than fifteen minutes.
 fn check_date(core: &Core, call: &Call) -> Result<(), StorageError> {
     let given = match call.header("x-ms-date")? {
         Some(date) => Some(date),

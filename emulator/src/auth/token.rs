@@ -1,8 +1,8 @@
-//! What a JSON Web Token of Microsoft Entra ID claims: for whom, by whom, until when.
+//! The claims of a Microsoft Entra ID JSON Web Token: audience, issuer and lifetime.
 //!
-//! Its signature is not looked at: that would need the network, and a local emulator keeps nothing
-//! that is worth forging a token for. Source: "Authorize with Microsoft Entra ID", "Access tokens
-//! in the Microsoft identity platform"; the details are Azure's own words.
+//! The signature is not checked: that would need the network, and a local emulator stores nothing
+//! worth forging a token for. Source: "Authorize with Microsoft Entra ID", "Access tokens in the
+//! Microsoft identity platform"; the details are Azure's own texts.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -13,16 +13,16 @@ use uuid::Uuid;
 
 /// The application id of Azure Storage.
 const STORAGE_APPLICATION: &str = "e406a681-f3d4-42a8-90b6-c2b029497af1";
-/// The resource that tokens for any account are asked for.
+/// The resource for which clients request tokens for any account.
 const STORAGE_RESOURCE: &str = "https://storage.azure.com";
-/// Domains of Azure's clouds, for tokens that are for one account only.
+/// Domains of Azure's clouds, for tokens whose audience is one account.
 const CLOUDS: [&str; 4] = [
     "core.windows.net",
     "core.chinacloudapi.cn",
     "core.usgovcloudapi.net",
     "core.cloudapi.de",
 ];
-/// Where Microsoft Entra ID issues tokens: the older and the newer form, in every cloud.
+/// Issuers of Microsoft Entra ID: the older and the newer form, in every cloud.
 const ISSUERS: [&str; 8] = [
     "https://sts.windows.net/",
     "https://sts.windows-ppe.net/",
@@ -34,20 +34,20 @@ const ISSUERS: [&str; 8] = [
     "https://login.windows-ppe.net/",
 ];
 
-/// Azure's words, and what would have been right.
+/// Azure's text, followed by the valid audiences.
 const WRONG_AUDIENCE: &str = "Audience validation failed. Audience did not match. \
     An audience that every account takes is https://storage.azure.com.";
-/// Azure's words, and what would have been right.
+/// Azure's text, followed by the valid issuers.
 const WRONG_ISSUER: &str = "Issuer validation failed. Issuer did not match. \
     An issuer that is taken is https://sts.windows.net/<tenant>/.";
 
-/// Base64 of URLs, with or without its padding.
+/// URL-safe Base64, with or without padding.
 const BASE64_URL: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What a token claims.
+/// The claims of a token.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Claims {
     #[serde(default)]
@@ -88,7 +88,8 @@ impl Audiences {
 }
 
 impl Claims {
-    /// Reads a token: three parts, of which the second are the claims. `None` for anything else.
+    /// Parses a token of three parts, of which the second holds the claims. `None` for anything
+    /// else.
     pub fn parse(token: &str) -> Option<Self> {
         let mut parts = token.split('.');
         let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);
@@ -98,10 +99,10 @@ impl Claims {
         serde_json::from_slice(&BASE64_URL.decode(claims).ok()?).ok()
     }
 
-    /// Checks lifetime, issuer and audience, in the order in which Azurite does.
+    /// Checks lifetime, issuer and audience, in Azurite's order.
     ///
     /// # Errors
-    /// The detail that Azure gives.
+    /// The error detail that Azure returns.
     pub fn check(
         &self,
         account: &str,
@@ -128,12 +129,12 @@ impl Claims {
         Ok(())
     }
 
-    /// `oid`: the user. Nil when the token names none in the form of a GUID.
+    /// Returns the user's id, `oid`; nil when the token has none, or one that is not a GUID.
     pub fn object_id(&self) -> Uuid {
         guid(self.oid.as_deref())
     }
 
-    /// `tid`: the user's tenant, else the one that the issuer names.
+    /// Returns the user's tenant from `tid`, else the one in the issuer.
     pub fn tenant_id(&self) -> Uuid {
         let issuer = self.iss.split('/').nth(3);
         guid(self.tid.as_deref().or(issuer))
@@ -155,7 +156,7 @@ fn is_audience(audience: &str, account: &str, service: Service) -> bool {
         })
 }
 
-/// `https://sts.windows.net/<tenant>/`, `https://login.microsoftonline.com/<tenant>/v2.0`.
+/// Matches `https://sts.windows.net/<tenant>/`, `https://login.microsoftonline.com/<tenant>/v2.0`.
 fn is_issued_by(claim: &str, issuer: &str) -> bool {
     let tenant = claim.strip_prefix(issuer);
     tenant.is_some_and(|tenant| !tenant.trim_matches('/').is_empty())
@@ -220,7 +221,7 @@ mod tests {
         }
     }
 
-    /// A token is good from its first second, and not in the one in which it ends.
+    /// A token is valid from `nbf`, inclusive, until `exp`, exclusive.
     #[test]
     fn lifetimes() {
         for (lifetime, accepted) in [((0, 1), true), ((1, 2), false), ((-2, 0), false)] {
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_not_read_and_ids_are_guids() {
+    fn malformed_tokens_are_rejected_and_ids_are_guids() {
         for bad in [
             "",
             "a.b",

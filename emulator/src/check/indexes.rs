@@ -1,7 +1,7 @@
-//! Every index agrees with its records, and everything belongs to somebody.
+//! Checks that every index agrees with its records and that every record has an owner.
 //!
-//! Each record is looked up from its index and each place from its record, so nothing is kept in
-//! memory but the generations and their numbers.
+//! Each index entry is looked up from its record and each record from its index entry, so only the
+//! generations and their counts are kept in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -17,18 +17,16 @@ use crate::records::{
 };
 use crate::store::{StoreResult, View};
 
-/// What a pass over all records counts.
 struct Pass<'a> {
     view: &'a dyn View,
     generations: BTreeSet<Generation>,
-    /// Generations of nobody.
+    /// Number of records of each generation that no container, queue, table or garbage marker has.
     orphans: BTreeMap<Generation, u64>,
     messages: BTreeMap<Generation, u64>,
-    /// Uncommitted blocks of each blob, by the key of its record.
+    /// Number of uncommitted blocks of each blob, by the key of its [`UncommittedRecord`].
     blocks: BTreeMap<Vec<u8>, u64>,
 }
 
-/// Goes over all records.
 pub(super) fn check(view: &dyn View, findings: &mut Findings) -> StoreResult<()> {
     let mut pass = Pass {
         view,
@@ -54,7 +52,7 @@ pub(super) fn check(view: &dyn View, findings: &mut Findings) -> StoreResult<()>
     })?;
     failed?;
     for (generation, records) in pass.orphans {
-        let text = format!("{records} records of generation {generation} belong to nobody");
+        let text = format!("{records} records of generation {generation} have no owner");
         findings.add("index", text);
     }
     for (generation, messages) in pass.messages {
@@ -64,14 +62,14 @@ pub(super) fn check(view: &dyn View, findings: &mut Findings) -> StoreResult<()>
     for (key, blocks) in pass.blocks {
         findings.add(
             "index",
-            format!("{}: counts not its {blocks} blocks", name(&key)),
+            format!("{}: does not count its {blocks} blocks", name(&key)),
         );
     }
     Ok(())
 }
 
-/// The generations that somebody has, or that wait to be removed. Records that cannot be read are
-/// told of elsewhere.
+/// Returns the generations that have an owner or a garbage marker. Skips records that cannot be
+/// read: `records::check` reports them.
 fn generations(view: &dyn View) -> StoreResult<BTreeSet<Generation>> {
     let mut found = BTreeSet::new();
     let mut scan = |kind: Kind, generation: &dyn Fn(&[u8], &Bytes) -> Option<Generation>| {
@@ -95,7 +93,7 @@ fn generations(view: &dyn View) -> StoreResult<BTreeSet<Generation>> {
 }
 
 impl Pass<'_> {
-    /// What is wrong with this entry, if anything is.
+    /// Returns what is wrong with an entry, or `None`.
     fn look(&mut self, key: &[u8], value: &Bytes) -> StoreResult<Option<&'static str>> {
         let Some(kind) = keys::kind(key) else {
             return Ok(None);
@@ -126,7 +124,7 @@ impl Pass<'_> {
             Kind::MessageCount => {
                 let counted = self.messages.remove(&generation).unwrap_or_default();
                 let is_right = value.as_ref() == counted.to_be_bytes();
-                Ok((!is_right).then_some("counts not the messages that there are"))
+                Ok((!is_right).then_some("does not match the number of messages"))
             }
             _ => Ok(None),
         }
@@ -140,7 +138,7 @@ impl Pass<'_> {
         for (tag, value) in &blob.tags {
             let place = keys::tag(generation, tag, value, &name, Timestamp::MAX);
             if self.view.get(&place)?.is_none() {
-                return Ok(Some("a tag of it is not in the index"));
+                return Ok(Some("one of its tags is missing from the index"));
             }
         }
         Ok(None)
@@ -158,11 +156,11 @@ impl Pass<'_> {
         Ok((!found.is_some_and(has_tag)).then_some("its blob does not have the tag"))
     }
 
-    /// Blocks stand before the records of their blobs, in the order of keys.
+    /// In key order, the blocks come before the record of their blob, so they are counted by now.
     fn uncommitted(&mut self, key: &[u8], value: &Bytes) -> Option<&'static str> {
         let counted = UncommittedRecord::decode(value).ok()?.blocks;
         let blocks = self.blocks.remove(key).unwrap_or_default();
-        (u64::from(counted) != blocks).then_some("counts not the blocks that there are")
+        (u64::from(counted) != blocks).then_some("does not match the number of uncommitted blocks")
     }
 
     fn message(&mut self, key: &[u8], value: &Bytes) -> StoreResult<Option<&'static str>> {
@@ -174,11 +172,11 @@ impl Pass<'_> {
         let is_id = |place: Option<Bytes>| place.as_deref() == key.get(9..);
         let visible = keys::visible(generation, message.visible, message.place);
         if !is_id(self.view.get(&visible)?) {
-            return Ok(Some("has no place in the order of delivery"));
+            return Ok(Some("is missing from the delivery order"));
         }
         let expiry = keys::expiry(generation, message.expires, message.sequence);
         if message.expires < Timestamp::MAX && !is_id(self.view.get(&expiry)?) {
-            return Ok(Some("has no place in the order of expiry"));
+            return Ok(Some("is missing from the expiry order"));
         }
         Ok(None)
     }
@@ -190,17 +188,17 @@ impl Pass<'_> {
         };
         let message = MessageRecord::load(self.view, &keys::message(generation, id));
         let Some(message) = message.unwrap_or_default() else {
-            return Ok(Some("its message is not there"));
+            return Ok(Some("its message is missing"));
         };
         let place = match kind {
             Kind::Visible => keys::visible(generation, message.visible, message.place),
             _ => keys::expiry(generation, message.expires, message.sequence),
         };
-        Ok((place != key).then_some("its message is elsewhere"))
+        Ok((place != key).then_some("its message has another place"))
     }
 }
 
-/// The parts before and behind the first zero; names have none.
+/// Splits at the first zero byte; names contain none.
 fn split_last(rest: &[u8]) -> (&[u8], &[u8]) {
     let at = rest
         .iter()

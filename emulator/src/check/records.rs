@@ -1,4 +1,4 @@
-//! Every record of the operations can be read.
+//! Checks that every record of the operations can be read.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,7 @@ use crate::records::{
 };
 use crate::store::{OWN_PREFIXES, StoreError, StoreResult, View};
 
-/// Reads all of them; how many there are.
+/// Reads all records and returns their number.
 pub(super) fn check(view: &dyn View, findings: &mut Findings) -> StoreResult<u64> {
     let mut records = 0;
     let from = [OWN_PREFIXES.end() + 1];
@@ -27,7 +27,7 @@ pub(super) fn check(view: &dyn View, findings: &mut Findings) -> StoreResult<u64
     Ok(records)
 }
 
-/// How a record is called, as far as its key tells.
+/// Returns a readable name for the record with this key.
 pub(super) fn name(key: &[u8]) -> String {
     let Some(kind) = keys::kind(key) else {
         return format!("a record of unknown kind {:02x?}", key.first());
@@ -53,14 +53,14 @@ pub(super) fn name(key: &[u8]) -> String {
 }
 
 fn read(view: &dyn View, key: &[u8], value: &Bytes) -> StoreResult<()> {
-    // Nothing is counted so far that the first bit is needed.
+    // No count comes near 2^63, so the first bit must be zero.
     let number = || match (value.len(), value.first()) {
         (8, Some(0..0x80)) => Ok(()),
-        _ => Err(StoreError::Corrupt("no number".to_owned())),
+        _ => Err(StoreError::Corrupt("not a number".to_owned())),
     };
     let Some(kind) = keys::kind(key) else {
         return Err(StoreError::Corrupt(
-            "no release writes such a key".to_owned(),
+            "unknown key that no release writes".to_owned(),
         ));
     };
     match kind {
@@ -83,7 +83,7 @@ fn read(view: &dyn View, key: &[u8], value: &Bytes) -> StoreResult<()> {
         Kind::Garbage if !value.is_empty() => GarbageRecord::decode(value).map(drop),
         Kind::Visible | Kind::Expiry => match value.len() {
             16 => Ok(()),
-            _ => Err(StoreError::Corrupt("no id of a message".to_owned())),
+            _ => Err(StoreError::Corrupt("not a message id".to_owned())),
         },
         Kind::PageGarbage | Kind::Tag | Kind::Garbage | Kind::EntityPart | Kind::Expiring => Ok(()),
     }

@@ -8,10 +8,10 @@ use smalt_protocol::signing::AccountKey;
 
 use crate::config::Account;
 
-/// Reads them, with default settings.
+/// Parses accounts and gives each the default settings.
 ///
 /// # Errors
-/// Which account has a wrong name, or keys that are not Base64.
+/// When an account has an invalid name, or keys that are not Base64.
 pub(super) fn parse(text: &str) -> anyhow::Result<BTreeMap<String, Account>> {
     let mut accounts = BTreeMap::new();
     for part in text
@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> anyhow::Result<BTreeMap<String, Account>> {
         let mut fields = part.split(':');
         let name = fields.next().unwrap_or_default().trim();
         names::validate_account_name(name).map_err(|_| {
-            anyhow::anyhow!("invalid account name {name:?}: use 3 to 24 of a-z and 0-9")
+            anyhow::anyhow!("invalid account name {name:?}: use 3 to 24 characters of a-z and 0-9")
         })?;
         let keys: Option<Vec<AccountKey>> = fields.map(AccountKey::parse).collect();
         match keys {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accounts_are_read_as_azurite_reads_them() {
+    fn accounts_parse_as_in_azurite() {
         let accounts = parse("one:a2V5MQ==:a2V5Mg==;two:a2V5;").unwrap();
         assert_eq!(accounts["one"].keys.len(), 2);
         assert_eq!(accounts["two"].keys.len(), 1);

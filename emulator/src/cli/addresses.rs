@@ -1,14 +1,14 @@
-//! Where the sockets are bound: a host flag and a port flag make an address.
+//! Resolves a host flag and a port flag to a socket address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 
 use anyhow::{Context as _, bail};
 
-/// The address of a host, which may be a name, and a port. Of several addresses of one name it is
-/// the first of IPv4, for Azurite's defaults are of IPv4. `localhost` needs no resolver.
+/// Resolves a host, which may be a name, and a port to an address. Prefers the first IPv4 address
+/// of a name, because Azurite's defaults are IPv4. `localhost` needs no resolver.
 ///
 /// # Errors
-/// When the name cannot be resolved; `flag` says which one it is.
+/// When the name cannot be resolved; the message names `flag`.
 pub fn resolve(flag: &str, host: &str, port: u16) -> anyhow::Result<SocketAddr> {
     const TRY: &str = "use an address of this machine, such as 127.0.0.1, 0.0.0.0 or ::1";
     if host == "localhost" {
@@ -26,7 +26,7 @@ pub fn resolve(flag: &str, host: &str, port: u16) -> anyhow::Result<SocketAddr> 
     let first = found.iter().find(|address| address.is_ipv4());
     match first.or(found.first()) {
         Some(address) => Ok(*address),
-        None => bail!("--{flag}: {host:?} has no address; {TRY}"),
+        None => bail!("--{flag}: {host:?} resolves to no address; {TRY}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What `smalt` does instead of serving.
+//! The subcommands of `smalt`.
 
 use std::process::ExitCode;
 
@@ -6,22 +6,22 @@ use clap::Subcommand;
 
 use super::offline::{Check, Salvage};
 
-/// A subcommand.
+/// A subcommand; without one, `smalt` serves.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Print the version.
     Version,
-    /// Check whether a store is whole, without changing it.
+    /// Check whether a store is intact, without changing it.
     Check(Check),
-    /// Save what is readable of a store that does not open, as plain files.
+    /// Save the readable data of a store that does not open, as plain files.
     Salvage(Salvage),
 }
 
 impl Command {
-    /// Does it. The exit code is the command's own; an error is printed by the caller.
+    /// Runs the subcommand and returns its exit code. The caller prints an error.
     ///
     /// # Errors
-    /// Why it could not be done.
+    /// When the subcommand fails.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Command::Version => {

@@ -1,4 +1,4 @@
-//! The flags of `smalt` and the settings that they make.
+//! The flags of `smalt`, and the configuration that they produce.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,92 +14,96 @@ use super::program::Program;
 use crate::config::{AccountSettings, AllowedHost, Config, OAuth};
 use crate::fetch::SourceRule;
 
-/// Heading of the flags for what Azure sets in its management plane. The control endpoint changes
-/// it for one account at run time.
-const ACCOUNTS: &str = "Settings of the accounts";
+/// Heading of the flags for settings that Azure keeps in its management plane. The control endpoint
+/// changes them for one account at run time.
+const ACCOUNTS: &str = "Account settings";
 
-/// Longest time that a deleted name can stay taken: a day.
+/// Longest time that a deleted name stays taken: one day.
 const BEING_DELETED_S_MAX: u64 = 24 * 3_600;
 
-/// Longest time that an idle connection can be kept: a day.
+/// Longest time that an idle connection is kept: one day.
 const KEEP_ALIVE_S_MAX: u64 = 24 * 3_600;
 
-/// How to serve: what `smalt` reads when it is given no subcommand.
+/// The flags for serving, which `smalt` does without a subcommand.
 #[derive(Args)]
 #[command(rename_all = "camelCase")]
 pub struct Flags {
-    /// Directory of the data.
+    /// Directory of the data; created if it does not exist.
     #[arg(short = 'l', long, default_value = "smalt-data")]
     pub location: PathBuf,
-    /// Keep everything in memory; nothing survives the process.
+    /// Keep everything in memory; nothing is stored on disk, and the data is lost when smalt stops.
     #[arg(long)]
     pub in_memory_persistence: bool,
-    /// Refuse uploads that would take more memory for contents than so many megabytes.
+    /// Refuse uploads when contents in memory would exceed MB megabytes of 1,048,576 bytes.
     #[arg(long, value_name = "MB", requires = "in_memory_persistence")]
     #[arg(value_parser = megabytes)]
     pub extent_memory_limit: Option<u64>,
     /// When a write is acknowledged.
     #[arg(long, value_enum, default_value_t = Durability::Durable)]
     pub mode: Durability,
-    /// A seed: a file in TOML, or a folder whose sub-folders are containers. What is missing is
-    /// made, what is there is left as it is.
+    /// Create containers, blobs, queues and tables from a TOML file, or from a folder whose
+    /// subfolders are containers. Resources that exist already are left as they are.
     #[arg(long, value_name = "FILE|DIR")]
     pub seed: Option<PathBuf>,
-    /// A data directory of Azurite, imported when there is no data yet. One in --location is
-    /// imported without this. Azurite's files stay as they are.
+    /// Import an Azurite data directory when the store is still empty. Azurite data in --location
+    /// is imported without this flag. Azurite's files are not changed.
     #[arg(long, value_name = "DIR")]
     pub import_azurite: Option<PathBuf>,
-    /// Address of the blob service.
+    /// Address or host name on which the blob service listens.
     #[arg(long, default_value = "127.0.0.1")]
     pub blob_host: String,
-    /// Port of the blob service; 0 takes a free one.
+    /// Port of the blob service; 0 picks a free one.
     #[arg(long, default_value_t = emulator_port(Service::Blob))]
     pub blob_port: u16,
-    /// Close a connection to the blob service that is idle for so long; 0 for the default of 30.
+    /// Close a connection to the blob service after SECONDS without a request, at most 86400; 0
+    /// means the default of 30.
     #[arg(long, value_name = "SECONDS")]
     #[arg(value_parser = clap::value_parser!(u64).range(..=KEEP_ALIVE_S_MAX))]
     pub blob_keep_alive_timeout: Option<u64>,
-    /// Address of the queue service.
+    /// Address or host name on which the queue service listens.
     #[arg(long, default_value = "127.0.0.1")]
     pub queue_host: String,
-    /// Port of the queue service; 0 takes a free one.
+    /// Port of the queue service; 0 picks a free one.
     #[arg(long, default_value_t = emulator_port(Service::Queue))]
     pub queue_port: u16,
-    /// Close a connection to the queue service that is idle for so long; 0 for the default of 30.
+    /// Close a connection to the queue service after SECONDS without a request, at most 86400; 0
+    /// means the default of 30.
     #[arg(long, value_name = "SECONDS")]
     #[arg(value_parser = clap::value_parser!(u64).range(..=KEEP_ALIVE_S_MAX))]
     pub queue_keep_alive_timeout: Option<u64>,
-    /// Address of the table service.
+    /// Address or host name on which the table service listens.
     #[arg(long, default_value = "127.0.0.1")]
     pub table_host: String,
-    /// Port of the table service; 0 takes a free one.
+    /// Port of the table service; 0 picks a free one.
     #[arg(long, default_value_t = emulator_port(Service::Table))]
     pub table_port: u16,
-    /// Close a connection to the table service that is idle for so long; 0 for the default of 30.
+    /// Close a connection to the table service after SECONDS without a request, at most 86400; 0
+    /// means the default of 30.
     #[arg(long, value_name = "SECONDS")]
     #[arg(value_parser = clap::value_parser!(u64).range(..=KEEP_ALIVE_S_MAX))]
     pub table_keep_alive_timeout: Option<u64>,
-    /// Address of the control endpoint.
+    /// Address or host name on which the control endpoint listens.
     #[arg(long, default_value = "127.0.0.1")]
     pub control_host: String,
-    /// Port of the control endpoint; 0 takes a free one. The default is 10003 or, if that is taken,
-    /// the next free one.
+    /// Port of the control endpoint; 0 picks a free one. Without this flag it is 10003 or, if that
+    /// port is taken, the next free one.
     #[arg(long)]
     pub control_port: Option<u16>,
-    /// Token that the control endpoint asks for; required when it is bound beyond loopback.
+    /// Token that clients of the control endpoint must send; required unless it listens on loopback
+    /// only.
     #[arg(long)]
     pub control_token: Option<String>,
-    /// Serve https with this certificate: a chain in PEM with --key, or a PFX file with --pwd.
+    /// Serve HTTPS with this certificate: a PEM chain with --key, or a PFX file with --pwd.
     #[arg(long, requires = "proof")]
     pub cert: Option<PathBuf>,
-    /// Private key in PEM.
+    /// PEM file with the private key of --cert.
     #[arg(long, requires = "cert", group = "proof")]
     pub key: Option<PathBuf>,
-    /// Password of the PFX file.
+    /// Password of the PFX file in --cert.
     #[arg(long, requires = "cert", group = "proof", value_name = "PASSWORD")]
     pub pwd: Option<String>,
-    /// Serve https with a certificate of smalt's own, for localhost only: made on first use and
-    /// kept in DIR. Clients have to be told to trust DIR/ca.pem.
+    /// Serve HTTPS with a certificate for localhost that smalt creates on first use and keeps in
+    /// DIR (default: smalt-cert). Clients must trust DIR/ca.pem.
     #[arg(
         long,
         value_name = "DIR",
@@ -108,8 +112,8 @@ pub struct Flags {
         conflicts_with = "cert"
     )]
     pub dev_cert: Option<PathBuf>,
-    /// Take bearer tokens, over https: audience, issuer and lifetime are checked. The signature of
-    /// a token is not, so that anybody who reaches smalt can make one: this is no protection.
+    /// Accept bearer tokens over HTTPS; LEVEL is `basic`. Checks the audience, issuer and lifetime
+    /// of a token, but not its signature: anyone who can reach smalt can forge a token.
     #[arg(
         long,
         value_enum,
@@ -119,87 +123,93 @@ pub struct Flags {
         default_missing_value = "basic"
     )]
     pub oauth: Option<OAuthLevel>,
-    /// Accounts in place of Azurite's: `name:key[:key];name:key`. AZURITE_ACCOUNTS sets them, too.
+    /// Accounts that replace Azurite's, as `name:key[:key];name:key` with keys in Base64.
+    /// AZURITE_ACCOUNTS sets them as well.
     #[arg(long)]
     pub accounts: Option<String>,
-    /// Keep the versions of blobs that are written over or deleted, in every account.
+    /// Keep a version of each blob that is overwritten or deleted, in every account.
     #[arg(long, help_heading = ACCOUNTS)]
     pub versioning: bool,
-    /// Keep deleted containers for so many days, in every account: they can be restored.
+    /// Keep deleted containers for 1 to 365 days, during which they can be restored, in every
+    /// account.
     #[arg(long, help_heading = ACCOUNTS, value_name = "DAYS")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=365))]
     pub container_retention_days: Option<u32>,
-    /// Note when blobs were last read or written, in every account.
+    /// Record when blobs were last read or written, in every account.
     #[arg(long, help_heading = ACCOUNTS)]
     pub last_access_tracking: bool,
-    /// Let containers have immutability policies of single versions, in every account.
+    /// Let containers have version-level immutability policies, in every account.
     #[arg(long, help_heading = ACCOUNTS)]
     pub version_immutability: bool,
-    /// Let blobs be given an expiry, in every account: Azure does with a hierarchical namespace.
+    /// Allow Set Blob Expiry in every account; Azure allows it only with a hierarchical namespace.
     #[arg(long, help_heading = ACCOUNTS)]
     pub blob_expiry: bool,
-    /// For so many seconds the name of a deleted container, queue or table stays taken, as it does
-    /// for half a minute and more on Azure: 409 `...BeingDeleted`.
+    /// Keep the name of a deleted container, queue or table taken for SECONDS, at most 86400:
+    /// creating it again gets 409 `...BeingDeleted`. On Azure this takes 30 seconds or more.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u64).range(..=BEING_DELETED_S_MAX))]
     pub being_deleted_seconds: u64,
-    /// Write FILE when every socket listens and the store is open, and remove it at the end: ports,
-    /// accounts with their keys and connection strings as JSON, for the owner's eyes only.
+    /// Write FILE when every socket listens and the store is open, and remove it at the end. It
+    /// holds the ports, the accounts with their keys, and connection strings as JSON; only its
+    /// owner can read it.
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
-    /// Print the lines and the access log that Azurite prints, as under its names.
+    /// Print the start and stop lines and the access log of Azurite, as when started under its
+    /// name.
     #[arg(long)]
     pub azurite_output: bool,
-    /// Log nothing but errors.
+    /// Log only errors.
     #[arg(short = 's', long)]
     pub silent: bool,
-    /// Log what happens, to this file or, without one, to stderr.
+    /// Log at debug level to FILE or, without FILE, to stderr.
     #[arg(short = 'd', long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     pub debug: Option<String>,
-    /// Log as JSON lines.
+    /// Format of the log.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log: LogFormat,
-    /// Accepted for Azurite's sake: what Azurite is loose about is served or refused as Azure does.
+    /// Accepted for compatibility with Azurite; smalt always serves or refuses requests as Azure
+    /// does.
     #[arg(short = 'L', long)]
     pub loose: bool,
-    /// Accepted for Azurite's sake: a version newer than any known is served anyway.
+    /// Accepted for compatibility with Azurite; smalt serves unknown newer API versions by default.
     #[arg(long)]
     pub skip_api_version_check: bool,
-    /// Refuse versions newer than any known, as Azure would.
+    /// Refuse API versions newer than those that smalt knows, as Azure does.
     #[arg(long, conflicts_with = "skip_api_version_check")]
     pub strict_api_version: bool,
-    /// Check the date of signed requests against the emulator's clock instead of the wall's.
+    /// Check the date of signed requests against the emulator's clock instead of the system clock.
     #[arg(long)]
     pub strict_skew: bool,
-    /// Do not read the account from host names.
+    /// Do not read the account from host names such as `account.blob.example`.
     #[arg(long)]
     pub disable_product_style_url: bool,
-    /// A host name that requests may use besides addresses, names without a dot, names below
-    /// localhost, local, internal, test and home.arpa, and Azure's endpoints; repeatable, or
-    /// separated by commas: `storage.example.com`, `*.example.com`, or `*` for every name. On
-    /// loopback a request for any other name is refused, since a web page could have sent it; with
-    /// this flag at every address.
+    /// Allow requests for this host name, such as `storage.example.com`, `*.example.com`, or `*`
+    /// for every name; repeatable, or separated by commas. Always allowed are addresses, names
+    /// without a dot, names below localhost, local, internal, test and home.arpa, and Azure's
+    /// endpoints. On loopback other names are refused, because a web page could have sent the
+    /// request; with this flag they are refused on every address.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub allow_host: Vec<AllowedHost>,
-    /// What a copy may be read from besides this server; repeatable, or separated by commas:
-    /// `public` (the default), `all`, `none`, a host, `*.example.com`, an address or a network such
-    /// as 10.1.0.0/16. Loopback, link-local and private addresses need a rule that names them.
+    /// Allow copies from this source besides the server itself: `public` (the default), `all`,
+    /// `none`, a host, `*.example.com`, an address, or a network such as 10.1.0.0/16; repeatable,
+    /// or separated by commas. Loopback, link-local and private addresses need a rule that names
+    /// them.
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub copy_source_allow: Vec<SourceRule>,
-    /// Accepted for Azurite's sake: nothing is ever sent anywhere.
+    /// Accepted for compatibility with Azurite; smalt never sends telemetry.
     #[arg(long)]
     pub disable_telemetry: bool,
-    /// Stop when standard input ends: it does when the process ends that holds its other end, such
-    /// as a test runner, even one that is killed.
+    /// Stop when standard input ends. It ends when the process at its other end, such as a test
+    /// runner, exits or is killed.
     #[arg(long)]
     pub stop_with_stdin: bool,
-    /// How long a client may keep silent within a request, in milliseconds: for tests.
+    /// How long a client may pause within a request, in milliseconds; for tests.
     #[arg(long, value_name = "MS", hide = true)]
     pub stall_timeout_ms: Option<u64>,
-    /// Print a completion script and exit.
+    /// Print a shell completion script and exit.
     #[arg(long, value_name = "SHELL")]
     pub completions: Option<clap_complete::Shell>,
-    /// The program that smalt is started as.
+    /// The program name under which smalt was started; not a flag.
     #[arg(skip)]
     pub program: Program,
 }
@@ -207,36 +217,36 @@ pub struct Flags {
 /// How bearer tokens are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OAuthLevel {
-    /// By what they claim.
+    /// Check audience, issuer and lifetime.
     Basic,
 }
 
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Durability {
-    /// When it survives kill -9 and power loss.
+    /// After it survives kill -9 and power loss.
     Durable,
-    /// At once; a crash may lose the last moments.
+    /// Immediately; a crash may lose the most recent writes.
     Fast,
 }
 
-/// Form of the log.
+/// Format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Readable text.
     Text,
-    /// For machines: one JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
 impl Flags {
-    /// The settings of the emulator.
+    /// Returns the configuration of the emulator.
     ///
     /// # Errors
-    /// What is wrong with `--accounts`, and `--oauth` without https.
+    /// When `--accounts` is invalid, or `--oauth` is given without HTTPS.
     pub fn config(&self) -> anyhow::Result<Config> {
         if self.oauth.is_some() && !self.is_https() {
-            bail!("--oauth needs https: add --devCert, or --cert and --key");
+            bail!("--oauth needs HTTPS: add --devCert, or --cert and --key");
         }
         let mut config = Config {
             host_style: !self.disable_product_style_url,
@@ -270,24 +280,24 @@ impl Flags {
         Ok(config)
     }
 
-    /// Whether the services speak https.
+    /// Returns whether the services use HTTPS.
     pub fn is_https(&self) -> bool {
         self.cert.is_some() || self.dev_cert.is_some()
     }
 
-    /// The services to start.
+    /// Returns the services to start.
     pub fn services(&self) -> impl Iterator<Item = Service> {
         let program = self.program;
         let all = Service::ALL.into_iter();
         all.filter(move |service| program.serves(*service))
     }
 
-    /// Whether to print what Azurite prints.
+    /// Returns whether to print Azurite's lines.
     pub fn speaks_as_azurite(&self) -> bool {
         self.azurite_output || self.program != Program::Smalt
     }
 
-    /// Host and port of a service, as they were given.
+    /// Returns the host and the port of a service as given on the command line.
     pub fn endpoint(&self, service: Service) -> (&str, u16) {
         match service {
             Service::Blob => (&self.blob_host, self.blob_port),
@@ -296,7 +306,7 @@ impl Flags {
         }
     }
 
-    /// How long a connection to a service may be idle, if that was given.
+    /// Returns how long a connection to a service may be idle; `None` for the default.
     pub fn keep_alive(&self, service: Service) -> Option<Duration> {
         let seconds = match service {
             Service::Blob => self.blob_keep_alive_timeout,
@@ -308,7 +318,7 @@ impl Flags {
     }
 }
 
-/// Bytes of so many megabytes of 1,048,576 bytes, which Testcontainers writes with a fraction.
+/// Parses megabytes of 1,048,576 bytes into bytes. Testcontainers passes fractions.
 fn megabytes(text: &str) -> Result<u64, String> {
     const MB: f64 = 1_048_576.0;
     match text.parse::<f64>() {
@@ -318,7 +328,7 @@ fn megabytes(text: &str) -> Result<u64, String> {
 }
 
 impl std::fmt::Debug for Flags {
-    /// Neither the keys of accounts nor the control endpoint's token.
+    /// Leaves out the account keys and the control endpoint's token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Flags")
             .field("location", &self.location)
@@ -341,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn azurites_flags_are_accepted() {
+    fn azurite_flags_are_accepted() {
         let flags = read(
             "--silent --location /tmp/x --blobHost 0.0.0.0 --blobPort 0 --queueHost localhost \
              --queuePort 1 --tableHost ::1 --tablePort 2 --loose --skipApiVersionCheck \
@@ -361,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_need_https_and_secrets_are_not_shown() {
+    fn oauth_needs_https_and_debug_hides_secrets() {
         let parse = |more: &str| read(&format!("--oauth Basic {more}"));
         assert!(parse("").unwrap().config().is_err());
         for https in ["--devCert", "--cert c --key k"] {
@@ -385,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_limited_in_megabytes() {
+    fn extent_memory_limit_is_in_megabytes() {
         let limit = |text: &str| {
             read(&format!("--inMemoryPersistence --extentMemoryLimit {text}"))
                 .map(|flags| flags.extent_memory_limit)
@@ -404,14 +414,14 @@ mod tests {
     }
 
     #[test]
-    fn idle_connections_are_kept_for_seconds_of_their_service() {
+    fn keep_alive_is_in_seconds_and_per_service() {
         let flags = read("--blobKeepAliveTimeout 7 --queueKeepAliveTimeout 0").unwrap();
         let kept = Service::ALL.map(|service| flags.keep_alive(service));
         assert_eq!(kept, [Some(Duration::from_secs(7)), None, None]);
     }
 
     #[test]
-    fn settings_are_those_of_every_account() {
+    fn account_flags_apply_to_every_account() {
         let flags = read("--accounts one:a2V5;two:a2V5 --versioning --containerRetentionDays 7");
         let config = flags.unwrap().config().unwrap();
         for account in config.accounts.values() {
@@ -425,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_taken_as_long_as_asked_for() {
+    fn being_deleted_seconds_are_at_most_one_day() {
         let seconds = |more: &str| read(more).unwrap().config().unwrap().being_deleted_s;
         assert_eq!(seconds(""), 0);
         assert_eq!(seconds("--beingDeletedSeconds 40"), 40);

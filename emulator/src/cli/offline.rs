@@ -1,4 +1,4 @@
-//! `smalt check` and `smalt salvage`: what is done to a store that no server has open.
+//! `smalt check` and `smalt salvage`, which work on a store that no server has open.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,24 +13,24 @@ use crate::check;
 use crate::disk::{Disk, SystemDisk};
 use crate::salvage;
 
-/// `smalt check`. The exit code is 0 for a store that is whole and 1 for one that is not.
+/// `smalt check`. The exit code is 0 for an intact store and 1 for a damaged one.
 #[derive(Debug, Args)]
 pub struct Check {
     /// Directory of the data, as given to `--location`.
     #[arg(value_name = "DIR", default_value = "smalt-data")]
     dir: PathBuf,
-    /// Print JSON.
+    /// Print the report as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// `smalt salvage`. The exit code is 0 when everything was saved and 1 when something was lost.
+/// `smalt salvage`. The exit code is 0 when all data was saved and 1 when some was lost.
 #[derive(Debug, Args)]
 pub struct Salvage {
     /// Directory of the data, as given to `--location`.
     #[arg(value_name = "DIR", default_value = "smalt-data")]
     dir: PathBuf,
-    /// New or empty directory for what is saved.
+    /// New or empty directory for the saved files.
     #[arg(long, value_name = "OUT")]
     to: PathBuf,
     /// Print the manifest as JSON.
@@ -39,7 +39,7 @@ pub struct Salvage {
 }
 
 impl Check {
-    /// Checks and prints what was found.
+    /// Checks the store and prints the report.
     ///
     /// # Errors
     /// When there is no store, it is in use, or its files cannot be read.
@@ -53,13 +53,13 @@ impl Check {
 }
 
 impl Salvage {
-    /// Saves and prints what was saved and lost.
+    /// Salvages the store and prints what was saved and lost.
     ///
     /// # Errors
     /// When there is no store, it is in use, or nothing can be written.
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let disk: Arc<dyn Disk> = Arc::new(SystemDisk);
-        // Where there is room for what is saved there is room for the metadata.
+        // The disk that has room for the saved files also has room for a copy of the metadata.
         let above = std::path::absolute(&self.to)?;
         let above = above.parent().unwrap_or(Path::new("."));
         disk.create_dir(above)
@@ -71,14 +71,14 @@ impl Salvage {
     }
 }
 
-const SCRATCH: &str = "cannot make a directory for a copy of the metadata; set TMPDIR";
+const SCRATCH: &str = "cannot create a directory for a copy of the metadata; set TMPDIR";
 
 fn print(told: &(impl Serialize + std::fmt::Display), json: bool) -> anyhow::Result<()> {
     let text = match json {
         true => serde_json::to_string_pretty(told)?,
         false => told.to_string(),
     };
-    // A reader that has gone, as `head` goes, is no reason to fail.
+    // A closed pipe, as with `head`, is not an error.
     let _ = writeln!(std::io::stdout(), "{text}");
     Ok(())
 }

@@ -1,14 +1,14 @@
-//! The names that `smalt` can be started under.
+//! The program names under which `smalt` can be started.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use smalt_protocol::Service;
 
-/// The program that smalt is started as.
+/// The program name under which smalt was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Program {
-    /// Itself.
+    /// `smalt`.
     #[default]
     Smalt,
     /// `azurite`.
@@ -18,8 +18,8 @@ pub enum Program {
 }
 
 impl Program {
-    /// The program that these arguments name, by the file name of the first or by the whole second,
-    /// and the arguments without the second if it is such a name.
+    /// Returns the program that the arguments name, either by the file name of the first argument
+    /// or by the second argument, which is then removed from the returned arguments.
     pub(super) fn of(arguments: impl IntoIterator<Item = OsString>) -> (Self, Vec<OsString>) {
         let mut arguments: Vec<OsString> = arguments.into_iter().collect();
         if let Some(program) = arguments.get(1).and_then(|name| Self::named(name)) {
@@ -36,7 +36,7 @@ impl Program {
         all.find(|program| name == program.name())
     }
 
-    /// Its name on a command line.
+    /// Returns the name on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Program::Smalt => "smalt",
@@ -47,7 +47,7 @@ impl Program {
         }
     }
 
-    /// Whether it serves this service.
+    /// Returns whether the program starts this service.
     pub fn serves(self, service: Service) -> bool {
         match self {
             Program::Smalt | Program::Azurite => true,
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_the_file_or_the_first_argument_names_the_program() {
+    fn file_name_or_first_argument_selects_the_program() {
         let blob = Program::AzuriteService(Service::Blob);
         for (given, program, rest) in [
             ("smalt --silent", Program::Smalt, "smalt --silent"),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_one_service_serves_that_one() {
+    fn single_service_program_starts_only_its_service() {
         let queue = Program::AzuriteService(Service::Queue);
         assert!(queue.serves(Service::Queue) && !queue.serves(Service::Blob));
         assert!(Program::Azurite.serves(Service::Table) && Program::Smalt.serves(Service::Table));

@@ -1,13 +1,14 @@
-//! Other spellings of a flag, each derived from its name: for `--blobPort` the environment variable
-//! `SMALT_BLOB_PORT` and the flag `--blob-port`.
+//! Other spellings of a flag, derived from its name: `--blobPort` has the environment variable
+//! `SMALT_BLOB_PORT` and the alias `--blob-port`.
 
 use clap::builder::BoolishValueParser;
 use clap::{Arg, ArgAction, Command};
 
-/// Flags that print something and exit: a variable for them would keep smalt from starting.
+/// Flags that print something and exit; as environment variables they would keep smalt from
+/// starting.
 const WITHOUT_VARIABLE: [&str; 3] = ["help", "version", "completions"];
 
-/// Gives each long flag its environment variable and its spelling in kebab-case.
+/// Gives each long flag its environment variable and its kebab-case alias.
 pub(super) fn complete(command: Command) -> Command {
     command
         .mut_args(complete_argument)
@@ -24,7 +25,7 @@ fn complete_argument(argument: Arg) -> Arg {
         false => argument.alias(kebab),
     };
     let variable = variable(&long);
-    // Compose passes on a variable that nobody set as an empty one.
+    // Docker Compose passes an unset variable on as an empty one.
     let is_empty = std::env::var_os(&variable).is_some_and(|value| value.is_empty());
     if is_empty || WITHOUT_VARIABLE.contains(&long.as_str()) {
         return argument;
@@ -36,12 +37,12 @@ fn complete_argument(argument: Arg) -> Arg {
     }
 }
 
-/// The environment variable of a long flag.
+/// Returns the environment variable of a long flag.
 fn variable(long: &str) -> String {
     format!("SMALT_{}", separated(long, '_').to_uppercase())
 }
 
-/// The words of a name in camelCase, in small letters and separated.
+/// Splits a camelCase name into lowercase words joined by `separator`.
 fn separated(name: &str, separator: char) -> String {
     let mut words = String::with_capacity(name.len() + 4);
     for letter in name.chars() {
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_flag_has_its_variable_and_help_shows_it() {
+    fn every_flag_has_an_environment_variable_shown_in_help() {
         let mut command = Cli::complete_command();
         command.build();
         let help = command.render_long_help().to_string();
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_split_at_capitals() {
+    fn camel_case_names_are_split_at_capitals() {
         for (long, expected) in [
             ("blobPort", "SMALT_BLOB_PORT"),
             ("oauth", "SMALT_OAUTH"),

@@ -1,4 +1,5 @@
-//! `/accounts`: what Azure keeps in its management plane. Keys are neither shown nor changed.
+//! `/accounts`: settings that belong to Azure's management plane. Account keys are neither shown
+//! nor changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +11,8 @@ use super::{Refusal, failed};
 use crate::config::AccountSettings;
 use crate::core::Core;
 
-/// What the path of one account starts with.
 pub(super) const ACCOUNT: &str = "/accounts/";
 
-/// Every account with its settings.
 pub(super) fn all(core: &Core) -> BTreeMap<&str, AccountSettings> {
     let names = core.config.accounts.keys();
     names
@@ -21,7 +20,6 @@ pub(super) fn all(core: &Core) -> BTreeMap<&str, AccountSettings> {
         .collect()
 }
 
-/// The settings of one account.
 pub(super) fn one(core: &Core, name: &str) -> Result<Arc<AccountSettings>, Refusal> {
     match core.config.account(name) {
         Some(_) => Ok(core.settings(name)),
@@ -29,7 +27,7 @@ pub(super) fn one(core: &Core, name: &str) -> Result<Arc<AccountSettings>, Refus
     }
 }
 
-/// Changes what is given and, unless `keeps` is set, returns everything else to its default.
+/// Changes the given settings. Resets all others to their defaults unless `keeps` is set.
 pub(super) fn change(
     core: &Core,
     name: &str,
@@ -46,7 +44,7 @@ pub(super) fn change(
         fields.extend(given);
     }
     let settings: AccountSettings = serde_json::from_value(all)
-        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body: {error}")))?;
+        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("invalid body: {error}")))?;
     let valid = settings.validate();
     valid.map_err(|what| Refusal::new(StatusCode::BAD_REQUEST, what))?;
     if core.change_settings(name, settings) {
@@ -57,5 +55,5 @@ pub(super) fn change(
 }
 
 fn unknown(name: &str) -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, format!("there is no account {name}"))
+    Refusal::new(StatusCode::NOT_FOUND, format!("unknown account {name}"))
 }

@@ -1,4 +1,4 @@
-//! `/clock`: reading and moving the emulator's time.
+//! `/clock`: reads and moves the emulator's time.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use smalt_protocol::Timestamp;
 use super::{Refusal, failed};
 use crate::core::Core;
 
-/// What to do to the clock; several at once are done in this order.
+/// Changes to the clock. Several in one request are applied in the order of these fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Change {
-    /// Let the store's time go on from the clock's, when that is behind it.
+    /// If the clock is behind the last commit, lets the store's time continue from the clock's.
     #[serde(default)]
     rebase: bool,
-    /// Show this time: ISO 8601 (`2026-01-01T00:00:00Z`).
+    /// Sets the time: ISO 8601 (`2026-01-01T00:00:00Z`).
     now: Option<String>,
-    /// Move forward by this many seconds.
+    /// Moves the clock forward by this many seconds.
     advance_s: Option<f64>,
     /// `frozen` or `running`.
     mode: Option<Mode>,
@@ -31,7 +31,6 @@ enum Mode {
     Running,
 }
 
-/// What the clock shows.
 #[derive(Debug, Serialize)]
 pub(super) struct ClockReading {
     now: String,
@@ -39,7 +38,7 @@ pub(super) struct ClockReading {
     is_wall: bool,
     /// The time of the last commit: `now` is never before it.
     last_used: String,
-    /// Seconds that the clock is behind it; `now` stands still for as long.
+    /// Seconds that the clock is behind `last_used`; `now` stands still for that long.
     behind_s: u64,
 }
 
@@ -63,7 +62,7 @@ pub(super) fn change(core: &Core, change: &Change) -> Result<(), Refusal> {
     let advance = advance.transpose().map_err(|_| {
         Refusal::new(
             StatusCode::BAD_REQUEST,
-            "advance_s: give the seconds to move forward, such as 60 or 0.5",
+            "invalid `advance_s`: use a number of seconds, such as 60 or 0.5",
         )
     })?;
     let is_rebased = change.rebase && !core.store.behind().is_zero();
@@ -90,16 +89,16 @@ pub(super) fn change(core: &Core, change: &Change) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The time that `now` names, which is not before `first`.
+/// Parses a time that must not be before `first`.
 fn moved_to(text: &str, first: Timestamp) -> Result<Timestamp, Refusal> {
     match Timestamp::parse_iso(text) {
         None => Err(Refusal::new(
             StatusCode::BAD_REQUEST,
-            "now: write it as 2026-01-01T00:00:00Z",
+            "invalid `now`: use a time such as 2026-01-01T00:00:00Z",
         )),
         Some(to) if to < first => Err(Refusal::new(
             StatusCode::CONFLICT,
-            "the store has seen later times; send \"rebase\": true, or DELETE /state first",
+            "`now` is before the last commit; send \"rebase\": true, or DELETE /state first",
         )),
         Some(to) => Ok(to),
     }

@@ -1,4 +1,4 @@
-//! `/faults`: adding a rule.
+//! `/faults`: adds a fault rule.
 
 use http::StatusCode;
 
@@ -11,7 +11,7 @@ pub(super) fn add(core: &Core, rule: Rule) -> Result<(), Refusal> {
     let known = rule.operation == "*" || register::all().any(|entry| entry.id == rule.operation);
     if !known {
         let message = format!(
-            "{} is no operation; use an id such as Blob_Delete or Messages_Dequeue, or *",
+            "unknown operation {}; use an id such as Blob_Delete or Messages_Dequeue, or *",
             rule.operation
         );
         return Err(Refusal::new(StatusCode::BAD_REQUEST, message));

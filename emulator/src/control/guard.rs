@@ -1,4 +1,5 @@
-//! Who may control: no web page, no foreign host name, and beyond loopback only who has the token.
+//! Access control of the control endpoint: rejects web pages and foreign host names, and requires
+//! the token beyond loopback.
 
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{Request, StatusCode};
@@ -8,7 +9,6 @@ use crate::body::Body;
 use crate::config::AllowedHost;
 use crate::rules::web;
 
-/// Checks a request before anything is done.
 pub(super) fn check(
     request: &Request<Body>,
     token: Option<&str>,
@@ -17,18 +17,18 @@ pub(super) fn check(
     let header = |name| request.headers().get(name).and_then(|v| v.to_str().ok());
     let forbidden = |message| Err(Refusal::new(StatusCode::FORBIDDEN, message));
     if request.headers().get_all(HOST).iter().count() > 1 {
-        let message = "a request has one Host";
+        let message = "the request has more than one Host header";
         return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     }
     let host = header(HOST).unwrap_or_default();
     let origin = request.headers().get(ORIGIN);
     let origin = origin.map(|origin| origin.to_str().unwrap_or_default());
     if origin.is_some_and(|origin| !web::is_trusted_origin(origin, host)) {
-        return forbidden("requests of web pages from other origins are not answered");
+        return forbidden("requests from web pages of other origins are rejected");
     }
     match token {
         None if !web::is_known_host(host, allowed) => forbidden(
-            "address the control endpoint as 127.0.0.1 or localhost, or start smalt with \
+            "unknown host; use 127.0.0.1 or localhost, or start smalt with \
              --allowHost and this name",
         ),
         None => Ok(()),
@@ -46,7 +46,7 @@ pub(super) fn check(
     }
 }
 
-/// Compares in a time that does not depend on where they differ.
+/// Compares in constant time for inputs of equal length.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y)) == 0
 }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_asked_for() {
+    fn token_is_required() {
         assert_eq!(
             status(&[("authorization", "Bearer secret")], Some("secret")),
             200

@@ -1,4 +1,4 @@
-//! `/metrics`: counters in Prometheus' text form.
+//! `/metrics`: counters in Prometheus' text format.
 
 use std::fmt::Write as _;
 
@@ -22,11 +22,11 @@ pub(super) fn render(core: &Core) -> String {
     text
 }
 
-/// What `/ready` goes by, as gauges.
+/// Writes the state that decides `/ready` as gauges.
 fn store(core: &Core, text: &mut String) {
     let troubles = core.store.troubles();
     text.push_str(
-        "# HELP smalt_trouble Whether this keeps smalt from being ready.\n\
+        "# HELP smalt_trouble 1 if this keeps smalt from being ready, otherwise 0.\n\
          # TYPE smalt_trouble gauge\n",
     );
     for name in Trouble::NAMES {
@@ -40,13 +40,13 @@ fn store(core: &Core, text: &mut String) {
         );
     };
     let behind_s = core.store.behind().as_secs();
-    let help = "How far the clock is behind the last commit.";
+    let help = "Seconds that the clock is behind the last commit.";
     gauge("smalt_clock_behind_seconds", help, behind_s);
     if let Some(available) = core.store.stats().available_bytes {
-        let help = "Bytes that the file system of the store still has.";
+        let help = "Free bytes on the file system of the store.";
         gauge("smalt_disk_available_bytes", help, available);
     }
-    let help = "Whether files of payloads are deleted; not while the store is not whole.";
+    let help = "1 if unused payload files are deleted, 0 while the store is not whole.";
     let collects = u64::from(core.store.unexplained().is_none());
     gauge("smalt_collecting", help, collects);
 }

@@ -1,11 +1,11 @@
-//! `/ready`: whether writes are taken and time goes on, and if not, why.
+//! `/ready`: whether the store accepts writes and its time advances, with the reasons if not.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::core::Core;
 
-/// 200 when nothing is wrong; 503 with every reason else.
+/// Returns 200 when ready, otherwise 503 with every reason.
 pub(super) fn read(core: &Core) -> (StatusCode, Value) {
     let troubles = core.store.troubles();
     let status = match troubles.is_empty() {

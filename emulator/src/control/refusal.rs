@@ -1,8 +1,8 @@
-//! How the control endpoint refuses a request.
+//! Error responses of the control endpoint.
 
 use http::StatusCode;
 
-/// A refused control request: status, and what to do about it.
+/// A rejected control request: its status and a message that says what to do.
 #[derive(Debug)]
 pub(crate) struct Refusal(pub(super) StatusCode, pub(super) String);
 
@@ -12,15 +12,15 @@ impl Refusal {
     }
 }
 
-/// 405: the path is known, the method is not.
+/// Returns 405 for a known path with an unsupported method.
 pub(super) fn no_such_method() -> Refusal {
     Refusal::new(
         StatusCode::METHOD_NOT_ALLOWED,
-        "this path has no such method",
+        "this path does not support the method",
     )
 }
 
-/// 500 with the cause, which only operators see.
+/// Returns 500 with the cause; only operators reach this endpoint.
 pub(crate) fn failed(error: &dyn std::fmt::Display) -> Refusal {
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }

@@ -1,4 +1,4 @@
-//! `/state/snapshots`, `/state/reset`: named snapshots of the state.
+//! `/state/snapshots` and `/state/reset`: named snapshots of the state.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -8,12 +8,10 @@ use crate::emulator::Emulator;
 use crate::state::snapshots::START;
 use crate::store::SnapshotError;
 
-/// What the path of one snapshot starts with.
 pub(super) const SNAPSHOT: &str = "/state/snapshots/";
 
 type Act = fn(&Emulator, &str) -> Result<(), SnapshotError>;
 
-/// Saves, loads or deletes a snapshot.
 pub(super) async fn serve(
     emulator: &Emulator,
     name: &str,
@@ -26,7 +24,7 @@ pub(super) async fn serve(
         _ => return Err(no_such_method()),
     };
     if name == START && *method != Method::POST {
-        let what = format!("{START} is the state after the start, and smalt's own to keep");
+        let what = format!("{START} is reserved for the state after the start; use another name");
         return Err(Refusal::new(StatusCode::BAD_REQUEST, what));
     }
     let of = name.to_owned();
@@ -36,13 +34,12 @@ pub(super) async fn serve(
     Ok(json!({ "status": done, "name": name }))
 }
 
-/// Goes back to the state after the start.
 pub(super) async fn reset(emulator: &Emulator) -> Result<Value, Refusal> {
     let reset = blocking(emulator, |emulator| emulator.load(START)).await?;
     reset.map_err(|error| match error {
         SnapshotError::NotFound(_) => Refusal::new(
             StatusCode::CONFLICT,
-            "the state after the start was not kept, for the store was not empty then; \
+            "no snapshot of the state after the start: the store was not empty then; \
              save a snapshot (PUT /state/snapshots/NAME) and load that, or start with --seed",
         ),
         error => refusal(error),
@@ -50,7 +47,7 @@ pub(super) async fn reset(emulator: &Emulator) -> Result<Value, Refusal> {
     Ok(json!({ "status": "reset" }))
 }
 
-/// Does what blocks beside the reactor.
+/// Runs blocking work off the reactor.
 pub(super) async fn blocking<T: Send + 'static>(
     emulator: &Emulator,
     work: impl FnOnce(&Emulator) -> T + Send + 'static,
@@ -135,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reset_goes_back_to_the_start_or_says_why_not() {
+    async fn reset_restores_the_start_or_explains_why_not() {
         let emulator = Emulator::builder().open().unwrap();
         let reset = ("POST", "/state/reset");
         assert_eq!(ask(&emulator, reset, "").await.0, 409);
@@ -146,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_state_goes_out_and_comes_in_as_a_stream() {
+    async fn state_is_exported_and_imported_as_a_stream() {
         let emulator = Emulator::builder().open().unwrap();
         write(&emulator, b"out").await;
         let (status, stream) = ask(&emulator, ("GET", "/state/export"), "").await;

@@ -1,4 +1,5 @@
-//! `/state`: what is stored, as JSON: names, sizes, tags, leases; no content and no key.
+//! `/state`: a dump of the store as JSON, with names, sizes, tags and leases but no content and no
+//! keys.
 
 use std::ops::ControlFlow;
 
@@ -16,9 +17,9 @@ use crate::records::{BlobRecord, ContainerRecord, QueueRecord, Record, TableReco
 use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
 
-/// Blobs of a container that a dump shows unless `?blobs=N` says otherwise.
+/// Blobs shown per container unless `?blobs=N` says otherwise.
 const BLOBS_SHOWN: usize = 1_000;
-/// The most that it can say: ours. Nothing is written as long as a dump is made.
+/// Largest `N` in `?blobs=N`, smalt's own limit: the store accepts no writes while a dump is made.
 const BLOBS_SHOWN_MAX: usize = 50_000;
 
 pub(super) fn dump(core: &Core, query: Option<&str>) -> Result<Value, Refusal> {
@@ -77,7 +78,7 @@ fn containers(
     Ok(shown)
 }
 
-/// The tables with their entities, of which as many as of blobs are shown.
+/// Lists the tables with up to `most` entities each; blobs have the same limit.
 fn tables(view: &dyn View, account: &str, most: usize) -> StoreResult<Vec<Value>> {
     let mut shown = Vec::new();
     for (_, value) in resources(view, keys::table(account, ""), account)? {
@@ -166,7 +167,7 @@ mod tests {
     use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 
     #[test]
-    fn a_dump_names_accounts_and_shows_no_key() {
+    fn dump_lists_accounts_without_keys() {
         let emulator = crate::Emulator::builder().open().unwrap();
         let shown = dump(emulator.core(), None).unwrap().to_string();
         assert!(shown.contains(EMULATOR_ACCOUNT_NAME) && !shown.contains(EMULATOR_ACCOUNT_KEY));

@@ -1,4 +1,4 @@
-//! `/state/export`, `/state/import`: the state as one stream, past the reactor.
+//! `/state/export` and `/state/import`: stream the whole state, off the reactor.
 
 use std::io::{self, BufWriter, Read, Write};
 
@@ -16,22 +16,21 @@ use crate::emulator::Emulator;
 use crate::state::archive::{self, ArchiveError, Imported};
 use crate::store::StoreError;
 
-/// Pieces that wait between the reactor and the thread that reads or writes the state.
+/// Number of pieces buffered between the reactor and the thread that reads or writes the state.
 const PIECES: usize = 8;
-/// Bytes of a piece.
 const PIECE_BYTES: usize = 64 * 1024;
 
 type Piece = io::Result<Bytes>;
 
-/// The state as a stream. When it breaks, the connection does.
+/// Streams the state. If the export fails, the connection breaks.
 pub(super) fn export(emulator: &Emulator) -> Response<Body> {
     let (sender, pieces) = mpsc::channel::<Piece>(PIECES);
     let emulator = emulator.clone();
     tokio::task::spawn_blocking(move || {
         let writer = BufWriter::with_capacity(PIECE_BYTES, Sender(sender.clone()));
         if let Err(error) = archive::export(emulator.core(), writer) {
-            tracing::warn!(%error, "an export broke");
-            // Nobody reads any more when the client has gone.
+            tracing::warn!(%error, "cannot export the state");
+            // The send fails if the client has disconnected.
             let _ = sender.blocking_send(Err(io::Error::other(error)));
         }
     });
@@ -45,7 +44,7 @@ pub(super) fn export(emulator: &Emulator) -> Response<Body> {
     response
 }
 
-/// Goes on with the state of a stream.
+/// Replaces the state with the one in a stream.
 pub(super) async fn import(emulator: &Emulator, mut body: Body) -> Result<Imported, Refusal> {
     let (sender, pieces) = mpsc::channel::<Piece>(PIECES);
     let emulator = emulator.clone();
@@ -56,8 +55,8 @@ pub(super) async fn import(emulator: &Emulator, mut body: Body) -> Result<Import
         };
         archive::import(emulator.core(), reader)
     });
-    // To the end, also when the stream was refused before: a client that is still sending then
-    // hears of it.
+    // Read the body to its end even if the import has failed: a client that is still sending then
+    // gets the error.
     while let Some(frame) = body.frame().await {
         let piece = frame.map(|frame| frame.into_data().unwrap_or_default());
         let is_broken = piece.is_err();

@@ -1,4 +1,4 @@
-//! A disk that is looked at and not changed.
+//! A disk that can only be read.
 
 use std::any::Any;
 use std::io;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::{Disk, DiskFile, Entry};
 
-/// Another disk, of which nothing is changed: whatever would fails.
+/// Wraps another disk and rejects everything that would change it.
 #[derive(Clone, Debug)]
 pub struct ReadingDisk(Arc<dyn Disk>);
 
 impl ReadingDisk {
-    /// The same files, to be read.
+    /// Wraps `disk`.
     pub fn new(disk: Arc<dyn Disk>) -> Self {
         ReadingDisk(disk)
     }
@@ -58,7 +58,7 @@ impl Disk for ReadingDisk {
         refused()
     }
 
-    /// A lock that nobody made is nobody's, and so is one on a file system that takes no writes.
+    /// A lock file that does not exist is not held, nor is one on a read-only file system.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Any + Send + Sync>>> {
         let nobody = || Ok(Some(Box::new(()) as Box<dyn Any + Send + Sync>));
         if self.0.open_to_read(path).is_err() {

@@ -1,4 +1,4 @@
-//! The machine's file system behind the seam. What is special to one system lives here.
+//! The machine's file system as a [`Disk`]. All platform-specific code is here.
 
 use std::any::Any;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -14,8 +14,8 @@ use super::{Identity, Room};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemDisk;
 
-/// File systems with fewer free names than this are taken for full: a segment needs one, a new
-/// file of the engine another.
+/// A file system with fewer free inodes counts as full: a segment needs one, and a new file of the
+/// engine another.
 #[cfg(unix)]
 const FREE_NAMES_MIN: u64 = 16;
 
@@ -27,7 +27,7 @@ impl SystemDisk {
         let parent = dir.parent().unwrap_or(Path::new(""));
         self.create_dir(parent)?;
         match how.create(dir) {
-            // Somebody else was faster.
+            // Another process created it first.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
             made => made?,
         }
@@ -90,7 +90,7 @@ impl Disk for SystemDisk {
     #[cfg(unix)]
     fn room(&self, dir: &Path) -> io::Result<Option<Room>> {
         let found = rustix::fs::statvfs(dir)?;
-        // A file system that counts no files, such as btrfs, says that it has none.
+        // A file system that does not count inodes, such as btrfs, reports 0 of them.
         let has_names = found.f_files == 0 || found.f_favail >= FREE_NAMES_MIN;
         Ok(Some(Room {
             available: if has_names {
@@ -161,7 +161,7 @@ impl Disk for SystemDisk {
         File::open(dir)?.sync_all()
     }
 
-    /// Windows writes names through by itself and opens no directory for it.
+    /// Windows makes names durable by itself and cannot open a directory for syncing.
     #[cfg(windows)]
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
@@ -243,7 +243,8 @@ mod tests {
 
     use super::*;
 
-    /// A new directory is its owner's; those above it and one that is there stay as they are.
+    /// Only the new directory becomes private; its parents and existing directories keep their
+    /// permissions.
     #[test]
     fn only_the_owner_enters_a_private_directory() {
         let above = tempfile::tempdir().unwrap();
@@ -258,9 +259,9 @@ mod tests {
         assert_eq!(mode(&dir), 0o755);
     }
 
-    /// What is set aside is taken from the disk, and given back with the file.
+    /// A reserve reduces the free space; removing the file returns it.
     #[test]
-    fn a_reserve_takes_room() {
+    fn reserve_takes_disk_space() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("reserve");
         match SystemDisk.set_aside(&path, 1 << 20) {

@@ -1,9 +1,9 @@
-//! What of the world a copy source may be: `--copySourceAllow`.
+//! Which hosts a copy source may be on: `--copySourceAllow`.
 //!
-//! A rule admits a host by name, an address by network, every public address, or everything. A name
-//! is resolved first and the rules judge the address that is then connected to, so that a name
-//! which changes its address between the two gains nothing. Ranges that are not public (loopback,
-//! link-local with the metadata services of clouds, private networks) need a rule that names them.
+//! A rule admits a host by name, an address by network, every public address, or everything. Names
+//! are resolved first and the rules check the address that is then connected to, so a name cannot
+//! bypass them by changing its address in between. Ranges that are not public (loopback, link-local
+//! with the metadata services of clouds, private networks) need a rule that names them.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,26 +11,26 @@ use std::str::FromStr;
 
 use crate::rules::host::HostPattern;
 
-/// What one rule admits.
+/// A rule of `--copySourceAllow`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceRule {
-    /// `all`: everything.
+    /// `all`: every address.
     All,
-    /// `public`: every address that is routed in public.
+    /// `public`: every publicly routed address.
     Public,
-    /// `none`: nothing. Alone, it keeps everything from being fetched.
+    /// `none`: no address. As the only rule, it forbids all fetches.
     None,
-    /// `files.example.com` or `*.example.com`: these hosts, wherever they are. The operator answers
-    /// for the names.
+    /// `files.example.com` or `*.example.com`: these hosts, whatever their addresses. The operator
+    /// vouches for the names.
     Host(HostPattern),
     /// `10.1.0.0/16`, `fd00::/8` or `10.1.2.3`: the addresses of a network.
     Network(IpAddr, u8),
 }
 
-/// A text that is no rule.
+/// The error for a string that is not a valid rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no rule; use all, public, none, a host (files.example.com), a domain \
+    "invalid rule {0:?}; use all, public, none, a host (files.example.com), a domain \
      (*.example.com), an address or a network (10.1.0.0/16)"
 )]
 pub struct RuleError(String);
@@ -85,19 +85,19 @@ impl SourceRule {
     }
 }
 
-/// The rules of a server: what one of them admits may be fetched.
+/// The rules of a server: a source may be fetched if one of them admits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRules(Vec<SourceRule>);
 
 impl Default for SourceRules {
-    /// Every public address.
+    /// Admits every public address.
     fn default() -> Self {
         SourceRules(vec![SourceRule::Public])
     }
 }
 
 impl SourceRules {
-    /// These rules; none at all stand for the default.
+    /// Creates a set of rules; an empty list means the default.
     pub fn new(rules: Vec<SourceRule>) -> Self {
         if rules.is_empty() {
             return SourceRules::default();
@@ -105,7 +105,7 @@ impl SourceRules {
         SourceRules(rules)
     }
 
-    /// Whether this address, which the host's name led to, may be connected to.
+    /// Whether the rules admit a connection to `address`, which `host` resolved to.
     pub fn admit(&self, host: &str, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|rule| rule.admits(host, address))
@@ -130,7 +130,7 @@ fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     }
 }
 
-/// Whether an address is routed in public. Source: IANA's registries of special-purpose addresses.
+/// Whether an address is publicly routed. Source: IANA's registries of special-purpose addresses.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -145,7 +145,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_link_local()
         || address.is_documentation()
         || matches!((a, b, c), (192, 0, 0) | (192, 88, 99))
-        // Shared by carriers; benchmarks; multicast and what is reserved, broadcast among it.
+        // Carrier-grade NAT; benchmarks; "this network"; multicast, reserved and broadcast.
         || (a == 100 && (64..128).contains(&b))
         || (a == 198 && (18..20).contains(&b))
         || a == 0
@@ -161,9 +161,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match segments {
-        // Translated to IPv4, and IPv4 carried within.
+        // NAT64 and 6to4 addresses embed an IPv4 address.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => embedded(high, low),
-        // Teredo, benchmarks and other protocols' own; documentation.
+        // Teredo, benchmarks and other protocol assignments; documentation.
         [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false,
         [0x3fff, second, ..] if second < 0x1000 => false,
         [first, ..] => first & 0xe000 == 0x2000,
@@ -203,7 +203,7 @@ mod tests {
             ("ff02::1", false),
             ("2001:db8::1", false),
             ("2001::1", false),
-            // IPv4 in other clothes.
+            // IPv4 addresses embedded in IPv6.
             ("::ffff:127.0.0.1", false),
             ("::ffff:93.184.216.34", true),
             ("::127.0.0.1", false),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_refused() {
+    fn invalid_rules_are_rejected() {
         for text in [
             "",
             "*",
@@ -272,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_rule_is_read_as_it_is_shown(
+        fn rules_round_trip(
             bits in 0..=32_u8,
             address in any::<u32>(),
             host in "[a-z]{1,9}\\.[a-z]{2,3}",
@@ -287,7 +287,7 @@ mod tests {
         }
 
         #[test]
-        fn a_network_holds_its_own_address(bits in 0..=128_u8, address in any::<u128>()) {
+        fn network_contains_its_own_address(bits in 0..=128_u8, address in any::<u128>()) {
             let address: IpAddr = Ipv6Addr::from_bits(address).into();
             prop_assert!(is_within(address, address, bits));
         }

@@ -1,4 +1,5 @@
-//! How a server waits when it cannot accept connections: out of file descriptors, above all.
+//! The pauses and log lines of a server that cannot accept connections, mostly for lack of file
+//! descriptors.
 
 use std::time::Duration;
 
@@ -6,28 +7,27 @@ use tokio::time::Instant;
 
 use super::limits::{ACCEPT_LOG_INTERVAL, ACCEPT_PAUSE_FIRST, ACCEPT_PAUSE_MAX};
 
-/// The errors since a connection was accepted, and what was logged of them.
+/// Errors since the last accepted connection, and which of them were logged.
 #[derive(Debug, Default)]
 pub(super) struct AcceptErrors {
-    /// Zero after a connection was accepted.
+    /// Zero after an accepted connection.
     pause: Duration,
     unlogged: u64,
     logged: Option<Instant>,
 }
 
 impl AcceptErrors {
-    /// How long to wait before the next try.
+    /// Returns how long to wait before the next try.
     pub(super) fn pause(&self) -> Duration {
         self.pause
     }
 
-    /// Notes that a connection was accepted.
     pub(super) fn accepted(&mut self) {
         self.pause = Duration::ZERO;
     }
 
-    /// Notes an error. Returns how many there were since the last line of the log, when it is time
-    /// for the next one.
+    /// Records an error. Returns the number of errors since the last log line when the next line is
+    /// due.
     pub(super) fn failed(&mut self, now: Instant) -> Option<u64> {
         self.pause = (self.pause * 2).clamp(ACCEPT_PAUSE_FIRST, ACCEPT_PAUSE_MAX);
         self.unlogged += 1;
@@ -44,9 +44,10 @@ impl AcceptErrors {
 mod tests {
     use super::*;
 
-    /// A second of errors makes few tries and two lines, which count every error.
+    /// Ten seconds of errors cause fewer than 40 tries and about ten log lines, which count every
+    /// error.
     #[tokio::test(start_paused = true)]
-    async fn tries_grow_rare_and_lines_come_once_a_second() {
+    async fn errors_slow_down_tries_and_log_once_a_second() {
         let mut errors = AcceptErrors::default();
         let mut lines = Vec::new();
         let (mut tries, start) = (0, Instant::now());
@@ -68,9 +69,9 @@ mod tests {
         assert_eq!(errors.pause(), ACCEPT_PAUSE_FIRST);
     }
 
-    /// A listener that accepts and fails by turns does not write a line each time either.
+    /// Alternating successes and errors do not log a line for each error.
     #[tokio::test(start_paused = true)]
-    async fn a_success_in_between_does_not_bring_more_lines() {
+    async fn a_success_in_between_adds_no_log_lines() {
         let mut errors = AcceptErrors::default();
         let lines = (0..1000).filter_map(|_| {
             errors.accepted();

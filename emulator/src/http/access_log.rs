@@ -1,7 +1,7 @@
 //! The access log on standard output, in the common log format, as Azurite writes it.
 //!
-//! Source: Azurite 3.37 with the format `common` of morgan. Signatures are masked: Azurite logs
-//! them, and with one anybody can do what it permits.
+//! Source: Azurite 3.37 with morgan's `common` format. Signatures are masked: Azurite logs them,
+//! and anyone who has a signature can use it.
 
 use std::io::{self, Write as _};
 use std::net::IpAddr;
@@ -14,54 +14,54 @@ use percent_encoding::percent_decode_str;
 use smalt_protocol::Timestamp;
 use tokio::sync::oneshot;
 
-/// Lines that wait for a reader of standard output. When there are more, lines are dropped: a
-/// reader that stands still must not hold up requests.
+/// Lines that may wait for a reader of standard output. Further lines are dropped, so that a
+/// stalled reader does not block requests.
 const LINES_WAITING: usize = 10_000;
-/// Time in which the last lines must be read.
+/// Time limit for writing the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Where lines go.
+/// A handle that sends lines to the writing thread.
 #[derive(Clone, Debug)]
 pub struct AccessLog(SyncSender<String>);
 
-/// The end of the log, which comes when all clones of [`AccessLog`] are gone.
+/// Waits for the end of the log, which comes when all clones of [`AccessLog`] are dropped.
 #[derive(Debug)]
 pub struct AccessLogEnd(oneshot::Receiver<()>);
 
 impl AccessLog {
-    /// Starts the thread that writes.
+    /// Starts the writing thread.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// When the system cannot create a thread.
     pub fn start() -> io::Result<(AccessLog, AccessLogEnd)> {
         let (sender, lines) = mpsc::sync_channel::<String>(LINES_WAITING);
         let (ended, end) = oneshot::channel::<()>();
         let name = "smalt-access-log".to_owned();
         std::thread::Builder::new().name(name).spawn(move || {
             for line in lines {
-                // A reader that has gone is no reason to end.
+                // A closed pipe is not an error.
                 let _ = io::stdout().write_all(line.as_bytes());
             }
-            // Nobody waits when the server was dropped.
+            // Fails when the server was dropped, so that nothing waits.
             let _ = ended.send(());
         })?;
         Ok((AccessLog(sender), AccessLogEnd(end)))
     }
 
-    /// Writes the line of an exchange.
+    /// Logs one request and its response.
     pub(super) fn tell(&self, at: Timestamp, asked: &Asked, answer: Option<&Response<impl Sized>>) {
         let _ = self.0.try_send(line(at, asked, answer));
     }
 }
 
 impl AccessLogEnd {
-    /// Waits until every line is written, or nobody reads.
+    /// Waits until every line is written, for at most one second.
     pub async fn reached(self) {
         let _ = tokio::time::timeout(LAST_LINES, self.0).await;
     }
 }
 
-/// What the log says of a request.
+/// The parts of a request that a log line shows.
 pub(super) struct Asked {
     peer: IpAddr,
     method: Method,
@@ -80,13 +80,13 @@ impl Asked {
     }
 }
 
-/// The line of an exchange; `answer` is absent when the connection was cut.
+/// Formats a log line; `answer` is `None` when the connection was cut.
 fn line(at: Timestamp, asked: &Asked, answer: Option<&Response<impl Sized>>) -> String {
     let status = answer.map_or("-".to_owned(), |answer| {
         answer.status().as_u16().to_string()
     });
     let length = answer.and_then(|answer| answer.headers().get(CONTENT_LENGTH)?.to_str().ok());
-    // Azurite states no length of an answer without a body.
+    // Azurite logs no length for a response without a body.
     let length = length.filter(|length| *length != "0");
     format!(
         "{} - - [{}] \"{} {} {:?}\" {status} {}\n",
@@ -99,7 +99,7 @@ fn line(at: Timestamp, asked: &Asked, answer: Option<&Response<impl Sized>>) -> 
     )
 }
 
-/// `23/Nov/2026:05:35:19 +0000`.
+/// Formats a date such as `23/Nov/2026:05:35:19 +0000`.
 fn date(at: Timestamp) -> String {
     let text = at.rfc1123();
     let mut parts = text.split(' ').skip(1);
@@ -108,7 +108,7 @@ fn date(at: Timestamp) -> String {
     format!("{day}/{month}/{year}:{time} +0000")
 }
 
-/// The target of a request as it was sent, but for the values of signatures.
+/// Returns the request target as it was sent, with the values of signatures masked.
 fn masked(uri: &Uri) -> String {
     let text = uri.to_string();
     let Some((path, query)) = text.split_once('?') else {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_that_of_azurite() {
+    fn line_has_azurites_format() {
         let mut answer = Response::builder().status(201).body(()).unwrap();
         assert_eq!(
             logged("/devstoreaccount1/c?restype=container", Some(&answer)),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn no_signature_is_logged() {
+    fn signatures_are_masked() {
         for (target, shown) in [
             ("/c/b?sv=1&sig=s%3D&se=2", "/c/b?sv=1&sig=***&se=2"),
             ("/c/b?SIG=s%3D", "/c/b?SIG=***"),

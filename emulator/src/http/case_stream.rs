@@ -1,8 +1,8 @@
-//! A connection that keeps the case of metadata names: notes them as they come in, restores them as
-//! they go out. See [`crate::header_case`].
+//! A stream that keeps the case of metadata names: it records names as they are read and restores
+//! them as they are written. See [`crate::header_case`].
 //!
-//! Both directions work on bytes that pass anyway and never change a length, so that hyper does not
-//! notice. Names without capitals, which is nearly all of them, cost one search per read.
+//! Both directions work on the bytes in transit and never change a length, so that hyper does not
+//! notice. Names without capitals, nearly all of them, cost one search per read.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,35 +16,35 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::header_case::HeaderCase;
 
-/// Longest name that is kept: more than all metadata of a resource may have.
+/// Longest name that is kept. All metadata of a resource together may have 8 KiB.
 const NAME_BYTES_MAX: usize = 8 * 1024;
 
-/// What one connection knows about the case of names.
+/// The case of metadata names on one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     read: HeaderCase,
-    /// A name whose end has not come in yet.
+    /// A name of which the end has not been read yet.
     unfinished: Vec<u8>,
     to_write: HeaderCase,
 }
 
 impl Names {
-    /// The names that were read with capitals.
+    /// Returns the names that were read with capitals.
     pub(super) fn read(&self) -> HeaderCase {
         self.0.lock().read.clone()
     }
 
-    /// The names that the next head written has to restore.
+    /// Sets the names to restore in the next head that is written.
     pub(super) fn restore(&self, case: HeaderCase) {
         self.0.lock().to_write = case;
     }
 }
 
 impl State {
-    /// Looks for names in bytes that came in.
+    /// Records the names in `bytes`, which were just read.
     fn note(&mut self, bytes: &[u8]) {
         let joined;
         let text = if self.unfinished.is_empty() {
@@ -87,7 +87,7 @@ impl State {
         };
     }
 
-    /// The head with names restored, when this is one that has to be.
+    /// Returns the head with the names restored; `None` when there are none to restore.
     fn restored(&mut self, head: &[u8]) -> Option<Vec<u8>> {
         if self.to_write.is_empty() {
             return None;
@@ -104,7 +104,7 @@ impl State {
     }
 }
 
-/// How many bytes at the end may be the start of what is wanted.
+/// Returns how many bytes at the end of `text` may be the start of `wanted`.
 fn begun(text: &[u8], wanted: &[u8]) -> usize {
     let most = text.len().min(wanted.len() - 1);
     let starts =
@@ -112,10 +112,10 @@ fn begun(text: &[u8], wanted: &[u8]) -> usize {
     (1..=most).rev().find(starts).unwrap_or(0)
 }
 
-/// Where a text stands in another, without regard to case.
+/// Finds `wanted` in `text`, ignoring ASCII case.
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     let mut from = 0;
-    // The last byte of what is wanted is rarer in heads and bodies than its first.
+    // The last byte of `wanted` is rarer in heads and bodies than its first.
     let last = *wanted.last()?;
     while let Some(at) = memchr(last, &text[from..]).map(|at| from + at) {
         let end = at + 1;
@@ -127,11 +127,10 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     None
 }
 
-/// The stream of a connection.
 pub(super) struct CaseStream<S> {
     inner: S,
     names: Names,
-    /// A restored head that is not written whole yet; it stands for as many bytes of the original.
+    /// A restored head that is not fully written yet; it replaces as many bytes of the original.
     restored: Vec<u8>,
 }
 
@@ -159,7 +158,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for CaseStream<S> {
 }
 
 impl<S: AsyncWrite + Unpin> CaseStream<S> {
-    /// Writes of a restored head, if there is one. `None`: write as it is.
+    /// Writes part of the restored head; `None` when there is none and the bytes are written
+    /// unchanged.
     fn poll_restored(
         &mut self,
         cx: &mut Context<'_>,
@@ -225,7 +225,7 @@ mod tests {
                         X-Ms-Meta-UP: u\r\nx-ms-meta-low: l\r\n\r\n";
 
     #[test]
-    fn a_head_is_restored_in_place() {
+    fn names_in_a_head_are_restored_in_place() {
         let mut state = State::default();
         state.note(HEAD.as_bytes());
         state.to_write = state.read.clone();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the network cuts a head, its names are found.
+        /// Finds the names wherever the network splits a head.
         #[test]
         fn names_are_found_across_reads(cuts in proptest::collection::vec(1..HEAD.len(), 0..6)) {
             let mut cuts = cuts;
@@ -255,7 +255,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_pass(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut state = State::default();
             state.note(&bytes);
             state.note(&bytes);

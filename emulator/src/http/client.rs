@@ -1,5 +1,5 @@
-//! The client that fetches copy sources: one connection for each, HTTP/1.1, TLS by the web's
-//! authorities, bounded in every direction.
+//! The client that fetches copy sources: one HTTP/1.1 connection per source, TLS with the public
+//! certificate authorities, and limits on every time and size.
 
 use std::fmt::Display;
 use std::io;
@@ -32,13 +32,13 @@ use crate::fetch::{Fetch, FetchError, Fetching, SourceRules};
 
 type Sender = SendRequest<Empty<Bytes>>;
 
-/// Fetches copy sources over the network, where its rules admit them.
+/// Fetches copy sources over the network, as far as its rules allow.
 pub struct SourceClient {
     rules: SourceRules,
     tls: TlsConnector,
 }
 
-/// Where a URL leads.
+/// Scheme, host and port of a URL.
 struct Origin {
     secure: bool,
     host: String,
@@ -46,7 +46,7 @@ struct Origin {
 }
 
 impl SourceClient {
-    /// A client that keeps to these rules.
+    /// Creates a client with these rules.
     ///
     /// # Errors
     /// When TLS cannot be set up.
@@ -73,7 +73,7 @@ impl SourceClient {
         if let Ok(host) = HeaderValue::from_str(&origin.authority()) {
             request.headers_mut().insert(HOST, host);
         }
-        // A server is asked by path alone.
+        // A request to a server names the path and query only.
         let target = request.uri().path_and_query().map(PathAndQuery::as_str);
         let target = target.unwrap_or("/").parse::<Uri>();
         *request.uri_mut() = target.map_err(|error| origin.unreachable(error))?;
@@ -104,8 +104,8 @@ impl SourceClient {
         shake(origin, TokioIo::new(stream)).await
     }
 
-    /// The address to connect to: the first of the name's that the rules admit. It is the address
-    /// itself that is handed on, so that the name is not looked up again.
+    /// Returns the address to connect to: the first address of the host that the rules allow.
+    /// Returning the address instead of the name avoids a second lookup with another result.
     async fn address(&self, origin: &Origin) -> Result<SocketAddr, FetchError> {
         let host = origin.bare_host();
         let found = tokio::net::lookup_host((host, origin.port)).await;
@@ -178,16 +178,17 @@ where
 {
     let shaken = Builder::new().max_headers(HEADERS_MAX).handshake(io).await;
     let (sender, connection) = shaken.map_err(|error| origin.unreachable(error))?;
-    // It ends when either side closes; its error also reaches whoever waits for the answer.
+    // The task ends when either side closes; the error also reaches the caller that waits for the
+    // response.
     tokio::spawn(async move {
         if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection to a copy source ended early");
+            tracing::debug!(%error, "the connection to a copy source ended early");
         }
     });
     Ok(sender)
 }
 
-/// A body that must be whole by a certain time, however steadily it trickles.
+/// A body that must end before a deadline, even if it keeps sending.
 struct Timed {
     body: Unstalled,
     until: Instant,

@@ -1,4 +1,4 @@
-//! One connection: TLS where asked for, HTTP/1.1, bodies that may not stall.
+//! One connection: optional TLS, HTTP/1.1, and bodies that time out when they stall.
 
 use std::future::Future;
 use std::io;
@@ -31,7 +31,7 @@ use crate::body::Body;
 use crate::faults::ConnectionLost;
 use crate::header_case::HeaderCase;
 
-/// Starts connections with one set of bounds.
+/// Starts connections that share the same limits.
 pub(super) struct Connections {
     http: http1::Builder,
     tls: Option<TlsAcceptor>,
@@ -42,14 +42,14 @@ impl Connections {
     pub(super) fn new(tls: Option<TlsAcceptor>, patience: Patience) -> Self {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
-            // hyper's time runs from the end of an answer on, so that it covers idleness as well.
+            // hyper's timeout starts at the end of a response, so it must also cover the idle time.
             .header_read_timeout(patience.idle.unwrap_or_default().max(patience.head))
             .max_headers(HEADERS_MAX)
             .max_buf_size(HEAD_BYTES_MAX * 4)
             .max_header_size(HEAD_BYTES_MAX)
-            // Azure dates its answers by the emulator's clock, not by the machine's. No
-            // `pipeline_flush`: with it hyper buffers a whole body, however slow the reader, and
-            // never sends the refusal of a request that it cannot read.
+            // The `Date` header comes from the emulator's clock, not from the machine's.
+            // `pipeline_flush` stays off: with it hyper buffers a whole body for a slow reader, and
+            // never sends the error response to a request that it cannot parse.
             .auto_date_header(false);
         Connections {
             http,
@@ -58,7 +58,7 @@ impl Connections {
         }
     }
 
-    /// Serves a connection in a task of its own.
+    /// Serves a connection in its own task.
     pub(super) fn spawn<H, F>(
         &self,
         stream: TcpStream,
@@ -69,9 +69,9 @@ impl Connections {
         H: Fn(Request<Body>, Ends) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Response<Body>, ConnectionLost>> + Send + 'static,
     {
-        // Answers are small and complete: waiting for more only delays them.
+        // Responses are small and complete, so waiting for more data only delays them.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY could not be set");
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
         let ends = Ends {
             local: stream.local_addr().ok(),
@@ -89,8 +89,8 @@ impl Connections {
                         Ok(Ok(stream)) => {
                             serve(http, stream, ends, handle, watcher, patience).await;
                         }
-                        Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS was refused"),
-                        Err(_) => tracing::debug!(%peer, "a TLS handshake stalled"),
+                        Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+                        Err(_) => tracing::debug!(%peer, "TLS handshake timed out"),
                     }
                 });
             }
@@ -134,15 +134,15 @@ async fn serve<S, H, F>(
     });
     let connection = http.serve_connection(stream, service);
     if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(peer = %ends.peer, %error, "a connection ended early");
+        tracing::debug!(peer = %ends.peer, %error, "the connection ended early");
     }
 }
 
-/// A body whose next part must come in time.
+/// A body with a timeout for each next part.
 pub(super) struct Unstalled {
     body: Incoming,
     stall: Duration,
-    /// Armed only while a part is awaited, so that a body at hand costs no timer.
+    /// Set only while a part is awaited, so that a buffered body needs no timer.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 

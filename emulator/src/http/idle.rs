@@ -1,7 +1,7 @@
-//! Connections that end when no request came for a while: Azurite's keep-alive time-outs.
+//! Closes connections on which no request arrives for a while: Azurite's keep-alive timeouts.
 //!
-//! The time runs from the end of an answer to the first byte of the next request, and begins anew
-//! with each part of an answer that the client takes.
+//! The timeout starts at the end of a response and ends with the first byte of the next request. It
+//! restarts with each part of a response that the client reads.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,17 +17,17 @@ use tokio::time::{Instant, Sleep};
 
 use crate::body::Body;
 
-/// Whether the last exchange of a connection is over. It is not before the first one.
+/// Whether the last exchange of a connection is over; false before the first exchange.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exchange(Arc<AtomicBool>);
 
 impl Exchange {
-    /// A request came.
+    /// Marks the start of a request.
     pub(super) fn begin(&self) {
         self.0.store(false, Ordering::Release);
     }
 
-    /// An answer's body, which ends the exchange when it is dropped.
+    /// Wraps a response body, which ends the exchange when it is dropped.
     pub(super) fn until_end_of(&self, body: Body) -> Answer {
         Answer {
             body,
@@ -40,7 +40,6 @@ impl Exchange {
     }
 }
 
-/// The body of an answer.
 pub(super) struct Answer {
     body: Body,
     exchange: Exchange,
@@ -72,12 +71,12 @@ impl http_body::Body for Answer {
     }
 }
 
-/// A stream that reads as ended when it was idle for too long.
+/// A stream that reports its end after it was idle for too long.
 pub(super) struct IdleStream<S> {
     inner: S,
     exchange: Exchange,
     limit: Option<Duration>,
-    /// Armed while the next request is awaited.
+    /// Set while the next request is awaited.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -165,7 +164,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(7);
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-    /// A server that answers a request as soon as `hold` has passed, and a connection to it.
+    /// Starts a server that answers a request after `hold`, and connects to it.
     async fn connect(hold: Duration) -> TcpStream {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_ends_when_it_is_idle_for_too_long() {
+    async fn connection_closes_after_the_idle_timeout() {
         let mut stream = connect(Duration::ZERO).await;
         for _ in 0..3 {
             ask(&mut stream).await;
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_in_flight_is_not_idle() {
+    async fn request_in_flight_is_not_idle() {
         let mut stream = connect(LIMIT * 5).await;
         ask(&mut stream).await;
         ask(&mut stream).await;

@@ -1,4 +1,4 @@
-//! PFX files: certificate and key in one, as Windows, .NET and `openssl pkcs12` write them.
+//! PFX files: certificate and key in one file, as Windows, .NET and `openssl pkcs12` write them.
 
 use std::path::Path;
 
@@ -7,30 +7,30 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::disk::{self, SystemDisk};
 
-/// Why a PFX file cannot be used. No text holds the password.
+/// The reason why a PFX file cannot be used. No message contains the password.
 #[derive(Debug, thiserror::Error)]
 pub enum PfxError {
-    /// It is not there.
+    /// The file does not exist.
     #[error("cannot read {0}: there is no such file")]
     Missing(String),
-    /// It could not be read.
+    /// The file cannot be read.
     #[error("cannot read {0}: {1}")]
     File(String, std::io::Error),
     /// The password is wrong.
-    #[error("cannot open {0}: the password (--pwd) does not fit the file")]
+    #[error("cannot open {0}: wrong password; check --pwd")]
     Password(String),
-    /// It is no PFX file, or one of a kind that is not known.
+    /// The file is not a PFX file, or of an unsupported kind.
     #[error("cannot open {0}: {1}; is it a PFX (PKCS#12) file?")]
     Format(String, p12_keystore::error::Error),
-    /// It holds no key with its certificate.
-    #[error("{0} holds no private key together with its certificate")]
+    /// The file has no private key together with its certificate.
+    #[error("{0} has no private key together with its certificate")]
     NoKey(String),
 }
 
-/// A chain of certificates, the server's first, and the key of the first.
+/// A certificate chain, the server's certificate first, and the private key of the first.
 pub(super) type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// Reads a PFX file.
+/// Reads certificate chain and key from a PFX file.
 pub(super) fn read(path: &Path, password: &str) -> Result<Identity, PfxError> {
     let name = || path.display().to_string();
     match disk::read_small(&SystemDisk, path) {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_pfx_file_is_named() {
+    fn invalid_pfx_file_is_named_in_the_error() {
         for bytes in [
             &b""[..],
             b"-----BEGIN CERTIFICATE-----",

@@ -1,12 +1,13 @@
-//! What is left of a request's body when its answer is known.
+//! Reads the rest of a request body after the response is known.
 //!
-//! The answer goes out at once, and the rest is read and dropped behind it, so that the connection
-//! can go on: RFC 9112, 9.3, wants either that or a closed connection. The front end of production
-//! names itself in every answer (`Server: Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0`, recorded),
-//! and the HTTP Server API reads on like this for [`REST_TIMEOUT`].
+//! The response is sent at once, and the rest of the body is read and dropped after it, so that the
+//! connection stays usable: RFC 9112, 9.3, requires either that or a closed connection. The front
+//! end of Azure names itself in every response (`Server: Windows-Azure-Blob/1.0
+//! Microsoft-HTTPAPI/2.0`, recorded), and the HTTP Server API reads on like this for
+//! [`REST_TIMEOUT`].
 //!
-//! A sender that waits for `100 Continue` and is refused may or may not send its body after that:
-//! then the answer says `Connection: close`, as it does after a body that broke off.
+//! A client that waits for `100 Continue` and gets an error may or may not send its body after
+//! that. Then the response has `Connection: close`, as it has after a body that broke off.
 
 use std::io;
 use std::pin::Pin;
@@ -24,7 +25,7 @@ use tokio::runtime::Handle;
 use super::connection::Unstalled;
 use super::limits::{Patience, REST_TIMEOUT};
 
-/// Whether the connection ends with the answer.
+/// Whether the connection closes after the response.
 #[derive(Clone, Debug)]
 pub(super) struct Ending(Arc<AtomicBool>);
 
@@ -37,7 +38,7 @@ impl Ending {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Says so in the answer.
+    /// Adds `Connection: close` to the response when the connection closes.
     pub(super) fn tell(&self, headers: &mut HeaderMap) {
         if self.is_set() {
             headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
@@ -45,15 +46,15 @@ impl Ending {
     }
 }
 
-/// A body of a request. What of it is not read by the time it is dropped is read then.
+/// A request body that, when it is dropped, reads its rest in the background.
 pub(super) struct ReadOut {
-    /// Gone when it has ended.
+    /// `None` after the body has ended.
     body: Option<Unstalled>,
     ending: Ending,
 }
 
 impl ReadOut {
-    /// The body of a request that just came in.
+    /// Wraps the body of a new request.
     pub(super) fn new(request: Request<Incoming>, patience: Patience) -> (Request<Self>, Ending) {
         let expects = request.version() >= Version::HTTP_11
             && (request.headers().get(http::header::EXPECT))
@@ -76,7 +77,7 @@ impl http_body::Body for ReadOut {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        // With this `100 Continue` is on its way, if anybody waits for it.
+        // Polling the body makes hyper send `100 Continue` to a client that waits for it.
         self.ending.set(false);
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
@@ -113,7 +114,7 @@ impl Drop for ReadOut {
     }
 }
 
-/// To the end, or to where it breaks off: then hyper closes the connection.
+/// Reads until the body ends or breaks off; after a break hyper closes the connection.
 async fn read_out(mut body: Unstalled) {
     while let Some(Ok(_)) = body.frame().await {}
 }
@@ -130,10 +131,10 @@ mod tests {
     use super::*;
     use crate::body::{self, Body};
 
-    /// More than sockets and hyper hold between them.
+    /// More bytes than the sockets and hyper buffer together.
     const LARGE: usize = 12 * 1024 * 1024;
 
-    /// Takes what is posted, and refuses what is put without a look at it.
+    /// Reads the body of a POST, and answers a PUT with 404 without reading its body.
     async fn answer(request: Request<Body>, _: Ends) -> Answer {
         let status = match *request.method() {
             Method::POST => request.into_body().collect().await.map_or(400, |_| 201),
@@ -146,9 +147,9 @@ mod tests {
 
     type Answer = Result<Response<Body>, crate::faults::ConnectionLost>;
 
-    /// hyper's client goes on with a connection, however often it is refused on it.
+    /// hyper's client reuses a connection after requests on it were refused.
     #[tokio::test]
-    async fn a_client_library_keeps_its_connection() {
+    async fn hyper_client_keeps_its_connection_after_refusals() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let never = std::future::pending();

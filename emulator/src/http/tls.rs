@@ -1,4 +1,4 @@
-//! TLS from a certificate and a key, in PEM or in a PFX file.
+//! TLS with a certificate and a key from PEM files or a PFX file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use tokio_rustls::TlsAcceptor;
 
 use super::pfx::{self, PfxError};
 
-/// Why TLS cannot be offered.
+/// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file could not be read.
+    /// A file cannot be read.
     #[error("cannot read {0}: {1}")]
     File(String, rustls::pki_types::pem::Error),
-    /// A PFX file could not be used.
+    /// A PFX file cannot be used.
     #[error(transparent)]
     Pfx(#[from] PfxError),
-    /// Certificate and key do not make a server.
-    #[error("the certificate and its key cannot be used: {0}")]
+    /// rustls rejects the certificate or its key.
+    #[error("cannot use the certificate and its key: {0}")]
     Config(#[from] rustls::Error),
 }
 
-/// Reads `--cert` and `--key`.
+/// Creates an acceptor from the PEM files `--cert` and `--key`.
 ///
 /// # Errors
-/// Which file, and why.
+/// When a file cannot be read, or certificate and key cannot be used.
 pub fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
     let named = |path: &Path| {
         let name = path.display().to_string();
@@ -42,10 +42,10 @@ pub fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
     acceptor_of(chain, key)
 }
 
-/// Reads `--cert` as a PFX file, with `--pwd`.
+/// Creates an acceptor from the PFX file `--cert` and its password `--pwd`.
 ///
 /// # Errors
-/// What is wrong with the file, or that the password does not fit.
+/// When the file cannot be used, or the password is wrong.
 pub fn pfx_acceptor(file: &Path, password: &str) -> Result<TlsAcceptor, TlsError> {
     let (chain, key) = pfx::read(file, password)?;
     acceptor_of(chain, key)
@@ -65,9 +65,9 @@ fn acceptor_of(
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Certificate and key as one. `openssl x509 -req` makes certificates of version 1, which many
-/// development set-ups have; rustls serves them but cannot tell whether they fit the key, so the
-/// client finds that out.
+/// Combines certificate and key. `openssl x509 -req` makes certificates of version 1, which many
+/// development setups use; rustls serves them but cannot check whether they match the key, so the
+/// client detects a mismatch.
 fn identity(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -86,7 +86,7 @@ fn identity(
 mod tests {
     use super::*;
 
-    /// Made for this test by `openssl x509 -req -signkey`, used nowhere.
+    /// Generated for this test with `openssl x509 -req -signkey`; not used anywhere else.
     const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgtGOO1bVE+qpoGxGJ\n\
 +bo6DZVuFFgDzXMNR3qY/LNpE3OhRANCAATpiMO7C5PDvw+wt4qZtHAtZr/Elfvr\n\
@@ -103,7 +103,7 @@ I2Ju9kXMlJqJ+TdSn2K00cvORgIgGrSS5Y9zd09Zl0SM78TxqZBUBExGZxa2ouap\n\
 -----END CERTIFICATE-----\n";
 
     #[test]
-    fn a_certificate_of_version_1_is_served() {
+    fn certificate_of_version_1_is_served() {
         let chain = vec![CertificateDer::from_pem_slice(VERSION_1.as_bytes()).unwrap()];
         let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
         let provider = rustls::crypto::ring::default_provider();

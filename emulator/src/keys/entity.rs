@@ -1,58 +1,60 @@
 //! Keys of tables and entities.
 //!
-//! Entities sort by partition key, then by row key, both in ordinal order: by the numbers of their
-//! UTF-16 units, as the service compares them. UTF-8 sorts otherwise in one place only: what takes
-//! two units (from U+10000 on) stands before U+E000 to U+FFFF there. So the first byte of the
-//! latter, `0xee` or `0xef`, is written as `0xfe` or `0xff`, which UTF-8 never uses. A zero ends
-//! each key; U+0000 and U+0001 are written as two bytes, so that bounds with them sort as well.
+//! Entities sort by partition key, then by row key, both in ordinal order of their UTF-16 code
+//! units, as the service compares them. UTF-8 sorts differently in one place only: characters with
+//! two code units (from U+10000 on) come before U+E000 to U+FFFF in UTF-16. So the first byte of
+//! the latter, `0xee` or `0xef`, is written as `0xfe` or `0xff`, which UTF-8 never uses. A zero
+//! ends each key; U+0000 and U+0001 are written as two bytes, so that bounds that contain them sort
+//! as well.
 
 use super::{ENTITY, ENTITY_PART, Generation, TABLE, key};
 
 const END: u8 = 0;
 const ESCAPE: u8 = 1;
-/// What an escaped U+0000 ends with; U+0001 ends with the next number.
+/// Second byte of an escaped U+0000; that of U+0001 is one more.
 const ESCAPED: u8 = 1;
-/// From the first byte of U+E000 to U+FFFF in UTF-8 to the one written.
+/// Added to the first UTF-8 byte of U+E000 to U+FFFF.
 const LIFT: u8 = 0x10;
 
-/// A table, its name in lower case. With an empty name: where the account's tables start.
+/// Returns the key of a table, with its name in lower case. With an empty name, returns where the
+/// account's tables start.
 pub fn table(account: &str, name: &str) -> Vec<u8> {
     key(TABLE, &[account.as_bytes(), &[0], name.as_bytes()])
 }
 
-/// An entity.
+/// Returns the key of an entity.
 pub fn entity(generation: Generation, partition_key: &str, row_key: &str) -> Vec<u8> {
     let mut key = entities(generation);
     key.extend_from_slice(&position(partition_key, row_key));
     key
 }
 
-/// The place of an entity within its table: what follows the generation in its key.
+/// Returns the position of an entity within its table: the part of its key after the generation.
 pub fn position(partition_key: &str, row_key: &str) -> Vec<u8> {
     let mut place = partition(partition_key);
     push(&mut place, row_key);
     place
 }
 
-/// The place where the entities of a partition start; with [`after`](super::after), where they end.
+/// Returns where the entities of a partition start; [`after`](super::after) gives their end.
 pub fn partition(partition_key: &str) -> Vec<u8> {
     let mut place = Vec::with_capacity(partition_key.len() + 40);
     push(&mut place, partition_key);
     place
 }
 
-/// Where the entities of a table start; with [`after`](super::after), where they end.
+/// Returns where the entities of a table start; [`after`](super::after) gives their end.
 pub fn entities(generation: Generation) -> Vec<u8> {
     key(ENTITY, &[&generation.to_be_bytes()])
 }
 
-/// A further part of an entity whose key is this.
+/// Returns the key of a further part of the entity with the key `entity`.
 pub fn entity_part(entity: &[u8], number: u16) -> Vec<u8> {
     let behind_prefix = entity.get(1..).unwrap_or_default();
     key(ENTITY_PART, &[behind_prefix, &number.to_be_bytes()])
 }
 
-/// Partition key and row key in a key of an [`entity`].
+/// Returns partition key and row key from the key of an [`entity`].
 pub fn entity_names(key: &[u8]) -> (String, String) {
     let mut names = key.get(9..).unwrap_or_default().split(|byte| *byte == END);
     let mut next = || text(names.next().unwrap_or_default());
@@ -94,7 +96,7 @@ mod tests {
         text.encode_utf16().collect()
     }
 
-    /// Any text, the places where the two orders differ and the escaped characters among it.
+    /// Any string, with more of the characters where the two orders differ and of the escaped ones.
     fn texts() -> impl Strategy<Value = String> {
         let odd = prop::sample::select(vec![
             '\0',
@@ -115,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entities_sort_by_their_units_and_read_back(
+        fn entities_sort_by_utf16_units_and_round_trip(
             one in (texts(), texts()),
             other in (texts(), texts()),
         ) {
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_ends_where_its_generation_does() {
+    fn table_range_ends_with_its_generation() {
         let last = entity(7, "\u{ffff}", "\u{ffff}");
         assert!((entities(7)..after(entities(7))).contains(&last));
         assert!(!(entities(7)..after(entities(7))).contains(&entity(8, "", "")));

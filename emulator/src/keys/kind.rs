@@ -1,4 +1,4 @@
-//! What kind of record a key is of.
+//! Maps keys to the kinds of records.
 
 use super::{
     BLOB, BLOCK, BLOCK_LIST, BLOCK_LIST_REFS, CONTAINER, DELETED_BLOB, DELETED_CONTAINER, ENTITY,
@@ -9,12 +9,12 @@ use super::{
 
 macro_rules! kinds {
     ($($name:ident = $prefix:ident,)*) => {
-        /// A kind of record, one for each prefix of a key.
+        /// A kind of record; each prefix of a key has one.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(missing_docs, reason = "the table of keys says what each is")]
+        #[allow(missing_docs, reason = "the table of keys describes each kind")]
         pub enum Kind { $($name,)* }
 
-        /// What kind of record a key is of; `None` for a key of no known prefix.
+        /// Returns the kind of record of a key; `None` for an unknown prefix.
         pub fn kind(key: &[u8]) -> Option<Kind> {
             match *key.first()? {
                 $($prefix => Some(Kind::$name),)*
@@ -22,7 +22,7 @@ macro_rules! kinds {
             }
         }
 
-        /// Where the records of a kind start; with [`after`](super::after), where they end.
+        /// Returns where the records of a kind start; [`after`](super::after) gives their end.
         pub fn all_of(kind: Kind) -> Vec<u8> {
             match kind { $(Kind::$name => vec![$prefix],)* }
         }
@@ -58,7 +58,7 @@ kinds! {
     Expiring = EXPIRING,
 }
 
-/// Account and name in a key of a container, queue, table or service; both as they can be read.
+/// Returns account and name from the key of a container, queue, table or service, decoded lossily.
 pub fn owner(key: &[u8]) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut parts = key.get(1..).unwrap_or_default().split(|byte| *byte == 0);
@@ -66,7 +66,7 @@ pub fn owner(key: &[u8]) -> (String, String) {
     (next(), next())
 }
 
-/// The tag in a key of the index of tags.
+/// Returns the tag name from a key of the tag index.
 pub fn tag_name(key: &[u8]) -> String {
     let mut parts = key.get(9..).unwrap_or_default().split(|byte| *byte == 0);
     String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned()

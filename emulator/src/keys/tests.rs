@@ -1,16 +1,16 @@
-//! Keys sort as Azure lists, and read back.
+//! Tests that keys sort in Azure's listing order and can be decoded.
 
 use super::*;
 
 #[test]
-fn the_end_of_a_prefix_is_behind_all_of_it() {
+fn end_of_a_prefix_is_after_all_its_keys() {
     assert_eq!(after(vec![1, 2]), vec![1, 3]);
     assert_eq!(after(vec![1, 255]), vec![2]);
     assert!(blob(7, "\u{10FFFF}") < after(blob(7, "")));
 }
 
 #[test]
-fn names_read_back() {
+fn names_round_trip() {
     let tick = Timestamp::from_unix_s(5);
     assert_eq!(blob_name(&blob(7, "a/b")), "a/b");
     assert_eq!(
@@ -25,7 +25,7 @@ fn names_read_back() {
 }
 
 #[test]
-fn blobs_with_a_tag_stand_in_the_order_of_its_values() {
+fn blobs_with_a_tag_sort_by_its_value() {
     let at = |key, value| tag(7, key, value, "blob", Timestamp::MAX);
     let places = [at("t", ""), at("t", "a"), at("t", "a b"), at("t", "ab")];
     assert!(places.is_sorted());
@@ -35,7 +35,7 @@ fn blobs_with_a_tag_stand_in_the_order_of_its_values() {
 }
 
 #[test]
-fn snapshots_of_a_blob_do_not_reach_into_a_longer_name() {
+fn snapshot_range_of_a_blob_excludes_longer_names() {
     let (from, to) = (snapshots(7, "a"), after(snapshots(7, "a")));
     let tick = Timestamp::from_unix_s(5);
     assert!((from.clone()..to.clone()).contains(&snapshot(7, "a", tick)));

@@ -1,8 +1,7 @@
-//! Rooms for answers that hold much memory as long as they are sent.
+//! A limited number of slots ("rooms") for responses that use much memory while they are sent.
 //!
-//! There are so many and no more. Who finds none free waits, first come, first served. Meanwhile
-//! whoever has not come for more of its answer for a while loses its room: a reader that stands
-//! still keeps nobody else out.
+//! A request that finds no free room waits, first come, first served. Meanwhile a response whose
+//! client has not read for a while loses its room, so that a stalled reader does not block others.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,29 +10,30 @@ use parking_lot::Mutex;
 use smalt_protocol::{ErrorCode, StorageError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Answers at once: ours. Each holds less than 100 MiB, a usual one a few hundred KiB.
+/// Concurrent responses, smalt's own limit. Each uses less than 100 MiB, typically a few hundred
+/// KiB.
 const ROOMS: usize = 8;
-/// How long a request waits for a room: the time that the service gives a request whose client
-/// names none. "Setting timeouts for Blob service operations".
+/// How long a request waits for a room: the service's default time limit for a request. "Setting
+/// timeouts for Blob service operations".
 const WAITING: Duration = Duration::from_secs(30);
-/// How long a reader may stand still while others wait: ours, a third of what they wait.
+/// How long a reader may stall while others wait: smalt's own limit, a third of the waiting time.
 const STANDING_STILL: Duration = Duration::from_secs(10);
-/// How often those that wait look for one that stands still.
+/// How often waiting requests look for a stalled reader.
 const LOOKING: Duration = Duration::from_secs(1);
 
-/// Whoever has a room.
+/// The owner of a room.
 pub trait Guest: Send + Sync {
-    /// Gives everything up that is held, if nobody has come for it for so long. Whether it did.
+    /// Releases everything if the client has not read for `standing_still`. Returns whether it did.
     fn leave(&self, standing_still: Duration) -> bool;
 }
 
-/// The rooms.
+/// The rooms of an emulator.
 pub struct Rooms {
     free: Arc<Semaphore>,
     guests: Arc<Mutex<Vec<Weak<dyn Guest>>>>,
 }
 
-/// One room; it is free again when this is dropped.
+/// A room; dropping it frees it.
 pub struct Room {
     _permit: OwnedSemaphorePermit,
     guests: Arc<Mutex<Vec<Weak<dyn Guest>>>>,
@@ -52,7 +52,7 @@ impl Rooms {
     /// Waits for a room.
     ///
     /// # Errors
-    /// 503 `ServerBusy` when none becomes free in time.
+    /// 503 `ServerBusy` when none becomes free in 30 s.
     pub async fn enter(&self) -> Result<Room, StorageError> {
         let busy = || StorageError::from(ErrorCode::ServerBusy);
         let room = |permit| Room {
@@ -73,16 +73,18 @@ impl Rooms {
     }
 
     fn clear_one(&self) {
-        let mut guests = self.guests.lock();
-        guests.retain(|guest| guest.strong_count() > 0);
-        let guests: Vec<_> = guests.iter().filter_map(Weak::upgrade).collect();
-        // What is given up here is dropped without the lock.
+        // A guest may drop what it held, which takes time: not under the lock.
+        let guests: Vec<_> = {
+            let mut guests = self.guests.lock();
+            guests.retain(|guest| guest.strong_count() > 0);
+            guests.iter().filter_map(Weak::upgrade).collect()
+        };
         guests.iter().any(|guest| guest.leave(STANDING_STILL));
     }
 }
 
 impl Room {
-    /// Notes who has it.
+    /// Registers the owner, which may have to leave the room.
     pub fn of(&self, guest: Weak<dyn Guest>) {
         let mut guests = self.guests.lock();
         guests.retain(|guest| guest.strong_count() > 0);
@@ -104,9 +106,9 @@ mod tests {
         }
     }
 
-    /// Only when others wait, and only after a while.
+    /// A stalled reader loses its room only when others wait, and only after a while.
     #[tokio::test(start_paused = true)]
-    async fn who_stands_still_makes_room_for_who_waits() {
+    async fn stalled_reader_makes_room_for_waiting_request() {
         let rooms = Rooms::default();
         let mut guests = Vec::new();
         for _ in 0..ROOMS {
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_finds_no_room_is_told_so() {
+    async fn request_without_room_gets_server_busy() {
         let rooms = Rooms::default();
         let mut held = Vec::new();
         for _ in 0..ROOMS {

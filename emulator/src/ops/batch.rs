@@ -1,8 +1,8 @@
 //! Blob Batch: up to 256 requests to delete blobs, or to move them between tiers, in one.
 //!
-//! Source: "Blob Batch". Each request goes the way of every other: it is authorised by itself, runs
-//! by itself, and is answered by itself. What is wrong with the batch as a whole is answered, as
-//! recorded, with 202 and a single part that has no `Content-ID`.
+//! Source: "Blob Batch". Each request is authorised, run and answered separately, as if it had been
+//! sent alone. An error of the batch as a whole is answered, as recorded, with 202 and a single
+//! part without `Content-ID`.
 //!
 //! ```http
 //! POST /devstoreaccount1/?comp=batch
@@ -39,13 +39,13 @@ use crate::stage;
 
 use answer::{Multipart, Subresponse};
 
-/// What a batch can do.
 const OPERATIONS: [&str; 2] = ["Blob_Delete", "Blob_SetTier"];
 
 /// Runs a batch.
 ///
 /// # Errors
-/// 400 without a boundary, 413 for the body; a batch that is wrong as a whole is an answer, too.
+/// 400 without a boundary, 413 for the body; other errors of the batch as a whole are returned as a
+/// response.
 pub async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, StorageError> {
     let content_type = call.required_header("content-type")?;
     let boundary = multipart::boundary(content_type)
@@ -54,7 +54,7 @@ pub async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, Sto
     let mut answer = Multipart::new(format!("batchresponse_{}", call.fresh_id));
     match parts(core, call, &document, boundary) {
         Ok(parts) => {
-            // One behind the other, so that a batch does the same whenever it is run.
+            // One after the other, so that a batch is deterministic.
             for (content_id, part) in parts {
                 let served = part.serve(core).await;
                 push(&mut answer, content_id.as_deref(), served).await?;
@@ -70,11 +70,11 @@ pub async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, Sto
 /// A request with the `Content-ID` of its part.
 type Identified = (Option<String>, Part);
 
-/// The requests of a batch.
+/// Parses the requests of a batch.
 ///
 /// # Errors
-/// 400 `InvalidInput` for what is no batch, is empty, or has requests that a batch cannot do or for
-/// another container than its own; 400 `ExceedsMaxBatchRequestCount`; 400
+/// 400 `InvalidInput` for a batch that is malformed or empty, or has requests that a batch may not
+/// contain or for a container other than its own; 400 `ExceedsMaxBatchRequestCount`; 400
 /// `AllBatchSubRequestsShouldBeSameApi`.
 fn parts(
     core: &Core,
@@ -108,13 +108,13 @@ fn parts(
     Ok(parts)
 }
 
-/// Whether a request is for the account of the batch and, where it has one, its container.
+/// Whether a request is for the account of the batch and, if the batch has one, its container.
 fn is_within(inner: &Call, outer: &Call) -> bool {
     let is_same_container = outer.container().is_empty() || inner.container() == outer.container();
     inner.account() == outer.account() && is_same_container
 }
 
-/// The answer to a batch that is refused as a whole.
+/// Returns the response to a batch that is rejected as a whole.
 fn refused(core: &Core, call: &Call, error: &StorageError) -> Answer {
     let common = Common::of_refusal(call, error, core.store.now());
     let reply = refuse(error, &call.method, &common);

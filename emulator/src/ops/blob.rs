@@ -1,12 +1,12 @@
-//! Operations on blobs, and what they share.
+//! Operations on blobs, and their shared code.
 //!
-//! - Requests: [`headers`] reads what describes a blob, [`guard`] judges leases and conditions,
-//!   [`creation`] who may make a blob under a name.
-//! - Bytes: [`upload`] takes them from a body, [`source`] from another blob or URL; [`content`]
-//!   holds them; [`uncommitted`] keeps blocks that no list has committed.
-//! - State: [`replace`] puts a base blob in place of another, [`retention`] decides what stays of
-//!   the old one, [`tag_index`] follows its tags, [`pending`] settles a copy that takes its time.
-//! - Answers: [`properties`] describes a blob, [`written`] the bytes that were taken.
+//! - Requests: [`headers`] parses headers that describe a blob, [`guard`] checks leases and
+//!   conditions, [`creation`] checks who may create a blob.
+//! - Bytes: [`upload`] receives them in a body, [`source`] reads them from another blob or URL;
+//!   [`content`] stores them; [`uncommitted`] stores blocks that no list has committed.
+//! - State: [`replace`] replaces base blobs, [`retention`] decides what is kept of the old one,
+//!   [`tag_index`] tracks tags, [`pending`] handles copies that take time.
+//! - Responses: [`properties`] describes a blob, [`written`] the received bytes.
 
 pub mod abort_copy;
 pub mod append;

@@ -1,9 +1,9 @@
-//! Operations on containers, and what they share.
+//! Operations on containers, and their shared code.
 //!
-//! - [`access`] and [`properties`] read and render what describes a container, [`change`] is how
-//!   it changes.
-//! - [`deleted`] finds containers that were deleted and can be restored.
-//! - [`list_blobs`] lists what is in one.
+//! - [`access`] and [`properties`] parse and render a container's properties, [`change`] changes
+//!   them.
+//! - [`deleted`] finds deleted containers that can be restored.
+//! - [`list_blobs`] lists the blobs of a container.
 
 pub mod access;
 pub mod change;

@@ -1,4 +1,4 @@
-//! What Delete Container and Delete Queue have in common.
+//! Shared code of Delete Container and Delete Queue.
 
 use smalt_protocol::Timestamp;
 
@@ -6,17 +6,17 @@ use crate::keys::{self, Generation};
 use crate::records::{GarbageRecord, Record};
 use crate::store::{StoreResult, Transaction};
 
-/// When a name is free again.
+/// When the name of a deleted resource becomes free.
 #[derive(Clone, Copy, Debug)]
 pub struct Freed {
     /// Time of the deletion.
     pub now: Timestamp,
-    /// How long the name stays taken, in seconds; 0 for not at all.
+    /// How long the name stays reserved, in seconds; 0 frees it at once.
     pub being_deleted_s: u64,
 }
 
-/// Removes the record of `key`, or keeps it as `deleted` until its name is free. The contents,
-/// keyed by their generation, are left to `maintain`.
+/// Removes the record of `key`, or replaces it with `deleted` until the name is free. `maintain`
+/// removes the contents, which their generation keys.
 pub fn delete(
     tx: &mut Transaction<'_>,
     key: Vec<u8>,

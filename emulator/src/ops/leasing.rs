@@ -1,4 +1,4 @@
-//! What the lease operations of blobs and containers share: their headers, in and out.
+//! Headers that the lease operations of blobs and containers share.
 
 use smalt_protocol::lease::{
     LeaseAction, LeaseDuration, parse_action, parse_break_period, parse_duration, parse_lease_id,
@@ -13,15 +13,15 @@ use crate::rules::lease::{Action, Done};
 const LEASE_ID: &str = "x-ms-lease-id";
 const PROPOSED_LEASE_ID: &str = "x-ms-proposed-lease-id";
 
-/// Since this version a lease has a duration; before it is one of [`FIXED_DURATION_S`].
+/// Since this version, a lease has a duration; before, it lasts [`FIXED_DURATION_S`].
 const HAS_DURATION: ApiVersion = ApiVersion::V2012_02_12;
-/// Length of every lease before durations, in seconds. "Lease Blob", remarks on versions.
+/// Duration of every lease in earlier versions, in seconds. "Lease Blob", remarks on versions.
 const FIXED_DURATION_S: u32 = 60;
-/// Since this version a lease operation answers with tag and time of the resource, and leaves those
-/// of a container alone. "Lease Container".
+/// Since this version, the response of a lease operation has ETag and last-modified time of the
+/// resource, and those of a container do not change. "Lease Container".
 pub const KEEPS_VERSION: ApiVersion = ApiVersion::V2013_08_15;
 
-/// The lease id of a request, where it has one.
+/// Parses the lease id of a request, if any.
 ///
 /// # Errors
 /// 400 `InvalidHeaderValue` for a value that is not a GUID.
@@ -29,7 +29,7 @@ pub fn lease_id(call: &Call) -> Result<Option<Uuid>, StorageError> {
     id(call, LEASE_ID)
 }
 
-/// The lease id that proves who may take the source of an operation, where there is one.
+/// Parses the lease id for the source of an operation, if any.
 ///
 /// # Errors
 /// 400 `InvalidHeaderValue` for a value that is not a GUID.
@@ -51,7 +51,7 @@ fn required_id(call: &Call, name: &'static str) -> Result<Uuid, StorageError> {
     id(call, name)?.ok_or_else(|| StorageError::missing_header(name))
 }
 
-/// The lease operation that a request asks for.
+/// Parses the lease operation of a request.
 ///
 /// # Errors
 /// 400 `MissingRequiredHeader` or `InvalidHeaderValue`.
@@ -88,19 +88,19 @@ fn duration_s(call: &Call) -> Result<Option<u32>, StorageError> {
     })
 }
 
-/// What a lease operation did, and what the resource's version is.
+/// The result of a lease operation.
 pub struct LeaseOutcome {
-    /// Operation.
+    /// The operation.
     pub action: Action,
-    /// What it did.
+    /// Its effect.
     pub done: Done,
-    /// Tag of the resource.
+    /// ETag of the resource.
     pub etag: ETag,
-    /// Last change of the resource.
+    /// Last-modified time of the resource.
     pub last_modified: Timestamp,
 }
 
-/// The response of a lease operation.
+/// Returns the response of a lease operation.
 pub fn render(outcome: &LeaseOutcome, version: ApiVersion) -> Reply {
     let reply = Reply::new(match outcome.action {
         Action::Acquire { .. } => 201,

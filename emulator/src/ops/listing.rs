@@ -1,4 +1,4 @@
-//! What the listings of containers and blobs share: includes and markers.
+//! Shared code of the listings of containers and blobs: includes and markers.
 //!
 //! Sources: "List Containers", "List Blobs".
 
@@ -6,17 +6,16 @@ use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
 use crate::call::Call;
 
-/// Since this version listings name things; before, they gave addresses as well. "Version
-/// 2013-08-15".
+/// Since this version, listings have names only; before, also URLs. "Version 2013-08-15".
 pub const NAMES_ONLY: ApiVersion = ApiVersion::V2013_08_15;
 
-/// A query parameter that is given and not empty.
+/// Returns a query parameter, if it is given and not empty.
 pub fn given(call: &Call, name: &str) -> Option<String> {
     let value = call.query(name).filter(|value| !value.is_empty());
     value.map(str::to_owned)
 }
 
-/// Refuses an `include` that is none of these, or that the version does not have yet.
+/// Rejects an `include` that is unknown, or newer than the version.
 ///
 /// # Errors
 /// 400 `InvalidQueryParameterValue`.
@@ -33,13 +32,13 @@ pub fn check_include(call: &Call, known: &[(&str, ApiVersion)]) -> Result<(), St
     }
 }
 
-/// Whether something is included.
+/// Whether the request includes `name`.
 pub fn includes(call: &Call, name: &str) -> bool {
     call.query_list("include")
         .any(|value| value.eq_ignore_ascii_case(name))
 }
 
-/// The refusal of a marker that no page gave out, in the words recorded.
+/// Returns the error for an invalid marker, with the recorded message.
 pub fn bad_marker() -> StorageError {
     StorageError::new(ErrorCode::OutOfRangeInput)
         .with_message("One of the request inputs is out of range.")

@@ -1,9 +1,9 @@
-//! Finding what a request addresses, with Azure's own refusal where it is not there.
+//! Finds the resource that a request addresses, or fails with Azure's error.
 //!
-//! A name becomes a place, a place a blob: [`ContainerName`] and [`BlobName`] are valid names,
-//! [`Place`] is a container and what stands in it under a name, [`Found`] a blob that is there.
-//! [`BlobAddress`] may name a snapshot or a version instead. Whatever depends on time (leases,
-//! tiers, pending copies, expiry) is settled here, so that no operation sees what is over.
+//! [`ContainerName`] and [`BlobName`] are valid names, [`Place`] is a container with the blob of a
+//! name, if there is one, [`Found`] an existing blob. [`BlobAddress`] may name a snapshot or a
+//! version instead. Everything that depends on time (leases, tiers, pending copies, expiry) is
+//! updated here, so that no operation sees an outdated state.
 
 use std::sync::Arc;
 
@@ -17,24 +17,22 @@ use crate::records::{BlobRecord, ContainerRecord, Record};
 use crate::rules::{immutability, pending_copy, tier};
 use crate::store::View;
 
-/// Query parameter of a snapshot.
 const SNAPSHOT: &str = "snapshot";
-/// Query parameter of a version.
 const VERSION: &str = "versionid";
 
-/// A container by account and name. Its name is valid.
+/// The valid name of a container, with its account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerName {
-    /// Account.
+    /// The account's name.
     pub account: String,
-    /// Container.
+    /// The container's name.
     pub container: String,
-    /// What the account was set to when the request came.
+    /// The account's settings when the request arrived.
     pub settings: Arc<AccountSettings>,
 }
 
 impl ContainerName {
-    /// The container that a call addresses, alone or through a blob.
+    /// Returns the container that a call addresses, directly or through a blob.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         names::validate_container_name(call.container())?;
         Ok(ContainerName {
@@ -44,17 +42,17 @@ impl ContainerName {
         })
     }
 
-    /// Its key.
+    /// Returns the key of the container's record.
     pub fn key(&self) -> Vec<u8> {
         keys::container(&self.account, &self.container)
     }
 
-    /// The container as it stands, deleted ones included.
+    /// Loads the record, even of a deleted container.
     pub fn load(&self, view: &dyn View) -> Result<Option<ContainerRecord>, StorageError> {
         Ok(ContainerRecord::load(view, &self.key())?)
     }
 
-    /// The container, or 404 `ContainerNotFound`.
+    /// Loads the container, or fails with 404 `ContainerNotFound`.
     pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<ContainerRecord, StorageError> {
         let mut found = self
             .load(view)?
@@ -65,17 +63,17 @@ impl ContainerName {
     }
 }
 
-/// A blob by account, container and name. The names are valid.
+/// The valid name of a blob, with account and container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobName {
     /// Account and container.
     pub container: ContainerName,
-    /// Blob.
+    /// The blob's name.
     pub blob: String,
 }
 
 impl BlobName {
-    /// The blob that a call addresses.
+    /// Returns the blob that a call addresses.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         let container = ContainerName::of(call)?;
         names::validate_blob_name(call.blob())?;
@@ -85,11 +83,10 @@ impl BlobName {
         })
     }
 
-    /// The base blob that a call addresses to write to it: no snapshot and no version can be
-    /// written.
+    /// Returns the base blob that a call writes to: snapshots and versions are read-only.
     ///
     /// # Errors
-    /// 400 `InvalidQueryParameterValue` where the call names one.
+    /// 400 `InvalidQueryParameterValue` for a snapshot or version.
     pub fn of_write(call: &Call) -> Result<Self, StorageError> {
         let named = |part| call.query(part).filter(|value| !value.is_empty());
         if let Some(snapshot) = named(SNAPSHOT) {
@@ -101,12 +98,12 @@ impl BlobName {
         Self::of(call)
     }
 
-    /// Key of the base blob in a container.
+    /// Returns the key of the base blob in a container.
     pub fn key(&self, generation: Generation) -> Vec<u8> {
         keys::blob(generation, &self.blob)
     }
 
-    /// The base blob as it stands at this time; `None` for a blob that has uncommitted blocks only.
+    /// Loads the base blob as of `now`; `None` for a blob with only uncommitted blocks.
     pub fn load(
         &self,
         view: &dyn View,
@@ -116,14 +113,16 @@ impl BlobName {
         Ok(at(BlobRecord::load(view, &self.key(generation))?, now))
     }
 
-    /// The container and, where there is one, its base blob; or 404 `ContainerNotFound`.
+    /// Loads the container and its base blob, if there is one, or fails with 404
+    /// `ContainerNotFound`.
     pub fn find_place(&self, view: &dyn View, now: Timestamp) -> Result<Place, StorageError> {
         let container = self.container.find(view, now)?;
         let blob = self.load(view, container.generation, now)?;
         Ok(Place { container, blob })
     }
 
-    /// The container and its base blob, or 404 `ContainerNotFound` or `BlobNotFound`.
+    /// Loads the container and its base blob, or fails with 404 `ContainerNotFound` or
+    /// `BlobNotFound`.
     pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
         let Place { container, blob } = self.find_place(view, now)?;
         let blob = blob.ok_or(ErrorCode::BlobNotFound)?;
@@ -131,47 +130,46 @@ impl BlobName {
     }
 }
 
-/// A container and what stands in it under a blob's name.
+/// A container, with the base blob of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// Container.
+    /// The container's record.
     pub container: ContainerRecord,
-    /// Base blob, where there is one.
+    /// The base blob, if there is one.
     pub blob: Option<BlobRecord>,
 }
 
-/// A blob or snapshot with its container. Leases and tiers are as they stand at the time of the
-/// look-up.
+/// A blob or snapshot with its container. Leases and tiers are as of the look-up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Container.
+    /// The container's record.
     pub container: ContainerRecord,
-    /// Base blob or snapshot.
+    /// The record of the base blob, snapshot or version.
     pub blob: BlobRecord,
 }
 
-/// A base blob or one of its snapshots.
+/// The address of a base blob, snapshot or version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobAddress {
-    /// Names.
+    /// Account, container and blob.
     pub name: BlobName,
-    /// Which part of the blob.
+    /// The part of the blob.
     pub part: BlobPart,
 }
 
-/// Which part of a blob a request is for.
+/// The part of a blob that a request addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlobPart {
     /// The base blob.
     Base,
     /// The snapshot of this time.
     Snapshot(Timestamp),
-    /// The version of this id: a previous one or the current one.
+    /// The version with this id: a previous one or the current one.
     Version(Timestamp),
 }
 
 impl BlobAddress {
-    /// What a call addresses by path, `snapshot` and `versionid`.
+    /// Returns the part that a call addresses by path, `snapshot` and `versionid`.
     ///
     /// # Errors
     /// 400 `InvalidQueryParameterValue` for a malformed time, 400
@@ -193,7 +191,7 @@ impl BlobAddress {
         Ok(BlobAddress { name, part })
     }
 
-    /// Key of the record that was found there.
+    /// Returns the key of the record that was found.
     pub fn key(&self, generation: Generation, found: &BlobRecord) -> Vec<u8> {
         match self.part {
             BlobPart::Snapshot(tick) => keys::snapshot(generation, &self.name.blob, tick),
@@ -204,12 +202,13 @@ impl BlobAddress {
         }
     }
 
-    /// Whether it is the base blob, and not by the id of its version.
+    /// Whether it addresses the base blob without a version id.
     pub fn is_base(&self) -> bool {
         self.part == BlobPart::Base
     }
 
-    /// The container and the part addressed, or 404 `ContainerNotFound` or `BlobNotFound`.
+    /// Loads the container and the addressed part, or fails with 404 `ContainerNotFound` or
+    /// `BlobNotFound`.
     pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
         let container = self.name.container.find(view, now)?;
         let generation = container.generation;
@@ -224,7 +223,7 @@ impl BlobAddress {
         }
     }
 
-    /// The part addressed, deleted softly or not.
+    /// Loads the addressed part, even if it is soft-deleted.
     pub fn load(
         &self,
         view: &dyn View,
@@ -246,12 +245,13 @@ impl BlobAddress {
     }
 }
 
-/// A version that a request may not name. Recorded: it comes with a reason, a snapshot without.
+/// Returns the error for a version that the request may not name. Recorded: it has a reason, unlike
+/// that of a snapshot.
 pub fn refused_version(version: &str, reason: &str) -> StorageError {
     StorageError::invalid_query(VERSION, version, reason)
 }
 
-/// A blob as it stands at this time; none when it has expired.
+/// Returns a blob as of `now`; `None` if it has expired.
 fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
     let mut blob = blob.filter(|blob| blob.is_there(now))?;
     blob.lease = blob.lease.at(now);

@@ -1,6 +1,6 @@
-//! Continuation markers: texts, each behind its length.
+//! Continuation markers: length-prefixed strings.
 //!
-//! Clients must treat a marker as opaque; ours has the form of the recordings,
+//! Clients must treat a marker as opaque; smalt uses the recorded form,
 //! `2!68!MDAwMDA2IWJsb2JhMyEwMDAwMjghOTk5OS0...`: a length, and in Base64 with `-` for `=` the text
 //! `000006!bloba3!000028!9999-12-31T23:59:59.9999999Z!`.
 
@@ -8,10 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 const FORMAT: &str = "2!";
-/// Digits that a length is written with.
 const LENGTH_DIGITS: usize = 6;
 
-/// Writes the marker of these texts.
+/// Encodes strings as a marker.
 pub fn write(texts: &[&str]) -> String {
     let counted = texts
         .iter()
@@ -22,7 +21,7 @@ pub fn write(texts: &[&str]) -> String {
     format!("{FORMAT}{}!{encoded}", encoded.len())
 }
 
-/// Reads the marker of so many texts; `None` for what no page gave out.
+/// Decodes a marker of `N` strings; `None` for an invalid marker.
 pub fn read<const N: usize>(marker: &str) -> Option<[String; N]> {
     let (length, encoded) = marker.strip_prefix(FORMAT)?.split_once('!')?;
     if length.parse() != Ok(encoded.len()) {
@@ -40,7 +39,7 @@ pub fn read<const N: usize>(marker: &str) -> Option<[String; N]> {
     texts.try_into().ok().filter(|_| rest.is_empty())
 }
 
-/// A text behind its length in bytes, and what follows.
+/// Splits off a string with its length in bytes in front; returns it and the rest.
 fn counted(text: &str) -> Option<(&str, &str)> {
     let (length, rest) = text.split_at_checked(LENGTH_DIGITS)?;
     let (counted, rest) = rest

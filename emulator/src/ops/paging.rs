@@ -1,4 +1,4 @@
-//! What every listing of names reads of its query: prefix, marker, page size.
+//! Parses the query parameters that all listings of names share: prefix, marker, page size.
 
 use smalt_protocol::limits::LIST_RESULTS_MAX;
 use smalt_protocol::{ErrorCode, StorageError};
@@ -8,20 +8,20 @@ use crate::call::Call;
 /// The page that a listing asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paging {
-    /// Names start with this.
+    /// Prefix of the listed names.
     pub prefix: String,
-    /// Where an earlier page left off, as it said.
+    /// The continuation marker of an earlier page.
     pub marker: Option<String>,
-    /// Entries of a page, at least 1.
+    /// Maximum number of entries in the page, at least 1.
     pub most: usize,
 }
 
 impl Paging {
-    /// Reads `prefix`, `marker` and `maxresults`.
+    /// Parses `prefix`, `marker` and `maxresults`.
     ///
     /// # Errors
     /// 400 `OutOfRangeQueryParameterValue` for a page size below 1, 400
-    /// `InvalidQueryParameterValue` for one that is no number.
+    /// `InvalidQueryParameterValue` for one that is not a number.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         let text = |name| call.query(name).unwrap_or_default().to_owned();
         Ok(Paging {
@@ -32,7 +32,7 @@ impl Paging {
     }
 }
 
-/// `maxresults` as given, for the echo in the document.
+/// Parses `maxresults` as given; the document repeats it.
 pub fn max_results(call: &Call) -> Result<Option<u32>, StorageError> {
     let name = "maxresults";
     let Some(text) = call.query(name).filter(|text| !text.is_empty()) else {

@@ -1,12 +1,12 @@
-//! Stored access policies as queues and tables take them.
+//! Stored access policies of queues and tables.
 
 use smalt_protocol::xml::{SignedIdentifier, SignedIdentifiersDocument};
 use smalt_protocol::{ErrorCode, StorageError};
 
-/// Reads the policies of a document. Each may permit only what these letters say.
+/// Parses the policies of a document. Each may have only the permissions in `letters`.
 ///
 /// # Errors
-/// 400 `InvalidXmlDocument` for a document that is none, and for any other letter.
+/// 400 `InvalidXmlDocument` for a malformed document, and for any other letter.
 pub fn read(document: &[u8], letters: &str) -> Result<Vec<SignedIdentifier>, StorageError> {
     let policies = SignedIdentifiersDocument::read(document)?;
     let given = policies.iter().filter_map(|p| p.permissions.as_deref());

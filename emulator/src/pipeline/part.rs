@@ -1,7 +1,7 @@
-//! A request inside of a batch: it goes the way of every request, but for the wire.
+//! A request inside a batch, which is processed like every request, but without a connection.
 //!
-//! Account, host, peer and version are those of the batch; who asks, and what, is its own. Fault
-//! rules and CORS concern what comes in by the wire, which is the batch.
+//! Account, host, peer and version are those of the batch; credentials and operation are its own.
+//! Fault rules and CORS apply to the batch only.
 
 use http::{Method, Request, Response, Uri};
 use smalt_protocol::{ErrorCode, StorageError};
@@ -15,7 +15,7 @@ use crate::core::Core;
 use crate::register::{self, Entry};
 use crate::reply::{self, Common, refuse};
 
-/// A request of a batch that has arrived and been routed; nothing is done yet.
+/// A parsed and routed request of a batch that has not run yet.
 pub struct Part {
     method: Method,
     request_id: Uuid,
@@ -23,16 +23,16 @@ pub struct Part {
     entry: Option<&'static Entry>,
 }
 
-/// What a request of a batch is answered.
+/// The response to a request of a batch.
 pub struct Answer {
     /// Status, headers and body, as on the wire.
     pub response: Response<Body>,
-    /// What a refusal says: it stands in the status line of the part.
+    /// The message of a refusal, for the status line of the part; `None` on success.
     pub message: Option<String>,
 }
 
 impl Part {
-    /// Lets a request of the batch `outer` arrive. Its URI has a path and a query only.
+    /// Parses a request of the batch `outer`. Its URI has a path and a query only.
     pub fn arrive(core: &Core, outer: &Call, request: Request<()>) -> Self {
         let request_id = core.ids.next();
         let method = request.method().clone();
@@ -49,17 +49,17 @@ impl Part {
         }
     }
 
-    /// The operation, and the call for it; `None` where either could not be told.
+    /// Returns the operation and its call; `None` when the request could not be parsed or routed.
     pub fn routed(&self) -> Option<(&'static Entry, &Call)> {
         self.entry.zip(self.arrived.as_ref().ok())
     }
 
-    /// Whether the request could be understood at all.
+    /// Returns whether the request could be parsed.
     pub fn has_arrived(&self) -> bool {
         self.arrived.is_ok()
     }
 
-    /// Runs it.
+    /// Runs the request.
     pub async fn serve(mut self, core: &Core) -> Answer {
         let outcome = match (&mut self.arrived, self.entry) {
             (Ok(call), Some(entry)) => {
@@ -103,7 +103,7 @@ fn arrive(
         secure: outer.secure,
     };
     let mut call = arrival::arrive(core, head, &body::empty(), &socket, request_id)?;
-    // "All subrequests are run with the top-level batch request version": Blob Batch.
+    // Blob Batch: "All subrequests are run with the top-level batch request version".
     call.version = outer.version;
     call.version_given = outer.version_given;
     call.version_known = outer.version_known;

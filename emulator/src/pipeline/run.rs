@@ -1,4 +1,4 @@
-//! From a call to its reply: parse, stage the body, check and apply in one commit, render.
+//! Runs a call: parse, stage the body, check and apply in one commit, render the reply.
 
 use bytes::Bytes;
 use http::Method;
@@ -14,21 +14,22 @@ use crate::reply::Reply;
 use crate::stage;
 use crate::store::{Purpose, Stamp};
 
-/// Runs an operation that changes nothing.
+/// Returns the runner of an operation that only reads.
 pub const fn read<O: Read>() -> Run {
     Run::Built(Effect::Reads, |core, call, body| {
         Box::pin(run_read::<O>(core, call, body))
     })
 }
 
-/// Runs an operation that changes state.
+/// Returns the runner of an operation that changes state.
 pub const fn write<O: Write>() -> Run {
     Run::Built(Effect::Writes, |core, call, body| {
         Box::pin(run_write::<O>(core, call, body))
     })
 }
 
-/// A document up to this length is read at once: ours, a millisecond's work.
+/// A document up to this length is parsed at once, which takes about a millisecond; smalt's own
+/// choice.
 const SHORT_DOCUMENT_BYTES_MAX: usize = 64 * 1024;
 
 async fn run_read<O: Read>(
@@ -39,7 +40,7 @@ async fn run_read<O: Read>(
     let mut operation = O::parse(call)?;
     if let Takes::Document { most } = operation.takes() {
         let document = stage::document(call, body, most).await?;
-        // Not before: a client that sends slowly keeps nobody else out.
+        // After the document has arrived, so that a slow client does not keep a room from others.
         if O::WEIGHT == Weight::Large && call.lane.is_apart() {
             operation.enter(core.rooms.enter().await?);
         }
@@ -58,12 +59,12 @@ async fn run_read<O: Read>(
     if let Some(note) = operation.note(&output, now)
         && let Err(error) = core.store.commit(note).await
     {
-        tracing::warn!(request_id = %call.request_id, %error, "a read is not noted");
+        tracing::warn!(request_id = %call.request_id, %error, "cannot record a last access time");
     }
     operation.render(output, call, &core.store)
 }
 
-/// Reads a document: a long one takes its turn.
+/// Parses a document; a long one waits for its turn in the lane.
 async fn read_document(
     call: &Call,
     document: Bytes,
@@ -113,7 +114,7 @@ async fn run_write<O: Write>(
     O::render(commit.await?, call)
 }
 
-/// Deletes free room, and messages that are taken are deleted next.
+/// Deletes free room, and so does getting messages, which are usually deleted next.
 fn purpose(method: &Method) -> Purpose {
     match *method {
         Method::DELETE | Method::GET => Purpose::Frees,
@@ -121,7 +122,7 @@ fn purpose(method: &Method) -> Purpose {
     }
 }
 
-/// Refuses what is doomed already, before anything is streamed in.
+/// Rejects a request that cannot succeed before its body is read.
 fn check_early<O: Write>(core: &Core, operation: &O) -> Result<(), StorageError> {
     let now = core.store.now();
     core.store

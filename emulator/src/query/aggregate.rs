@@ -1,4 +1,4 @@
-//! One value over all rows.
+//! Aggregate functions: a single value over all rows.
 //!
 //! Source: "Query acceleration SQL language reference", aggregate expressions.
 
@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use super::sql::AggregateFunction;
 use super::value::{Fault, Number, Value};
 
-/// What the rows so far come to.
+/// The running state of an aggregate function.
 #[derive(Debug)]
 pub struct Total {
     function: AggregateFunction,
@@ -17,7 +17,7 @@ pub struct Total {
 }
 
 impl Total {
-    /// Of no rows.
+    /// Creates the state for an empty set of rows.
     pub fn new(function: AggregateFunction) -> Self {
         Total {
             function,
@@ -32,10 +32,10 @@ impl Total {
         self.count += 1;
     }
 
-    /// Adds the value of a row; null does not count.
+    /// Adds the value of a row; null values are ignored.
     ///
     /// # Errors
-    /// Where the value has no place in a sum or an order.
+    /// Fails if the value cannot be summed or compared.
     pub fn add(&mut self, value: Value<'_>) -> Result<(), Fault> {
         if value.is_null() {
             return Ok(());
@@ -53,7 +53,7 @@ impl Total {
         Ok(())
     }
 
-    /// The value over all rows; null where there was none.
+    /// Returns the result; null if no value was added, but 0 for a count.
     pub fn value(self) -> Value<'static> {
         match self.function {
             AggregateFunction::Count => Value::Integer(self.count),
@@ -78,7 +78,7 @@ impl Total {
     }
 }
 
-/// Whole numbers stay whole as long as 64 bits hold the sum.
+/// Adds as integers while the sum fits into 64 bits, else as floats.
 fn plus(sum: Number, number: Number) -> Number {
     if let (Number::Integer(sum), Number::Integer(number)) = (sum, number)
         && let Some(sum) = sum.checked_add(number)

@@ -1,9 +1,9 @@
-//! Rows as an Arrow stream: a schema, then batches of columns.
+//! Writes rows as an Arrow stream: a schema, then batches of columns.
 //!
 //! Sources: "Arrow columnar format", serialisation and inter-process communication, with its
 //! `Message.fbs` and `Schema.fbs`; recordings for what is sent when, down to the order in which the
-//! tables are built. Of the crates that write all of Arrow, six types and two messages are not
-//! worth the weight.
+//! tables are built. Written by hand, because six types and two messages do not justify a
+//! dependency on the Arrow crates.
 
 mod message;
 
@@ -12,22 +12,22 @@ use std::borrow::{Borrow, Cow};
 use super::moment::Moment;
 use super::value::{Fault, Number, Value};
 
-/// Digits of a decimal of 128 bits. "Decimal", `Schema.fbs`.
+/// Maximum digits of a 128-bit decimal. "Decimal", `Schema.fbs`.
 const PRECISION_MAX: u32 = 38;
 
-/// Bytes that tell where a text ends.
+/// Size of a string's end offset, in bytes.
 const END_BYTES: usize = size_of::<i32>();
 
-/// One field of the schema that the client asks for.
+/// A field of the schema that the client requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// Name of the column; may be empty.
     pub name: String,
-    /// Its type.
+    /// Data type of the column.
     pub kind: Kind,
 }
 
-/// The types that a schema can have.
+/// The supported data types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `int64`.
@@ -42,15 +42,15 @@ pub enum Kind {
     Float,
     /// `decimal`.
     Decimal {
-        /// Digits in all.
+        /// Total number of digits.
         precision: u32,
-        /// Digits behind the point.
+        /// Digits after the decimal point.
         scale: u32,
     },
 }
 
 impl Kind {
-    /// The type of a name.
+    /// Returns the type with this name, or `None` if it is unknown or its digits are invalid.
     pub fn parse(name: &str, precision: u32, scale: u32) -> Option<Self> {
         Some(match name {
             "int64" => Kind::Integer,
@@ -74,20 +74,19 @@ pub struct Writer {
     rows: usize,
 }
 
-/// The values of one field so far.
 #[derive(Debug, Default)]
 struct Column {
-    /// Values of a fixed length, or text one after the other.
+    /// Values of a fixed length, or concatenated strings.
     data: Vec<u8>,
-    /// Where each text ends; the first begins at 0.
+    /// End offset of each string; the first begins at 0.
     ends: Vec<u8>,
-    /// Which rows have a value, and how many have not.
+    /// Which rows have a value; `nulls` counts those without.
     valid: Vec<bool>,
     nulls: usize,
 }
 
 impl Writer {
-    /// A writer of a schema.
+    /// Creates a writer for a schema.
     pub fn new(fields: Vec<Field>) -> Self {
         let columns = fields.iter().map(|_| Column::default()).collect();
         Writer {
@@ -97,18 +96,18 @@ impl Writer {
         }
     }
 
-    /// What comes first: the schema, and a batch without rows.
+    /// Returns the start of the stream: the schema, and a batch without rows.
     pub fn begin(&mut self) -> Vec<u8> {
         let mut out = message::schema(&self.fields);
         out.extend_from_slice(&self.batch());
         out
     }
 
-    /// Adds a row: its values go into the fields in order, what is left of either is null or
-    /// dropped.
+    /// Adds a row. Assigns values to fields in order; missing values become null and surplus ones
+    /// are dropped.
     ///
     /// # Errors
-    /// [`Fault::InvalidTypeConversion`]; nothing is added then.
+    /// [`Fault::InvalidTypeConversion`]; the row is then not added.
     pub fn row<'a, V: Borrow<Value<'a>>>(
         &mut self,
         mut values: impl Iterator<Item = V>,
@@ -127,19 +126,18 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes away what columns hold of a row that is not whole.
     fn forget_row(&mut self) {
         for (column, field) in self.columns.iter_mut().zip(&self.fields) {
             column.truncate(self.rows, field.kind);
         }
     }
 
-    /// Fields of each row, whether it has values for them or not.
+    /// Returns the number of fields in the schema.
     pub fn fields(&self) -> usize {
         self.fields.len()
     }
 
-    /// Bytes that are held.
+    /// Returns the number of buffered bytes.
     pub fn held_bytes(&self) -> usize {
         self.columns
             .iter()
@@ -147,7 +145,7 @@ impl Writer {
             .sum()
     }
 
-    /// The rows since the last call; nothing where there are none.
+    /// Returns the rows since the last call as a batch; `None` if there are none.
     pub fn flush(&mut self) -> Option<Vec<u8>> {
         (self.rows > 0).then(|| self.batch())
     }
@@ -163,7 +161,6 @@ impl Writer {
     }
 }
 
-/// One value, as its bytes.
 enum Cell<'v> {
     Null,
     Bit(bool),
@@ -194,8 +191,8 @@ impl<'v> Cell<'v> {
     }
 }
 
-/// The digits of a decimal. A whole number is taken as it stands, as recorded: `400` of scale 2 is
-/// sent as 400, which reads 4.00. One with a point is brought to the scale.
+/// Parses the digits of a decimal. An integer is taken literally, as recorded: `400` of scale 2 is
+/// sent as 400, which reads as 4.00. A number with a point is extended to the scale.
 fn decimal(text: &str, precision: u32, scale: u32) -> Option<i128> {
     let text = text.trim();
     let number: i128 = match text.split_once('.') {
@@ -227,14 +224,13 @@ impl Column {
         self.valid.push(is_valid);
         self.nulls += usize::from(!is_valid);
         if kind == Kind::Text {
-            // A batch is far shorter than 32 bits can count.
+            // A batch is far shorter than 2^31 bytes.
             let end = i32::try_from(self.data.len()).unwrap_or(i32::MAX);
             self.ends.extend_from_slice(&end.to_le_bytes());
         }
         Ok(())
     }
 
-    /// Keeps so many rows.
     fn truncate(&mut self, rows: usize, kind: Kind) {
         let is_null = |valid: &&bool| !**valid;
         let dropped = self.valid.get(rows..).unwrap_or_default();
@@ -272,7 +268,7 @@ impl Column {
     }
 }
 
-/// Bytes of a value of a fixed length; 0 of a text.
+/// Size of a value in bytes; 0 for strings.
 fn width(kind: Kind) -> usize {
     match kind {
         Kind::Integer | Kind::Timestamp | Kind::Float => 8,
@@ -282,7 +278,7 @@ fn width(kind: Kind) -> usize {
     }
 }
 
-/// Eight to a byte, the lowest first.
+/// Packs eight values per byte, lowest bit first.
 fn bits(values: impl Iterator<Item = bool>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (index, value) in values.enumerate() {

@@ -1,45 +1,45 @@
-//! The frames of an answer: an Avro object container file, one record to a block.
+//! Frames of the response: an Avro object container file with one record per block.
 //!
-//! Source: recordings, byte by byte; "Apache Avro Specification", object container files. Every
+//! Source: recordings, byte by byte; "Apache Avro Specification", object container files. Each
 //! record is one of a union: `resultData`, `error`, `progress`, `end`.
 
 use bytes::Bytes;
 use smalt_protocol::ApiVersion;
 use uuid::Uuid;
 
-/// The schema speaks of records instead of bytes. Recordings of 2020-02-10 and 2021-12-02 differ;
-/// Parquet, which has no lines, came in between.
+/// Since this version the schema mentions records instead of bytes. The recordings of 2020-02-10
+/// and 2021-12-02 differ; Parquet, which has no lines, was introduced in between.
 const BY_RECORD: ApiVersion = ApiVersion::V2020_10_02;
 
-/// Errors that are held at once, in bytes: ours.
+/// Maximum size of the buffered errors, in bytes. The limit is the emulator's own.
 const ERROR_BYTES_MAX: usize = 1024 * 1024;
 
 const MAGIC: &[u8] = b"Obj\x01";
-/// Where each record stands in the union.
+/// Index of each record type in the union.
 const RESULT_DATA: i64 = 0;
 const ERROR: i64 = 1;
 const PROGRESS: i64 = 2;
 const END: i64 = 3;
 
-/// Rows from this length on are handed on as they are, without a copy.
+/// Rows of at least this many bytes are passed on without a copy.
 const OWN_PIECE_BYTES: usize = 64 * 1024;
 
-/// Collects frames.
+/// Collects the frames of a response.
 #[derive(Debug)]
 pub struct Frames {
-    /// What is complete, before what is in `out`.
+    /// Complete output that precedes `out`.
     pieces: Vec<Bytes>,
     out: Vec<u8>,
-    /// Errors that wait until the progress was told.
+    /// Errors held back until the next progress frame.
     errors: Vec<u8>,
     sync: [u8; 16],
 }
 
 impl Frames {
-    /// The head of the file. `sync` marks the end of each block.
+    /// Starts the file with its header. `sync` ends the header and each block.
     pub fn new(version: ApiVersion, sync: Uuid) -> Self {
         let mut out = MAGIC.to_vec();
-        // A map of one entry, and its end.
+        // The metadata map has one entry, then its end marker.
         push_long(&mut out, 1);
         push_bytes(&mut out, b"avro.schema");
         push_bytes(&mut out, schema(version).as_bytes());
@@ -54,7 +54,7 @@ impl Frames {
         }
     }
 
-    /// Rows that were found.
+    /// Adds result rows.
     pub fn data(&mut self, data: Vec<u8>) {
         let mut head = Vec::new();
         push_long(&mut head, RESULT_DATA);
@@ -71,7 +71,7 @@ impl Frames {
         self.out.extend_from_slice(&self.sync);
     }
 
-    /// Something that went wrong at a place in the blob. It is held until it is
+    /// Adds an error at a position in the blob. The error is held back until it is
     /// [released](Frames::release_errors).
     pub fn error(&mut self, is_fatal: bool, name: &str, description: &str, position: u64) {
         let mut record = Vec::new();
@@ -83,17 +83,17 @@ impl Frames {
         push_block(&mut self.errors, &record, &self.sync);
     }
 
-    /// Whether the errors that are held should be released.
+    /// Returns `true` if the buffered errors should be released.
     pub fn holds_many_errors(&self) -> bool {
         self.errors.len() >= ERROR_BYTES_MAX
     }
 
-    /// Sends the errors that are held.
+    /// Moves the buffered errors to the output.
     pub fn release_errors(&mut self) {
         self.out.append(&mut self.errors);
     }
 
-    /// How far the query has come.
+    /// Adds the progress: bytes scanned and bytes in total.
     pub fn progress(&mut self, scanned: u64, total: u64) {
         let mut record = Vec::new();
         push_long(&mut record, PROGRESS);
@@ -102,7 +102,7 @@ impl Frames {
         self.block(&record);
     }
 
-    /// The last frame.
+    /// Adds the last frame.
     pub fn end(&mut self, total: u64) {
         let mut record = Vec::new();
         push_long(&mut record, END);
@@ -110,7 +110,7 @@ impl Frames {
         self.block(&record);
     }
 
-    /// What was collected since the last call, in order.
+    /// Returns the output since the last call, in order.
     pub fn take(&mut self) -> Vec<Bytes> {
         if !self.out.is_empty() {
             self.pieces.push(std::mem::take(&mut self.out).into());
@@ -138,7 +138,7 @@ fn push_count(out: &mut Vec<u8>, count: u64) {
     push_long(out, i64::try_from(count).unwrap_or(i64::MAX));
 }
 
-/// Zigzag, then seven bits to a byte, the lowest first.
+/// Encodes as zigzag, then seven bits per byte, lowest first.
 fn push_long(out: &mut Vec<u8>, number: i64) {
     let mut left = ((number << 1) ^ (number >> 63)) as u64;
     while left >= 0x80 {
@@ -148,8 +148,8 @@ fn push_long(out: &mut Vec<u8>, number: i64) {
     out.push(left as u8);
 }
 
-/// The schema as the service sends it: clients compare nothing of it but the names, recordings
-/// every byte.
+/// Returns the schema exactly as the service sends it: clients rely only on its names, but
+/// recordings compare every byte.
 fn schema(version: ApiVersion) -> String {
     let (position, total) = if version >= BY_RECORD {
         (
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_stand_in_blocks_of_one() {
+    fn each_frame_is_a_block() {
         let sync = Uuid::from_u128(7);
         let mut frames = Frames::new(ApiVersion::V2021_12_02, sync);
         let head = frames.take().concat();
@@ -279,9 +279,8 @@ mod tests {
         let older = Frames::new(ApiVersion::V2020_02_10, sync).take().concat();
         assert!(older.starts_with(b"Obj\x01\x02\x16avro.schema\xbe\x1e["));
     }
-    /// Long rows are framed as short ones are.
     #[test]
-    fn long_rows_are_handed_on_without_a_copy() {
+    fn long_rows_are_passed_on_without_a_copy() {
         let sync = Uuid::from_u128(7);
         let mut frames = Frames::new(ApiVersion::LATEST, sync);
         frames.take();

@@ -1,25 +1,25 @@
-//! Delimited text, read record by record from pieces of any size, and written.
+//! Reads delimited text record by record from pieces of any size, and writes it.
 //!
-//! Source: "Query Blob Contents", delimited text configuration; the tests of Microsoft's SDKs:
-//! where records end with `\n` the carriage return before it belongs to the end, and a written
-//! field is quoted only where it needs to be. The usual libraries take one byte for a separator;
-//! here each is a text.
+//! Source: "Query Blob Contents", delimited text configuration; the tests of Microsoft's SDKs: if
+//! records end with `\n`, a preceding carriage return belongs to the separator, and a written field
+//! is quoted only if necessary. Common CSV libraries support only single-byte separators; here each
+//! is a string.
 
 use super::row::Fields;
 use crate::query::record::RecordTooLong;
 
-/// How records and fields are set apart.
+/// Separators and quoting of delimited text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// Between two fields.
+    /// Separator between fields.
     pub column: String,
-    /// After each record.
+    /// Separator after each record.
     pub record: String,
-    /// Around a field that holds other signs.
+    /// Quote around fields with special characters; `None` disables quoting.
     pub quote: Option<u8>,
-    /// Before a sign that stands for itself.
+    /// Character that makes the next one literal; `None` disables escaping.
     pub escape: Option<u8>,
-    /// The first record names the fields.
+    /// Whether the first record contains the field names.
     pub has_headers: bool,
 }
 
@@ -37,15 +37,13 @@ impl Default for Dialect {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// At the start of a field.
     Start,
-    /// In a field without quotes, or behind them.
+    /// In an unquoted field, or after the closing quote.
     Plain,
-    /// Between quotes.
     Quoted,
-    /// Behind what may be the closing quote.
+    /// After a quote that may be the closing one.
     Closed,
-    /// Behind an escape sign, in quotes or not.
+    /// After an escape character; `true` inside quotes.
     Escaped(bool),
 }
 
@@ -53,19 +51,19 @@ enum State {
 #[derive(Debug)]
 pub struct Reader {
     dialect: Dialect,
-    /// Bytes that mean something outside of quotes.
+    /// Bytes with a special meaning outside quotes.
     special: [bool; 256],
     state: State,
     bytes: Vec<u8>,
     ends: Vec<u32>,
-    /// Where in `bytes` the present field has its last byte that a separator cannot reach.
+    /// Length of the part of `bytes` that cannot belong to a separator.
     fixed: usize,
     is_complete: bool,
     has_begun: bool,
 }
 
 impl Reader {
-    /// A reader of a dialect.
+    /// Creates a reader for a dialect.
     pub fn new(dialect: Dialect) -> Self {
         let mut special = [false; 256];
         let last = |text: &str| text.as_bytes().last().copied();
@@ -85,10 +83,10 @@ impl Reader {
         }
     }
 
-    /// Takes bytes up to the end of a record; whether one is complete.
+    /// Consumes input up to the end of a record. Returns `true` if a record is complete.
     ///
     /// # Errors
-    /// Where a record is longer than what is held of one.
+    /// Fails if a record exceeds the maximum length.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<bool, RecordTooLong> {
         self.start_over();
         while let Some((&byte, rest)) = input.split_first() {
@@ -107,7 +105,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// The input has ended; whether a record without its separator is left.
+    /// Ends the input. Returns `true` if there is a last record without a separator.
     pub fn finish(&mut self) -> bool {
         self.start_over();
         if !self.has_begun {
@@ -117,7 +115,7 @@ impl Reader {
         true
     }
 
-    /// The record that is complete.
+    /// Returns the fields of the complete record.
     pub fn fields(&self) -> Fields<'_> {
         Fields::new(&self.bytes, &self.ends)
     }
@@ -133,7 +131,6 @@ impl Reader {
         }
     }
 
-    /// Takes a run of bytes that mean nothing special.
     fn take_plain(&mut self, input: &mut &[u8]) -> bool {
         let run = match self.state {
             State::Plain => input.iter().position(|b| self.special[usize::from(*b)]),
@@ -167,7 +164,7 @@ impl Reader {
                 };
             }
             State::Start if Some(byte) == quote => self.state = State::Quoted,
-            // Two quotes are one that stands for itself.
+            // A doubled quote is a literal quote.
             State::Closed if Some(byte) == quote => {
                 self.literal(byte);
                 self.state = State::Quoted;
@@ -182,7 +179,7 @@ impl Reader {
         }
     }
 
-    /// A byte that no separator reaches over.
+    /// Adds a byte that cannot belong to a separator.
     fn literal(&mut self, byte: u8) {
         self.bytes.push(byte);
         self.fixed = self.bytes.len();
@@ -212,7 +209,7 @@ impl Reader {
     }
 
     fn end_field(&mut self) {
-        // A record is far shorter than 32 bits can count.
+        // A record is far shorter than 2^32 bytes.
         self.ends
             .push(u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
         self.fixed = self.bytes.len();
@@ -225,24 +222,24 @@ impl Reader {
     }
 }
 
-/// Writes fields of delimited text.
+/// Writes delimited text.
 #[derive(Debug)]
 pub struct Writer {
     dialect: Dialect,
 }
 
 impl Writer {
-    /// A writer of a dialect.
+    /// Creates a writer for a dialect.
     pub fn new(dialect: Dialect) -> Self {
         Writer { dialect }
     }
 
-    /// Whether a first record with the names of the fields is asked for.
+    /// Returns `true` if the first record must contain the field names.
     pub fn has_headers(&self) -> bool {
         self.dialect.has_headers
     }
 
-    /// Appends one field; `index` counts from 0.
+    /// Appends a field; `index` is its position in the record, from 0.
     pub fn field(&self, out: &mut Vec<u8>, index: usize, field: &[u8]) {
         if index > 0 {
             out.extend_from_slice(self.dialect.column.as_bytes());
@@ -264,13 +261,13 @@ impl Writer {
         }
     }
 
-    /// Appends the end of a record.
+    /// Appends the record separator.
     pub fn end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.dialect.record.as_bytes());
     }
 
     fn needs_quotes(&self, field: &[u8], quote: u8) -> bool {
-        // Any sign of a separator could make one together with the separator that follows.
+        // Any byte of a separator could form one with the separator that follows.
         let separators = [&self.dialect.column, &self.dialect.record];
         let mut signs = separators
             .into_iter()
@@ -285,7 +282,7 @@ impl Writer {
             || (is_line && field.ends_with(b"\r"))
     }
 
-    /// Without quotes what separates is escaped, where there is a sign for that.
+    /// Appends an unquoted field, escaping separator bytes if the dialect has an escape character.
     fn escaped(&self, out: &mut Vec<u8>, field: &[u8]) {
         let Some(escape) = self.dialect.escape else {
             out.extend_from_slice(field);

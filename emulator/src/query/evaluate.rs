@@ -1,7 +1,7 @@
-//! What an expression comes to for a row.
+//! Evaluates expressions for a row.
 //!
-//! Source: "Query acceleration SQL language reference". Logic has three values: what is unknown for
-//! a row does not select it.
+//! Source: "Query acceleration SQL language reference". Logic is three-valued: a condition that is
+//! null does not select the row.
 
 use std::cmp::Ordering;
 
@@ -13,41 +13,41 @@ use super::row::Row;
 use super::sql::{Comparison, DatePart, Expr, Literal, Operator};
 use super::value::{Fault, Number, Value};
 
-/// What an evaluation needs.
+/// The context of an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// The row.
+    /// The current row.
     pub row: Row<'a>,
-    /// The time of the query.
+    /// Time of the query.
     pub now: Moment,
-    /// Counts what the record costs.
+    /// Counts the cost of the record.
     pub meter: &'a Meter,
 }
 
 impl<'a> Scope<'a> {
-    /// Whether a condition holds; null does not.
+    /// Returns `true` if the condition is true; null counts as false.
     ///
     /// # Errors
-    /// Whatever the row has no answer for.
+    /// Fails if the expression cannot be evaluated for this row.
     pub fn holds(&self, condition: &'a Expr) -> Result<bool, Fault> {
         Ok(self.truth(condition)? == Some(true))
     }
 
-    /// The value of an expression.
+    /// Evaluates an expression.
     ///
     /// # Errors
-    /// Whatever the row has no answer for.
+    /// Fails if the expression cannot be evaluated for this row.
     pub fn value(&self, expr: &'a Expr) -> Result<Value<'a>, Fault> {
         let value = self.evaluate(expr)?;
         self.meter.expression(&value)?;
         Ok(value)
     }
 
-    /// How two values stand to each other, as [`Value::compare`] has it. Of two texts as much is
-    /// looked at as the shorter one has; beside other values a text is read whole.
+    /// Compares two values with [`Value::compare`] and counts the cost: the length of the shorter
+    /// of two strings, or of the whole text beside another type.
     ///
     /// # Errors
-    /// Whatever the row has no answer for.
+    /// Fails if the values cannot be compared or the record takes too many steps.
     pub fn compare(&self, left: &Value<'_>, right: &Value<'_>) -> Result<Option<Ordering>, Fault> {
         self.meter.step(match (left, right) {
             (Value::Text(left), Value::Text(right)) => left.len().min(right.len()),
@@ -101,7 +101,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// `AND` and `OR`, of truth values with null in between. Whole numbers are taken bit by bit.
+    /// Evaluates `AND` and `OR` in three-valued logic. Integers are combined bitwise.
     fn several(&self, all: &'a [Expr], decides: bool) -> Result<Value<'a>, Fault> {
         let mut has_null = false;
         let mut bits = None;
@@ -141,7 +141,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// A field beyond the end of a row is missing; that is no fault here.
+    /// A field beyond the end of a row is missing rather than an error.
     fn is_missing(&self, one: &'a Expr) -> Result<bool, Fault> {
         match self.value(one) {
             Err(Fault::InvalidColumnOrdinal) => Ok(true),
@@ -255,7 +255,7 @@ fn constant(literal: &Literal) -> Value<'_> {
     }
 }
 
-/// Whole numbers stay whole, as in Transact-SQL; a number of days is added to a time.
+/// Integer operations give integers, as in Transact-SQL; a number added to a time counts days.
 fn arithmetic<'a>(
     operator: Operator,
     left: &Value<'_>,

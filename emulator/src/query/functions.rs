@@ -1,4 +1,4 @@
-//! The functions of one row.
+//! Scalar functions.
 //!
 //! Source: "Query acceleration SQL language reference", whose examples are tests here.
 
@@ -8,11 +8,10 @@ use super::evaluate::Scope;
 use super::sql::{Expr, Function};
 use super::value::{Fault, Number, Value};
 
-/// Calls a function. A null among its arguments makes the result null, but for `COALESCE` and
-/// `NULLIF`.
+/// Calls a function. A null argument makes the result null, except for `COALESCE` and `NULLIF`.
 ///
 /// # Errors
-/// Whatever the row has no answer for.
+/// Fails if the arguments are invalid or too large.
 pub fn call<'a>(
     scope: &Scope<'a>,
     function: Function,
@@ -88,7 +87,8 @@ fn coalesce<'a>(scope: &Scope<'a>, arguments: &'a [Expr]) -> Result<Value<'a>, F
     Ok(Value::Null)
 }
 
-/// Counted from 0: the reference takes `23456` out of `123456789` from 1, five characters long.
+/// Positions count from 0: in the reference, five characters of `123456789` from position 1 are
+/// `23456`.
 fn substring<'a>(
     text: &Value<'_>,
     first: &Value<'_>,

@@ -1,6 +1,6 @@
-//! JSON values, read where they stand: nothing is built that a query does not ask for.
+//! Reads JSON values in place, without building a tree.
 //!
-//! [`scan`] has proved that a record is well formed before a [`Json`] is made of it.
+//! [`scan`] checks that a record is well formed before a [`Json`] is created from it.
 
 pub mod scan;
 
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::sql::Name;
 use super::value::Value;
 
-/// Steps for each byte that is passed over in search of a value.
+/// Steps per byte that is skipped in search of a value.
 const BYTE_STEPS: usize = 2;
 
 /// The text of one JSON value, without white space around it.
@@ -17,22 +17,22 @@ const BYTE_STEPS: usize = 2;
 pub struct Json<'a>(&'a [u8]);
 
 impl<'a> Json<'a> {
-    /// Of a value that was scanned.
+    /// Wraps a value that [`scan`] has checked.
     pub fn new(text: &'a [u8]) -> Self {
         Json(text.trim_ascii())
     }
 
-    /// As it is written.
+    /// Returns the raw bytes.
     pub fn raw(self) -> &'a [u8] {
         self.0
     }
 
-    /// As it is written, as text.
+    /// Returns the raw text.
     pub fn text(self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.0)
     }
 
-    /// As a value of the language.
+    /// Converts it to a value of the query language.
     pub fn value(self) -> Value<'a> {
         match self.0.first() {
             Some(b'{' | b'[') => Value::Json(self),
@@ -44,14 +44,15 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Steps of finding a value within it: so much of it is read, all of it where there is none.
+    /// Returns the steps for finding a value in this one: proportional to the bytes up to its end,
+    /// or to the whole length if nothing was found.
     pub fn steps_to(self, found: Option<Json<'_>>) -> usize {
         let end = found.map(|found| found.0.as_ptr_range().end as usize);
         let length = end.and_then(|end| end.checked_sub(self.0.as_ptr() as usize));
         BYTE_STEPS * length.map_or(self.0.len(), |length| length.min(self.0.len()))
     }
 
-    /// The member of a name: the first one that matches.
+    /// Returns the first member with this name.
     pub fn member(self, name: &Name) -> Option<Json<'a>> {
         let mut cursor = Cursor::within(self.0, b'{');
         while let Some((key, value)) = cursor.next_member() {
@@ -62,12 +63,12 @@ impl<'a> Json<'a> {
         None
     }
 
-    /// The item at a position.
+    /// Returns the array item at `index`.
     pub fn item(self, index: usize) -> Option<Json<'a>> {
         self.items().nth(index)
     }
 
-    /// Members of an object with their names; none of anything else.
+    /// Iterates over the members of an object; empty for other values.
     pub fn members(self) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> {
         let mut cursor = Cursor::within(self.0, b'{');
         std::iter::from_fn(move || {
@@ -76,14 +77,14 @@ impl<'a> Json<'a> {
         })
     }
 
-    /// Items of an array; none of anything else.
+    /// Iterates over the items of an array; empty for other values.
     pub fn items(self) -> impl Iterator<Item = Json<'a>> {
         let mut cursor = Cursor::within(self.0, b'[');
         std::iter::from_fn(move || cursor.next_value().map(Json))
     }
 }
 
-/// What is left of an object or array.
+/// The unread rest of an object or array.
 struct Cursor<'a> {
     rest: &'a [u8],
 }
@@ -103,14 +104,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next member: its name in quotes, and its value.
+    /// Returns the next member: its quoted name and its value.
     fn next_member(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let name = self.next_value()?;
         self.skip(b':');
         Some((name, self.next_value()?))
     }
 
-    /// The next value, past a comma; none before the closing bracket.
+    /// Returns the next value after an optional comma; `None` before the closing bracket.
     fn next_value(&mut self) -> Option<&'a [u8]> {
         self.skip(b',');
         if matches!(self.rest.first(), None | Some(b'}' | b']')) {
@@ -122,7 +123,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Length of the value that a text begins with.
+/// Returns the length of the value at the start of `text`.
 fn value_length(text: &[u8]) -> usize {
     match text.first() {
         Some(b'"') => string_length(text),
@@ -148,13 +149,13 @@ fn value_length(text: &[u8]) -> usize {
         _ => {
             let ends = |byte: &u8| matches!(byte, b',' | b':' | b']' | b'}');
             let end = text.iter().position(ends);
-            // A sign in a place of its own would hold the reader up for ever.
+            // At least 1, so that the reader always advances past an unexpected character.
             end.unwrap_or(text.len()).max(1).min(text.len())
         }
     }
 }
 
-/// Length of the string that a text begins with, quotes included.
+/// Returns the length of the string at the start of `text`, including the quotes.
 fn string_length(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(found) = memchr::memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
@@ -167,8 +168,8 @@ fn string_length(text: &[u8]) -> usize {
     text.len()
 }
 
-/// Whether a string in quotes is a name. Most are told apart by their bytes; those with escapes,
-/// and bytes that are no UTF-8, are read.
+/// Returns `true` if a quoted string matches a name. Decodes only strings with escapes, and strings
+/// that are not ASCII.
 fn is_named(quoted: &[u8], name: &Name) -> bool {
     let inside = quoted.strip_prefix(b"\"").unwrap_or(quoted);
     let inside = inside.strip_suffix(b"\"").unwrap_or(inside);
@@ -184,7 +185,6 @@ fn is_named(quoted: &[u8], name: &Name) -> bool {
     name.matches(&string(quoted))
 }
 
-/// What a string in quotes says.
 fn string(quoted: &[u8]) -> Cow<'_, str> {
     let inside = quoted.strip_prefix(b"\"").unwrap_or(quoted);
     let inside = inside.strip_suffix(b"\"").unwrap_or(inside);

@@ -1,29 +1,28 @@
-//! `LIKE`: `%` is any characters, `_` is one.
+//! `LIKE`: `%` matches any characters, `_` exactly one.
 //!
-//! The texts between two `%` are looked for one after the other, each at the first place behind the
-//! one before. A text without `_` is found in linear time. One with `_` is looked for wherever what
-//! stands before its first `_` is found, and every comparison there counts.
+//! The segments between two `%` are searched one after the other, each at its first occurrence
+//! after the previous one. A segment without `_` is found in linear time. A segment with `_` is
+//! tried wherever the text before its first `_` occurs, and every comparison counts as steps.
 
 use memchr::memmem::Finder;
 
 use super::meter::Meter;
 use super::value::Fault;
 
-/// What stands between two `%`.
+/// The part of a pattern between two `%`.
 type Segment = Vec<Piece>;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Piece {
-    /// This text, which is not empty.
+    /// Literal text, not empty.
     Text(String),
-    /// This many characters.
     Characters(usize),
 }
 
-/// Whether a text is like a pattern. A character behind `escape` stands for itself.
+/// Returns `true` if `text` matches `pattern`. A character after `escape` is literal.
 ///
 /// # Errors
-/// [`Fault::TimedOut`] when that takes more steps than a record may take.
+/// [`Fault::TimedOut`] if the search exceeds the steps of a record.
 pub fn like(text: &str, pattern: &str, escape: Option<char>, meter: &Meter) -> Result<bool, Fault> {
     meter.step(text.len().saturating_add(pattern.len()))?;
     let segments = segments(pattern, escape);
@@ -52,7 +51,7 @@ pub fn like(text: &str, pattern: &str, escape: Option<char>, meter: &Meter) -> R
     Ok(true)
 }
 
-/// The segments of a pattern: one more than it has `%`.
+/// Splits a pattern at each unescaped `%`.
 fn segments(pattern: &str, escape: Option<char>) -> Vec<Segment> {
     let mut segments = Vec::new();
     let mut segment = Segment::new();
@@ -80,13 +79,13 @@ fn push(segment: &mut Segment, character: char) {
 }
 
 struct Search<'a> {
-    /// Each character of the text is one byte.
+    /// Whether every character of the text is one byte.
     is_ascii: bool,
     meter: &'a Meter,
 }
 
 impl Search<'_> {
-    /// The text behind a segment that it begins with.
+    /// Strips a segment from the start of the text; `None` if it does not match.
     fn behind<'t>(&self, text: &'t str, segment: &[Piece]) -> Result<Option<&'t str>, Fault> {
         let mut rest = text;
         for piece in segment {
@@ -110,7 +109,7 @@ impl Search<'_> {
         Ok(Some(rest))
     }
 
-    /// The text before a segment that it ends with.
+    /// Strips a segment from the end of the text; `None` if it does not match.
     fn before<'t>(&self, text: &'t str, segment: &[Piece]) -> Option<&'t str> {
         segment
             .iter()
@@ -127,7 +126,7 @@ impl Search<'_> {
             })
     }
 
-    /// The text behind the first place where a segment is found.
+    /// Returns the text after the first match of a segment.
     fn find<'t>(&self, text: &'t str, segment: &[Piece]) -> Result<Option<&'t str>, Fault> {
         let (skipped, segment) = match segment.split_first() {
             Some((Piece::Characters(count), rest)) => (*count, rest),
@@ -150,7 +149,6 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// The text behind so many characters.
     fn skip<'t>(&self, text: &'t str, count: usize) -> Option<&'t str> {
         if self.is_ascii || count == 0 {
             return text.get(count..);
@@ -200,7 +198,7 @@ mod tests {
         }
     }
 
-    /// A search that compares the pattern at every place would take 75,000,000,000 steps.
+    /// Comparing the pattern at every position would take 75,000,000,000 steps.
     #[test]
     fn a_long_text_between_two_percents_is_found_in_linear_time() {
         let text = "a".repeat(15_000_000);
@@ -212,9 +210,10 @@ mod tests {
         assert!(is_like(&text, &"%a".repeat(20), None));
     }
 
-    /// With `_` in it a text can be compared at many places: that ends when its steps are used up.
+    /// A segment with `_` can be tried at many positions; the search ends when the steps are used
+    /// up.
     #[test]
-    fn underscores_cost_steps_and_steps_end() {
+    fn underscores_count_steps_up_to_the_limit() {
         let text = "a".repeat(100_000);
         let pattern = format!("%a_{}b%", "a".repeat(5_000));
         let meter = Meter::of(1_000_000);
@@ -244,7 +243,7 @@ mod tests {
         parts
     }
 
-    /// The plain definition, by recursion.
+    /// A direct recursive definition.
     fn fits(text: &[char], pattern: &[Part]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),
@@ -257,7 +256,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
         #[test]
-        fn is_like_by_definition(
+        fn like_agrees_with_its_definition(
             text in "[abé]{0,9}",
             pattern in "[abé!%_]{0,7}",
             escapes in any::<bool>(),

@@ -1,5 +1,5 @@
-//! What answering costs: counted in steps and bytes, not in seconds, so that the same query of the
-//! same blob ends at the same place on every machine.
+//! Limits on the cost of a query, counted in steps and bytes rather than seconds, so that the same
+//! query of the same blob ends at the same place on every machine.
 
 use std::cell::Cell;
 
@@ -7,28 +7,26 @@ use smalt_protocol::limits::MIB;
 
 use super::value::{Fault, Value};
 
-/// Steps that one record may take, one for about each byte that is looked at: ours. The longest
-/// record can be read 64 times, in about two seconds.
+/// Maximum steps for one record, about one per byte examined. The limit is the emulator's own: the
+/// longest record can be read 64 times, in about two seconds.
 const RECORD_STEPS_MAX: u64 = 1 << 30;
-/// Steps that a query may take for each MiB of the blob that it has read: about two minutes.
-/// "Setting timeouts for Blob service operations": reads "are permitted 2 minutes per megabyte".
+/// Maximum steps of a query per MiB that it has read: about two minutes. "Setting timeouts for Blob
+/// service operations": reads "are permitted 2 minutes per megabyte".
 const MIB_STEPS_MAX: u64 = 1 << 36;
-/// Bytes that one record may make, in texts that functions return and in rows of the answer: ours.
-/// The longest record can be answered twice over.
+/// Maximum bytes that one record may produce, in function results and result rows. The limit is the
+/// emulator's own: four times the longest record.
 const RECORD_MADE_BYTES_MAX: u64 = 64 * MIB;
-/// Steps of one expression, besides those for the bytes of its value.
+/// Steps of one expression, in addition to those for the bytes of its value.
 const EXPRESSION_STEPS: usize = 32;
 
-/// Counts what the records of a query cost.
+/// Counts the cost of the records of a query.
 #[derive(Debug)]
 pub struct Meter {
-    /// [`RECORD_STEPS_MAX`].
     most: u64,
-    /// Steps of the records before the present one.
+    /// Steps of all previous records.
     before: Cell<u64>,
-    /// Steps of the present record.
     steps: Cell<u64>,
-    /// Bytes that the present record has made.
+    /// Bytes that the current record has produced.
     made: Cell<u64>,
 }
 
@@ -39,7 +37,7 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// A meter that gives each record so many steps.
+    /// Creates a meter that allows `most` steps per record.
     pub fn of(most: u64) -> Self {
         Meter {
             most,
@@ -49,15 +47,15 @@ impl Meter {
         }
     }
 
-    /// Steps of all records so far.
+    /// Returns the steps of all records so far.
     pub fn steps(&self) -> u64 {
         self.before.get() + self.steps.get()
     }
 
-    /// Begins a record that ends behind this many bytes of the blob.
+    /// Starts a record that ends at offset `scanned` of the blob.
     ///
     /// # Errors
-    /// [`Fault::TimedOut`] when the records so far have taken more than that many bytes may.
+    /// [`Fault::TimedOut`] if the previous records have exceeded the steps for that many bytes.
     pub fn next_record(&self, scanned: u64) -> Result<(), Fault> {
         self.before.set(self.steps());
         self.steps.set(0);
@@ -71,7 +69,7 @@ impl Meter {
     /// Counts steps.
     ///
     /// # Errors
-    /// [`Fault::TimedOut`] when the record has taken too many.
+    /// [`Fault::TimedOut`] if the record has exceeded its steps.
     pub fn step(&self, steps: usize) -> Result<(), Fault> {
         let steps = self.steps.get().saturating_add(steps as u64);
         self.steps.set(steps);
@@ -84,7 +82,7 @@ impl Meter {
     /// Counts bytes that are held until the record ends.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`] when the record has made too many.
+    /// [`Fault::TooLarge`] if the record has produced too many bytes.
     pub fn make(&self, bytes: usize) -> Result<(), Fault> {
         let made = self.made.get().saturating_add(bytes as u64);
         self.made.set(made);
@@ -94,7 +92,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Counts an expression with its value.
+    /// Counts an expression and its value.
     ///
     /// # Errors
     /// As [`Meter::step`].
@@ -102,7 +100,7 @@ impl Meter {
         self.step(EXPRESSION_STEPS.saturating_add(value.text_bytes()))
     }
 
-    /// Counts the bytes of a text that was made for the record.
+    /// Counts the bytes of a string that was created for the record.
     ///
     /// # Errors
     /// As [`Meter::make`].

@@ -1,4 +1,4 @@
-//! Points in time of the language: read from ISO 8601 of any precision, reckoned with, written.
+//! Timestamps of the query language: parsing ISO 8601 of any precision, arithmetic and formatting.
 //!
 //! Source: "Query acceleration SQL language reference", date functions; W3C's note on formats of
 //! date and time.
@@ -8,7 +8,7 @@ use time::{Date, Duration, Month, OffsetDateTime, PrimitiveDateTime, Time, UtcOf
 
 use super::sql::DatePart;
 
-/// A point in time, with the offset that it was written with.
+/// A point in time with its original UTC offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(OffsetDateTime);
 
@@ -17,12 +17,13 @@ const SECONDS_PER_MINUTE: i32 = 60;
 const MONTHS_PER_YEAR: i64 = 12;
 
 impl Moment {
-    /// The time of a request.
+    /// Converts a timestamp; `None` if it cannot be represented.
     pub fn of(now: Timestamp) -> Option<Self> {
         Self::parse(&now.iso_ticks())
     }
 
-    /// Reads `2007T`, `2007-02`, `2007-02-23T12:14Z`, `2007-02-23T12:14:33.079-08:00`.
+    /// Parses times such as `2007T`, `2007-02`, `2007-02-23T12:14Z`,
+    /// `2007-02-23T12:14:33.079-08:00`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (date, rest) = match text.split_once(['T', 't', ' ']) {
@@ -34,7 +35,7 @@ impl Moment {
         Some(Moment(moment.assume_offset(offset)))
     }
 
-    /// This many of a part later.
+    /// Adds a quantity of a date part; `None` on overflow.
     pub fn plus(self, part: DatePart, quantity: i64) -> Option<Self> {
         let duration = match part {
             DatePart::Year => return self.plus_months(quantity.checked_mul(MONTHS_PER_YEAR)?),
@@ -49,13 +50,14 @@ impl Moment {
         self.0.checked_add(duration).map(Moment)
     }
 
-    /// This many days later, fractions included.
+    /// Adds days, including fractions; `None` on overflow.
     pub fn plus_days(self, days: f64) -> Option<Self> {
         let duration = Duration::checked_seconds_f64(days * 86_400.0)?;
         self.0.checked_add(duration).map(Moment)
     }
 
-    /// The same day and time in another month; its last day where there is no such day.
+    /// Adds months and keeps the day and time; uses the last day of the month if the day does not
+    /// exist.
     fn plus_months(self, months: i64) -> Option<Self> {
         let date = self.0.date();
         let month =
@@ -69,7 +71,7 @@ impl Moment {
         Some(Moment(self.0.replace_date(date)))
     }
 
-    /// How many whole parts lie between this time and a later one; below zero for an earlier one.
+    /// Returns the number of whole parts until `later`; negative if it is earlier.
     pub fn until(self, later: Moment, part: DatePart) -> i64 {
         let seconds = (later.0 - self.0).whole_seconds();
         match part {
@@ -97,7 +99,7 @@ impl Moment {
         months - i64::from(!is_whole)
     }
 
-    /// One part.
+    /// Returns one part of the time.
     pub fn part(self, part: DatePart) -> i64 {
         let offset_minutes = i64::from(self.0.offset().whole_minutes());
         let minutes_per_hour = i64::from(MINUTES_PER_HOUR);
@@ -113,12 +115,12 @@ impl Moment {
         }
     }
 
-    /// Milliseconds since 1970.
+    /// Returns the milliseconds since 1970.
     pub fn unix_ms(self) -> i64 {
         i64::try_from(self.0.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
     }
 
-    /// ISO 8601, with as much of a fraction as there is.
+    /// Formats as ISO 8601, with the fraction only as long as necessary.
     pub fn iso(self) -> String {
         let mut text = self.format("yyyy-MM-ddTHH:mm:ss").unwrap_or_default();
         let fraction = format!("{:09}", self.0.nanosecond());
@@ -131,8 +133,8 @@ impl Moment {
         text
     }
 
-    /// By a pattern: `MMMM d, y`. Letters that stand for nothing are refused, other characters
-    /// stand for themselves; so does what stands in single quotes, and `T`.
+    /// Formats by a pattern such as `MMMM d, y`. Other characters, `T` and text in single quotes
+    /// are literal. Returns `None` for an unknown letter.
     pub fn format(self, pattern: &str) -> Option<String> {
         let mut text = String::new();
         let mut rest = pattern;
@@ -180,7 +182,8 @@ impl Moment {
         }
     }
 
-    /// `+04`, `+0430`, `+04:30` by the number of letters; `Z` for none, where that may be.
+    /// Formats the offset as `+04`, `+0430` or `+04:30`, by the number of letters; as `Z` for UTC
+    /// if `has_z`.
     fn offset(self, letters: usize, has_z: bool) -> String {
         let minutes = i32::from(self.0.offset().whole_minutes());
         if minutes == 0 && has_z {
@@ -199,7 +202,7 @@ impl Moment {
     }
 }
 
-/// A quantity whose seconds can be counted.
+/// Returns the quantity, or `None` if its seconds overflow.
 fn checked(quantity: i64, seconds: i64) -> Option<i64> {
     quantity.checked_mul(seconds).map(|_| quantity)
 }
@@ -233,7 +236,7 @@ fn parse_time(text: &str) -> Option<Time> {
     }
     let (second, fraction) = second.split_once('.').unwrap_or((second, "0"));
     let is_fraction = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    // Nanoseconds are what a time holds.
+    // Digits beyond nanoseconds are dropped.
     let nanoseconds: String = fraction
         .chars()
         .chain("000000000".chars())
@@ -243,7 +246,7 @@ fn parse_time(text: &str) -> Option<Time> {
     Time::from_hms_nano(hour, minute, number(second, 2)?, nanosecond).ok()
 }
 
-/// The time of day and the offset after it; none is UTC.
+/// Splits the time of day and the offset; without an offset the time is UTC.
 fn split_offset(text: &str) -> Option<(&str, UtcOffset)> {
     if let Some(time) = text.strip_suffix(['Z', 'z']) {
         return Some((time, UtcOffset::UTC));
@@ -294,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn reckons_with_parts() {
+    fn adds_and_subtracts_date_parts() {
         let leap = moment("2020-01-31T10:00:00Z");
         assert_eq!(
             leap.plus(DatePart::Month, 1),
@@ -312,7 +315,7 @@ mod tests {
             assert_eq!(leap.plus(DatePart::Day, quantity), None);
             assert_eq!(leap.plus(DatePart::Year, quantity), None);
         }
-        // The example of the language reference, 14 h 30 min apart.
+        // The example of the language reference; the times are 14 h 30 min apart.
         let (from, to) = ("2018-11-09T00:00+05:30", "2018-11-09T01:00:23-08:00");
         assert_eq!(moment(from).until(moment(to), DatePart::Hour), 14);
         assert_eq!(
@@ -330,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_parts_and_patterns() {
+    fn extracts_parts_and_formats_patterns() {
         let time = moment("1969-07-05T09:08:07.06+05:30");
         for (part, expected) in [
             (DatePart::Year, 1969),

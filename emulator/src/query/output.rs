@@ -1,4 +1,4 @@
-//! Rows as they are answered.
+//! Writes result rows.
 
 use std::borrow::Cow;
 
@@ -8,17 +8,17 @@ use super::request::{Answer, Format};
 use super::row::Row;
 use super::value::{Fault, Value};
 
-/// What a field of an Arrow row costs, in steps of [`Meter`](super::meter::Meter).
+/// Steps of [`Meter`](super::meter::Meter) for each field of an Arrow row.
 const ARROW_FIELD_STEPS: usize = 16;
 
-/// Writes rows in the format that was asked for.
+/// Writes rows in the requested format.
 #[derive(Debug)]
 pub enum Output {
     /// Delimited text.
     Delimited(csv::Writer),
-    /// JSON, with this text after each record.
+    /// JSON, with this separator after each record.
     Json(String),
-    /// Arrow.
+    /// An Arrow stream.
     Arrow(Box<arrow::Writer>),
 }
 
@@ -34,18 +34,18 @@ impl From<Answer> for Output {
     }
 }
 
-/// The name of a field that has none: its position from 1.
+/// Returns the name of an unnamed field: its position, from 1.
 pub fn ordinal_name(index: usize) -> String {
     format!("_{}", index + 1)
 }
 
 impl Output {
-    /// Whether a record of names is asked for.
+    /// Returns `true` if a header record is requested.
     pub fn has_headers(&self) -> bool {
         matches!(self, Output::Delimited(writer) if writer.has_headers())
     }
 
-    /// The record of names.
+    /// Writes the header record.
     pub fn header(&self, out: &mut Vec<u8>, names: &[String]) {
         if let Output::Delimited(writer) = self {
             for (index, name) in names.iter().enumerate() {
@@ -55,7 +55,7 @@ impl Output {
         }
     }
 
-    /// What stands before all rows.
+    /// Returns the output before the first row.
     pub fn begin(&mut self) -> Vec<u8> {
         match self {
             Output::Arrow(writer) => writer.begin(),
@@ -63,7 +63,7 @@ impl Output {
         }
     }
 
-    /// Bytes of rows that are held here and not written yet.
+    /// Returns the bytes of rows that are buffered and not written yet.
     pub fn held_bytes(&self) -> usize {
         match self {
             Output::Arrow(writer) => writer.held_bytes(),
@@ -71,7 +71,7 @@ impl Output {
         }
     }
 
-    /// What a row costs whatever is in it, in steps: each field of a schema is written.
+    /// Returns the fixed cost of a row in steps: Arrow writes every field of the schema.
     pub fn row_steps(&self) -> usize {
         match self {
             Output::Arrow(writer) => ARROW_FIELD_STEPS * writer.fields(),
@@ -79,7 +79,7 @@ impl Output {
         }
     }
 
-    /// Writes the rows that are held.
+    /// Writes the buffered rows.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
         if let Output::Arrow(writer) = self
             && let Some(batch) = writer.flush()
@@ -88,10 +88,10 @@ impl Output {
         }
     }
 
-    /// Selected values with their names.
+    /// Writes selected values with their names.
     ///
     /// # Errors
-    /// Where a value does not fit into the schema that was asked for.
+    /// Fails if a value does not fit into the requested schema.
     pub fn values(
         &mut self,
         out: &mut Vec<u8>,
@@ -115,7 +115,7 @@ impl Output {
         Ok(())
     }
 
-    /// A row as it is; `names` are those of the header row, where there is one.
+    /// Writes a row unchanged; `names` are those of the header row, if any.
     ///
     /// # Errors
     /// As [`Output::values`].
@@ -159,7 +159,7 @@ impl Output {
                 object(out, named);
                 out.extend_from_slice(separator.as_bytes());
             }
-            // The recorded tests get each record back as it was, white space included.
+            // The recorded tests expect each record unchanged, including white space.
             (Output::Json(separator), Row::Json(json)) => {
                 out.extend_from_slice(json.raw());
                 out.extend_from_slice(separator.as_bytes());
@@ -169,7 +169,7 @@ impl Output {
     }
 }
 
-/// What is missing is left out.
+/// Writes an object; missing values are omitted.
 fn object<'a, V: std::borrow::Borrow<Value<'a>>>(
     out: &mut Vec<u8>,
     members: impl Iterator<Item = (Cow<'a, str>, V)>,

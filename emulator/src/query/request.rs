@@ -1,4 +1,4 @@
-//! The document of a request: a query, and what the blob and the answer are written in.
+//! The XML document of a request: the query, and the formats of blob and response.
 //!
 //! Source: "Query Blob Contents", request body; the swagger of version 2024-08-04.
 
@@ -12,42 +12,34 @@ use super::sql::{self, Select, Statement};
 
 /// "The maximum size of the query expression is 256KiB."
 const EXPRESSION_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of a separator: ours.
+/// Maximum length of a separator, in bytes. The limit is the emulator's own.
 const SEPARATOR_BYTES_MAX: usize = 16;
-/// How JSON records are set apart where nothing is said.
 const JSON_SEPARATOR: &str = "\n";
 
-/// What is asked, understood.
+/// A parsed request.
 #[derive(Clone, Debug)]
 pub struct QueryRequest {
-    /// The query.
     pub(super) statement: Statement,
-    /// What the blob is written in.
     pub(super) input: Format,
-    /// What the answer is to be written in.
     pub(super) output: Answer,
 }
 
-/// How rows are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// Delimited text.
     Delimited(Dialect),
-    /// JSON, with this text after each record.
+    /// JSON, with this separator after each record.
     Json(String),
 }
 
-/// How an answer is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// As text.
     Text(Format),
-    /// As Arrow, with this schema.
+    /// Arrow, with this schema.
     Arrow(Vec<Field>),
 }
 
 impl QueryRequest {
-    /// Reads the document.
+    /// Parses the document.
     ///
     /// # Errors
     /// 400 `InvalidXmlDocument`, `InvalidXmlNodeValue`, `UnsupportedXmlNode`, `InvalidInput`,
@@ -83,12 +75,13 @@ impl QueryRequest {
     }
 }
 
-/// What fits together: paths are of JSON, splits of delimited text.
+/// Checks that the statement suits the format: paths require JSON, `sys.split` requires delimited
+/// text.
 fn check(statement: &Statement, input: &Format) -> Result<(), StorageError> {
     match input {
         Format::Delimited(_) if !statement.from.path.is_empty() => Err(sql::syntax_error()),
         Format::Json(_) if matches!(statement.select, Select::Split(_)) => {
-            Err(sql::refuse("sys.split is for delimited text only."))
+            Err(sql::refuse("sys.split requires delimited text."))
         }
         _ => Ok(()),
     }
@@ -100,7 +93,7 @@ fn input(serialization: &Element<'_>) -> Result<Format, StorageError> {
     match kind.trimmed() {
         "delimited" => delimited(format),
         "json" => json(format),
-        // Known, and of a format that is not read here.
+        // Azure supports Parquet; the emulator does not.
         "parquet" => Err(unsupported(kind)),
         _ => Err(wrong(kind)),
     }
@@ -141,7 +134,7 @@ fn delimited(format: &Element<'_>) -> Result<Format, StorageError> {
             _ => return Err(wrong(has_headers)),
         };
     }
-    // A line always ends a record, whatever else does: Microsoft's own tests note it.
+    // A newline always ends a record, as Microsoft's own tests note.
     let is_line = matches!(dialect.column.as_str(), "\n" | "\r");
     if is_line || dialect.column == dialect.record {
         return Err(sql::refuse(
@@ -162,7 +155,6 @@ fn json(format: &Element<'_>) -> Result<Format, StorageError> {
     ))
 }
 
-/// The schema that the rows are put into.
 fn arrow(format: &Element<'_>) -> Result<Answer, StorageError> {
     let schema = format.required("ArrowConfiguration")?.required("Schema")?;
     if schema.children.is_empty() {
@@ -185,7 +177,7 @@ fn arrow(format: &Element<'_>) -> Result<Answer, StorageError> {
     Ok(Answer::Arrow(fields?))
 }
 
-/// A separator; an empty one is none given.
+/// Parses a separator; an empty element counts as absent.
 fn separator(settings: &Element<'_>, name: &str) -> Result<Option<String>, StorageError> {
     match settings.child(name) {
         Some(element) if element.text.len() > SEPARATOR_BYTES_MAX => Err(wrong(element)),
@@ -194,7 +186,7 @@ fn separator(settings: &Element<'_>, name: &str) -> Result<Option<String>, Stora
     }
 }
 
-/// One character, or none where the element is empty.
+/// Parses a single character; `None` if the element is empty.
 fn sign(element: &Element<'_>) -> Result<Option<u8>, StorageError> {
     match element.text.as_bytes() {
         [] => Ok(None),

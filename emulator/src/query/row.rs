@@ -1,16 +1,16 @@
-//! One row: the fields of a record of delimited text, or a JSON value.
+//! A row: the fields of a delimited text record, or a JSON value.
 
 use super::json::Json;
 use super::meter::Meter;
 use super::sql::{Name, Step};
 use super::value::{Fault, Value};
 
-/// One row.
+/// A row in its input format.
 #[derive(Clone, Copy, Debug)]
 pub enum Row<'a> {
-    /// Delimited text.
+    /// A record of delimited text.
     Fields(Fields<'a>),
-    /// JSON.
+    /// A JSON value.
     Json(Json<'a>),
 }
 
@@ -22,17 +22,17 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Fields one after the other, and where each ends.
+    /// Creates fields from their concatenated bytes and the end offset of each.
     pub fn new(bytes: &'a [u8], ends: &'a [u32]) -> Self {
         Fields { bytes, ends }
     }
 
-    /// How many they are.
+    /// Returns the number of fields.
     pub fn count(&self) -> usize {
         self.ends.len()
     }
 
-    /// One of them, from 0.
+    /// Returns the field at `index`, from 0.
     pub fn get(&self, index: usize) -> Option<&'a [u8]> {
         let end = *self.ends.get(index)?;
         let start = match index.checked_sub(1) {
@@ -42,17 +42,17 @@ impl<'a> Fields<'a> {
         self.bytes.get(start as usize..end as usize)
     }
 
-    /// All of them.
+    /// Iterates over all fields.
     pub fn iter(self) -> impl Iterator<Item = &'a [u8]> {
         (0..self.ends.len()).map_while(move |index| self.get(index))
     }
 }
 
 impl<'a> Row<'a> {
-    /// The field at a position.
+    /// Returns the field at a position, from 0.
     ///
     /// # Errors
-    /// [`Fault::InvalidColumnOrdinal`] where there are fewer.
+    /// [`Fault::InvalidColumnOrdinal`] if the row has fewer fields.
     pub fn at(&self, ordinal: usize) -> Result<Value<'a>, Fault> {
         match self {
             Row::Fields(fields) => {
@@ -63,10 +63,10 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The field of a name, and what is below it.
+    /// Returns the value at a field name and the steps below it.
     ///
     /// # Errors
-    /// [`Fault::TimedOut`] when looking for it takes too many steps.
+    /// [`Fault::TimedOut`] if the search exceeds the steps of the record.
     pub fn field(&self, name: &Name, steps: &[Step], meter: &Meter) -> Result<Value<'a>, Fault> {
         let Row::Json(json) = self else {
             return Ok(Value::Missing);
@@ -87,7 +87,7 @@ impl<'a> Row<'a> {
         Ok(found.map_or(Value::Missing, Json::value))
     }
 
-    /// Bytes of the row, and of what tells where its fields are.
+    /// Returns the size of the row in bytes, including the field offsets.
     pub fn bytes(&self) -> usize {
         match self {
             Row::Fields(fields) => fields.bytes.len() + size_of_val(fields.ends),

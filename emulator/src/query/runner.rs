@@ -1,9 +1,9 @@
-//! A query under way: bytes of the blob in, frames of the answer out.
+//! A running query: takes the blob's bytes and returns frames of the response.
 //!
-//! Every 4 MiB that are read the rows found so far are sent, then the progress is told, then what
-//! went wrong on the way: so the tests of Microsoft's SDKs have it, and the one for Python cannot
-//! read an answer that begins with an error. A row that a query has no answer for is left out;
-//! where the text itself is broken the answer ends.
+//! For every 4 MiB read, the rows found so far are sent, then the progress, then the errors: the
+//! tests of Microsoft's SDKs expect this order, and the Python SDK cannot read a response that
+//! begins with an error. A row that cannot be evaluated is omitted; malformed input ends the
+//! response.
 
 mod work;
 
@@ -21,27 +21,26 @@ use super::request::{Format, QueryRequest};
 use super::row::Row;
 use work::Work;
 
-/// How often progress is told, in bytes.
+/// Interval of progress frames, in bytes read.
 const PROGRESS_BYTES: u64 = 4 * MIB;
-/// Rows that are held before they are sent, in bytes. A frame is this long and one row at most.
+/// Maximum size of the buffered rows in bytes. A frame exceeds it by one row at most.
 const RESULT_BYTES_MAX: usize = 4 * MIB as usize;
-/// Steps of [`Meter`](super::meter::Meter) after which others get their turn: about 30 ms. The
-/// record that is begun is ended first.
+/// Steps of [`Meter`](super::meter::Meter) after which a query yields to others: about 30 ms. The
+/// current record is completed first.
 const TURN_STEPS: u64 = 1 << 24;
 
-/// A query under way.
+/// A running query.
 #[derive(Debug)]
 pub struct Runner {
     input: Input,
     work: Work,
-    /// Bytes of the blob that were read.
+    /// Bytes of the blob read so far.
     scanned: u64,
     total: u64,
-    /// Where the present record of delimited text begins.
+    /// Offset of the current record of delimited text.
     record_start: u64,
     told: u64,
     is_over: bool,
-    /// The last frames are made.
     has_ended: bool,
 }
 
@@ -52,10 +51,11 @@ enum Input {
 }
 
 impl Runner {
-    /// Begins a query over `total` bytes.
+    /// Starts a query over `total` bytes.
     ///
     /// # Errors
-    /// 400 `ErrorProcessingQueryExpression` where fields are named that have no names.
+    /// 400 `ErrorProcessingQueryExpression` if the query names fields of delimited text without a
+    /// header row.
     pub fn new(
         request: QueryRequest,
         total: u64,
@@ -98,20 +98,20 @@ impl Runner {
         })
     }
 
-    /// Whether a query may still turn out to be wrong: the names of its fields are not read yet.
+    /// Returns `true` while the header row is unread, so that the query can still be rejected.
     pub fn awaits_header(&self) -> bool {
         self.work.awaits_header && !self.is_over
     }
 
-    /// Whether no more bytes are needed.
+    /// Returns `true` if no more bytes are needed.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Reads the next bytes of the blob: all of them, or as many as one turn takes. How many.
+    /// Reads the next bytes of the blob, as many as one turn allows, and returns their number.
     ///
     /// # Errors
-    /// As [`Runner::new`], as long as it [awaits the header](Runner::awaits_header).
+    /// As [`Runner::new`], while it [awaits the header](Runner::awaits_header).
     pub fn read(&mut self, bytes: &[u8]) -> Result<usize, StorageError> {
         let turn_ends = self.work.meter.steps() + TURN_STEPS;
         let mut left = bytes;
@@ -133,7 +133,7 @@ impl Runner {
         Ok(bytes.len() - left.len())
     }
 
-    /// The blob has ended, or nothing more is wanted of it.
+    /// Ends the query, because the blob has ended or no more of it is needed.
     ///
     /// # Errors
     /// As [`Runner::read`].
@@ -155,7 +155,7 @@ impl Runner {
         Ok(())
     }
 
-    /// The frames since the last call, in pieces.
+    /// Returns the frames since the last call, in pieces.
     pub fn take(&mut self) -> Vec<Bytes> {
         self.work.frames.take()
     }
@@ -167,8 +167,8 @@ impl Runner {
         self.told = self.scanned;
     }
 
-    /// Reads up to the end of a record, or of the part. How many bytes that are; the whole part
-    /// where nothing more is wanted of the blob.
+    /// Reads up to the end of a record or of `part`, and returns the number of bytes. Returns the
+    /// whole length if no more of the blob is needed.
     fn next_record(&mut self, part: &[u8]) -> Result<usize, StorageError> {
         let mut left = part;
         let found = match &mut self.input {
@@ -195,14 +195,13 @@ impl Runner {
             Ok(false) => {}
             Err(broken) => self.break_off(broken, self.scanned),
         }
-        // Of an empty blob.
+        // The blob was empty.
         if self.awaits_header() {
             self.work.bind(None)?;
         }
         Ok(())
     }
 
-    /// Takes the record that ends at this place.
     fn record(&mut self, end: u64) -> Result<(), StorageError> {
         if let Err(fault) = self.work.meter.next_record(end) {
             self.is_over = self.work.fault(fault, self.record_start);
@@ -232,7 +231,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Tells why there is no more.
+    /// Reports malformed input and ends the query.
     fn break_off(&mut self, broken: Broken, at: u64) {
         let start = match &self.input {
             Input::Delimited(_) => self.record_start,

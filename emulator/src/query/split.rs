@@ -1,8 +1,8 @@
-//! `sys.split`: where a blob can be cut so that no record is.
+//! `sys.split`: computes where a blob can be cut between records.
 //!
 //! Source: "Query acceleration SQL language reference", `sys.split`.
 
-/// Adds records up to batches.
+/// Groups records into batches.
 #[derive(Debug)]
 pub struct Split {
     bytes: u64,
@@ -10,19 +10,19 @@ pub struct Split {
 }
 
 impl Split {
-    /// Batches of this many bytes, and of what the last record in each has beyond.
+    /// Creates batches of at least `bytes` bytes, each extended to the end of its last record.
     pub fn new(bytes: u64) -> Self {
         Split { bytes, batch: 0 }
     }
 
-    /// Adds a record of this length; the length of the batch that it completes.
+    /// Adds a record of this length. Returns the length of the batch if it is complete.
     pub fn add(&mut self, length: u64) -> Option<u64> {
         self.batch += length;
         let is_full = self.batch >= self.bytes;
         is_full.then(|| std::mem::take(&mut self.batch))
     }
 
-    /// The length of the last batch, where there is one.
+    /// Returns the length of the last, incomplete batch, if any.
     pub fn rest(&mut self) -> Option<u64> {
         Some(std::mem::take(&mut self.batch)).filter(|batch| *batch > 0)
     }

@@ -1,4 +1,4 @@
-//! The statements of the language, parsed.
+//! Syntax tree of the query language.
 //!
 //! Source: "Query acceleration SQL language reference".
 
@@ -15,95 +15,95 @@ pub use statement::parse;
 /// `SELECT … FROM … [WHERE …] [LIMIT …]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
-    /// What is answered for the rows that remain.
+    /// What to return for the selected rows.
     pub select: Select,
-    /// Where rows come from.
+    /// The source of the rows.
     pub from: Table,
-    /// Which rows remain.
+    /// The condition of `WHERE`; `None` selects every row.
     pub condition: Option<Expr>,
-    /// How many of them at most.
+    /// Maximum number of rows.
     pub limit: Option<u64>,
 }
 
-/// What is selected.
+/// The select list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Select {
-    /// `*`: the row as it is.
+    /// `*`: the row unchanged.
     All,
-    /// One value after the other.
+    /// A list of values.
     Columns(Vec<Column>),
-    /// One value over all rows.
+    /// An aggregate over all rows.
     Aggregate(Aggregate),
-    /// `sys.split(bytes)`: where to cut the blob.
+    /// `sys.split(bytes)`: the places at which to cut the blob.
     Split(u64),
 }
 
-/// One selected value.
+/// A value of the select list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// The value.
+    /// The expression to evaluate.
     pub value: Expr,
-    /// Its name, where it was given one.
+    /// Name given by `AS`, if any.
     pub alias: Option<String>,
 }
 
-/// One value over all rows.
+/// An aggregate over all rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregate {
-    /// Which.
+    /// The aggregate function.
     pub function: AggregateFunction,
-    /// Of what; nothing for `COUNT(*)`.
+    /// Argument; `None` for `COUNT(*)`.
     pub of: Option<Expr>,
-    /// Its name, where it was given one.
+    /// Name given by `AS`, if any.
     pub alias: Option<String>,
 }
 
-/// Functions over all rows.
+/// Aggregate functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AggregateFunction {
-    /// How many rows, or how many values that are not null.
+    /// Number of rows, or of values that are not null.
     Count,
     /// The sum of the values.
     Sum,
-    /// Their mean.
+    /// The mean of the values.
     Average,
-    /// The least.
+    /// The least value.
     Min,
-    /// The greatest.
+    /// The greatest value.
     Max,
 }
 
 /// `BlobStorage`, for JSON with the path of the values that are rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Steps below a record.
+    /// Steps from the record to its rows.
     pub path: Vec<Step>,
-    /// Another name for the table.
+    /// Alias of the table.
     pub alias: Option<String>,
 }
 
-/// One step down a JSON value.
+/// A step into a JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// `[*]`: each item of an array.
+    /// `[*]`: every item of an array.
     Each,
-    /// `[n]`: one item, from 0.
+    /// `[n]`: the item at this index, from 0.
     Item(usize),
-    /// `.name`: a member.
+    /// `.name`: the member with this name.
     Member(Name),
 }
 
-/// A name of a field.
+/// A field name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// As written, without quotes.
+    /// The name without quotes.
     pub text: String,
-    /// It was quoted: case counts.
+    /// Whether the name was quoted, which makes it case-sensitive.
     pub is_exact: bool,
 }
 
 impl Name {
-    /// Whether a field of this name is meant.
+    /// Returns `true` if this name refers to `field`.
     pub fn matches(&self, field: &str) -> bool {
         if self.is_exact {
             self.text == field
@@ -112,7 +112,7 @@ impl Name {
         }
     }
 
-    /// The position from 0 that `_1`, `_2`, … stand for.
+    /// Returns the position from 0 of a name like `_1` or `_2`.
     pub fn ordinal(&self) -> Option<usize> {
         let digits = self.text.strip_prefix('_')?;
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -121,66 +121,66 @@ impl Name {
     }
 }
 
-/// A value of a row.
+/// A scalar expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A constant.
     Literal(Literal),
-    /// A field by name, and what is below it.
+    /// A field by name, and the steps below it.
     Field(Name, Vec<Step>),
     /// A field of delimited text by position, from 0.
     Ordinal(usize),
-    /// All of them.
+    /// True if all are true.
     And(Vec<Expr>),
-    /// Any of them.
+    /// True if any is true.
     Or(Vec<Expr>),
-    /// The opposite.
+    /// Logical negation.
     Not(Box<Expr>),
-    /// The number below zero.
+    /// Arithmetic negation.
     Negate(Box<Expr>),
-    /// A value, and what is done to it from left to right.
+    /// A value, followed by operations applied from left to right.
     Arithmetic(Box<Expr>, Vec<(Operator, Expr)>),
-    /// Two values compared.
+    /// A comparison of two values.
     Compare(Comparison, Box<Expr>, Box<Expr>),
-    /// Null, or not there at all.
+    /// True if the value is null or missing.
     IsNull(Box<Expr>),
-    /// Not there at all.
+    /// True if the value is missing.
     IsMissing(Box<Expr>),
-    /// Value, pattern, escape character.
+    /// `LIKE`: value, pattern, escape character.
     Like(Box<Expr>, Box<Expr>, Option<Box<Expr>>),
-    /// Value, least, greatest.
+    /// `BETWEEN`: value, lower bound, upper bound.
     Between(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// Any of a list.
+    /// `IN`: value, list.
     In(Box<Expr>, Vec<Expr>),
-    /// `CASE`: what is compared, conditions with results, the result otherwise.
+    /// `CASE`: optional operand, conditions with results, `ELSE` result.
     Case(Option<Box<Expr>>, Vec<(Expr, Expr)>, Option<Box<Expr>>),
-    /// `CAST`.
+    /// `CAST`: value, target type.
     Cast(Box<Expr>, Type),
-    /// A function.
+    /// A function call.
     Call(Function, Vec<Expr>),
 }
 
-/// A constant.
+/// A literal value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     /// `NULL`.
     Null,
     /// `TRUE`, `FALSE`.
     Boolean(bool),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// Any other number.
+    /// A floating-point number.
     Float(f64),
-    /// `'text'`.
+    /// A string: `'text'`.
     Text(String),
 }
 
-/// What is done to two numbers.
+/// Arithmetic operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// `+`; a number of days to a time as well.
+    /// `+`; also adds days to a time.
     Add,
-    /// `-`.
+    /// `-`; also subtracts days from a time.
     Subtract,
     /// `*`.
     Multiply,
@@ -190,7 +190,7 @@ pub enum Operator {
     Remainder,
 }
 
-/// How two values are compared.
+/// Comparison operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `=`.
@@ -207,82 +207,82 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-/// The data types of the language.
+/// The types of `CAST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// 64-bit signed integer.
     Integer,
     /// 64-bit floating point.
     Float,
-    /// Text.
+    /// A string.
     Text,
     /// A point in time.
     Timestamp,
-    /// True or false.
+    /// A truth value.
     Boolean,
 }
 
 /// A part of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatePart {
-    /// Year.
+    /// Calendar year.
     Year,
     /// Month of the year.
     Month,
     /// Day of the month.
     Day,
-    /// Hour.
+    /// Hour of the day.
     Hour,
-    /// Minute.
+    /// Minute of the hour.
     Minute,
-    /// Second.
+    /// Second of the minute.
     Second,
     /// Hours of the offset from UTC.
     TimezoneHour,
-    /// Minutes of it.
+    /// Remaining minutes of the offset from UTC.
     TimezoneMinute,
 }
 
-/// The functions of one row.
+/// Scalar functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
     /// Number of characters.
     CharLength,
-    /// Lower case.
+    /// Converts to lower case.
     Lower,
-    /// Upper case.
+    /// Converts to upper case.
     Upper,
     /// Text, first character from 0, number of characters.
     Substring,
-    /// Text, characters to take away; from the start, from the end.
+    /// Text, characters to remove; whether from the start and from the end.
     Trim(bool, bool),
-    /// A time, some quantity later.
+    /// Adds a quantity to a time.
     DateAdd(DatePart),
-    /// How much lies between two times.
+    /// Difference of two times.
     DateDiff(DatePart),
-    /// One part of a time.
+    /// A part of a time.
     Extract(DatePart),
-    /// A time as text, by a pattern.
+    /// Formats a time by a pattern.
     ToString,
-    /// Text as a time.
+    /// Parses a time.
     ToTimestamp,
     /// The time of the query.
     UtcNow,
-    /// Null if both are equal.
+    /// Null if both arguments are equal, else the first.
     NullIf,
-    /// The first that is not null.
+    /// The first argument that is not null.
     Coalesce,
 }
 
-/// The refusal of a query that cannot be run.
+/// Returns the error of an invalid query.
 ///
-/// 400 `ErrorProcessingQueryExpression`, as Azure names it; its texts beyond the two that are known
-/// from users' reports are ours.
+/// 400 `ErrorProcessingQueryExpression`, the code that Azure uses. Two of its messages are known
+/// from users' reports; the others are the emulator's own.
 pub fn refuse(message: &str) -> StorageError {
     StorageError::new(ErrorCode::ErrorProcessingQueryExpression).with_message(message)
 }
 
-/// A query that is none.
+/// Returns the error of a query with a syntax error.
 pub fn syntax_error() -> StorageError {
     refuse("Syntax error!")
 }

@@ -1,7 +1,7 @@
-//! Values: what fields and expressions are, how one type becomes another, how two compare.
+//! Values of fields and expressions: conversion and comparison.
 //!
 //! Source: "Query acceleration SQL language reference", data types; "Data type precedence
-//! (Transact-SQL)" for what happens to two values of different types: text gives way to all others.
+//! (Transact-SQL)" for values of different types: a string is converted to the other type.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,20 +10,20 @@ use super::json::Json;
 use super::moment::Moment;
 use super::sql::Type;
 
-/// What an expression comes to.
+/// The value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// The record has no such field.
     Missing,
-    /// Null.
+    /// SQL null.
     Null,
-    /// True or false.
+    /// A truth value.
     Boolean(bool),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// Any other number.
+    /// A floating-point number.
     Float(f64),
-    /// Text.
+    /// A string.
     Text(Cow<'a, str>),
     /// A point in time.
     Time(Moment),
@@ -31,26 +31,28 @@ pub enum Value<'a> {
     Json(Json<'a>),
 }
 
-/// Why a row has no answer. It is left out, and the client is told.
+/// Why a row cannot be evaluated. The row is omitted, and the error is reported to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A value is not of the type that is wanted. Name and text as Microsoft's SDKs expect them.
+    /// A value does not have the required type. Name and text are those that Microsoft's SDKs
+    /// expect.
     InvalidTypeConversion,
-    /// A row of delimited text has fewer fields than that. Name as the SDKs expect it.
+    /// A row of delimited text has fewer fields than the query uses. The name is the one that the
+    /// SDKs expect.
     InvalidColumnOrdinal,
-    /// A number leaves its range; the name is ours.
+    /// A result is out of range. The name is the emulator's own.
     ArithmeticOverflow,
-    /// The name is ours.
+    /// Division by zero. The name is the emulator's own.
     DivideByZero,
-    /// The query takes longer than it may. Name and text are those of the refusal, 500
-    /// `OperationTimedOut`, which comes too late for a status.
+    /// The query exceeds its time limit. Name and text are those of the error 500
+    /// `OperationTimedOut`, for which it is too late to change the status.
     TimedOut,
-    /// A record leads to more than is held at once; the name is ours.
+    /// A record produces more bytes than are buffered. The name is the emulator's own.
     TooLarge,
 }
 
 impl Fault {
-    /// Name and description of the error.
+    /// Returns the name and description of the error.
     pub fn describe(self) -> (&'static str, &'static str) {
         match self {
             Fault::InvalidTypeConversion => ("InvalidTypeConversion", "Invalid type conversion."),
@@ -65,23 +67,23 @@ impl Fault {
         }
     }
 
-    /// Whether there is no answer for any other row either.
+    /// Returns `true` if the error ends the query.
     pub fn is_fatal(self) -> bool {
         matches!(self, Fault::TimedOut | Fault::TooLarge)
     }
 }
 
-/// A number of either kind.
+/// An integer or floating-point number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// Any other.
+    /// A floating-point number.
     Float(f64),
 }
 
 impl Number {
-    /// As a float.
+    /// Converts to a float.
     pub fn float(self) -> f64 {
         match self {
             Number::Integer(number) => number as f64,
@@ -100,17 +102,17 @@ impl From<Number> for Value<'_> {
 }
 
 impl<'a> Value<'a> {
-    /// Owned text.
+    /// Creates an owned string.
     pub fn text(text: impl Into<String>) -> Self {
         Value::Text(Cow::Owned(text.into()))
     }
 
-    /// Null, or not there.
+    /// Returns `true` for null and missing values.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null | Value::Missing)
     }
 
-    /// Length of the text that it is, or is written as in its record; 0 for all other values.
+    /// Returns the length of a string or raw JSON value in bytes; 0 for other values.
     pub fn text_bytes(&self) -> usize {
         match self {
             Value::Text(text) => text.len(),
@@ -119,7 +121,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Detached from the row that it was read from.
+    /// Detaches the value from its row.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::Missing => Value::Missing,
@@ -133,7 +135,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a number: text is read, true is 1.
+    /// Converts to a number: strings are parsed, true is 1.
     pub fn number(&self) -> Result<Number, Fault> {
         match self {
             Value::Integer(number) => Ok(Number::Integer(*number)),
@@ -144,7 +146,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a point in time.
+    /// Converts to a point in time.
     pub fn moment(&self) -> Result<Moment, Fault> {
         match self {
             Value::Time(moment) => Ok(*moment),
@@ -153,7 +155,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a truth value: `true` and `false` in any case, numbers other than zero.
+    /// Converts to a truth value: `true` and `false` in any case, `1` and `0`, and numbers, of
+    /// which only zero is false.
     pub fn boolean(&self) -> Result<bool, Fault> {
         match self {
             Value::Boolean(value) => Ok(*value),
@@ -168,7 +171,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As text; null and what is missing are empty.
+    /// Formats as text; null and missing values are empty.
     pub fn display(&self) -> Cow<'_, str> {
         match self {
             Value::Missing | Value::Null => Cow::Borrowed(""),
@@ -181,10 +184,10 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// `CAST`. Null stays null.
+    /// Converts to a type (`CAST`). Null stays null.
     ///
     /// # Errors
-    /// [`Fault::InvalidTypeConversion`] for what the type cannot hold.
+    /// [`Fault::InvalidTypeConversion`] if the type cannot represent the value.
     pub fn cast(self, to: Type) -> Result<Value<'a>, Fault> {
         if self.is_null() {
             return Ok(Value::Null);
@@ -192,7 +195,7 @@ impl<'a> Value<'a> {
         Ok(match to {
             Type::Integer => match (&self, self.number()?) {
                 (_, Number::Integer(number)) => Value::Integer(number),
-                // Text of a fraction is no whole number, a fraction is cut.
+                // A float is truncated, but a string with a fraction is not an integer.
                 (Value::Float(_), Number::Float(number)) => Value::Integer(truncate(number)?),
                 _ => return Err(Fault::InvalidTypeConversion),
             },
@@ -204,10 +207,10 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// How two values stand to each other; nothing where either is null.
+    /// Compares two values; `None` if either is null.
     ///
     /// # Errors
-    /// [`Fault::InvalidTypeConversion`] where the types have nothing in common.
+    /// [`Fault::InvalidTypeConversion`] if the types cannot be compared.
     pub fn compare(&self, other: &Value<'_>) -> Result<Option<Ordering>, Fault> {
         if self.is_null() || other.is_null() {
             return Ok(None);
@@ -226,10 +229,10 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The whole part, where 64 bits hold it.
+/// Truncates to an integer, if it fits into 64 bits.
 fn truncate(number: f64) -> Result<i64, Fault> {
     let whole = number.trunc();
-    // The first float beyond the largest whole number.
+    // 2^63, the first float beyond the largest integer.
     let beyond = 9_223_372_036_854_775_808.0;
     if whole >= -beyond && whole < beyond {
         Ok(whole as i64)
@@ -238,13 +241,13 @@ fn truncate(number: f64) -> Result<i64, Fault> {
     }
 }
 
-/// Digits, a fraction, an exponent; white space around them does not count.
+/// Parses digits with an optional fraction and exponent, ignoring surrounding white space.
 fn parse_number(text: &str) -> Option<Number> {
     let text = text.trim();
     if let Ok(number) = text.parse() {
         return Some(Number::Integer(number));
     }
-    // Rust reads `inf` and `nan` as well; they are no numbers here.
+    // Rust also parses `inf` and `nan`, which are not numbers here.
     let is_number = text
         .bytes()
         .all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn casts_what_can_be_cast() {
+    fn casts_between_types() {
         let time = Moment::parse("2020-02-02").map(Value::Time);
         for (value, to, expected) in [
             (text(" 12 "), Type::Integer, Some(Value::Integer(12))),
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn text_gives_way_to_other_types() {
+    fn text_is_converted_for_comparison() {
         for (left, right, expected) in [
             (
                 text("300"),

@@ -1,5 +1,4 @@
-//! Removal of what was deleted softly, when it cannot be brought back any more, and of blobs whose
-//! time has come.
+//! Removes soft-deleted resources whose retention is over, and expired blobs.
 
 use smalt_protocol::Timestamp;
 
@@ -9,7 +8,7 @@ use crate::ops::blob::{expiry, retention, tag_index};
 use crate::records::{BlobRecord, ContainerRecord, GarbageRecord, Record};
 use crate::store::{Store, StoreResult, Transaction, View};
 
-/// Deals with up to `most` things whose retention is over; 0 where there are none.
+/// Handles up to `most` reminders that are due and returns their number.
 pub(super) fn work(store: &Store, now: Timestamp, most: usize) -> StoreResult<usize> {
     if most == 0 || store.read(|view| due(view, now, 1))?.is_empty() {
         return Ok(0);
@@ -29,14 +28,14 @@ pub(super) fn work(store: &Store, now: Timestamp, most: usize) -> StoreResult<us
     })
 }
 
-/// The first reminders whose time has come.
 fn due(view: &dyn View, now: Timestamp, most: usize) -> StoreResult<Vec<Entry>> {
     let from = keys::expiring_from(Timestamp::from_ticks(0));
     let to = keys::expiring_from(now.plus_ticks(1));
     entries(view, &from, &to, most)
 }
 
-/// Removes what a reminder is about, if it is still there and over; how many steps that takes.
+/// Removes the record of a reminder if it still exists and its retention is over. Returns the
+/// number of steps.
 fn settle(
     tx: &mut Transaction<'_>,
     key: &[u8],
@@ -55,7 +54,7 @@ fn settle(
             Ok(1)
         }
         Kept::Name => {
-            // The name may have a new owner by now, or have been given up once more.
+            // The name may meanwhile belong to a new container, or to one that was deleted later.
             let deleted_at = ContainerRecord::load(tx, key)?.and_then(|it| it.deleted_at);
             if deleted_at.is_some_and(|at| at.ticks().to_be_bytes() == which) {
                 tx.delete(key.to_vec());

@@ -1,4 +1,5 @@
-//! Bytes of a record as one value of MessagePack, not as a list of numbers: `#[serde(with)]`.
+//! Serialises the bytes of a record as one MessagePack value instead of a list of numbers:
+//! `#[serde(with)]`.
 
 use std::fmt;
 
@@ -36,7 +37,7 @@ mod tests {
     use crate::records::{BlockListChunk, CommittedBlock, Record};
 
     #[test]
-    fn ids_of_blocks_take_their_length() {
+    fn block_id_is_stored_as_bytes() {
         let block = |id: Vec<u8>| BlockListChunk {
             start: 0,
             blocks: vec![CommittedBlock {

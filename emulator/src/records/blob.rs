@@ -1,4 +1,4 @@
-//! Blobs, snapshots, blocks.
+//! Records of blobs, snapshots and blocks.
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
@@ -11,80 +11,80 @@ use crate::rules::immutability::Protection;
 use crate::rules::lease::LeaseState;
 use crate::store::PayloadId;
 
-/// A blob or a snapshot of one.
+/// A blob, a snapshot or a version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlobRecord {
-    /// Kind.
+    /// Block, page or append blob.
     pub kind: BlobKind,
-    /// First creation under this name.
+    /// When a blob was first created under this name.
     pub created: Timestamp,
-    /// Tag of this version.
+    /// `ETag` of the last change.
     pub etag: ETag,
-    /// Last change.
+    /// When the blob was last changed.
     pub last_modified: Timestamp,
     /// Length in bytes.
     pub length: u64,
-    /// Where the bytes are.
+    /// Location of the content.
     pub content: BlobContent,
-    /// Content headers.
+    /// HTTP content headers.
     #[serde(default, skip_serializing_if = "is_default")]
     pub headers: ContentHeaders,
-    /// User metadata.
+    /// Metadata set by the client.
     #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: Metadata,
-    /// Index tags.
+    /// Index tags, as key and value.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tags: Vec<(String, String)>,
-    /// Lease; always available in a snapshot.
+    /// State of the lease; always available in a snapshot.
     #[serde(default, skip_serializing_if = "is_default")]
     pub lease: LeaseState,
-    /// The last copy into this blob.
+    /// The last copy into this blob; `None` if there was none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub copy: Option<CopyRecord>,
-    /// Access tier.
+    /// Access tier and pending rehydration.
     #[serde(default, skip_serializing_if = "is_default")]
     pub access: Access,
-    /// How many snapshots stand beside the base blob.
+    /// Number of snapshots of the base blob.
     #[serde(default, skip_serializing_if = "is_default")]
     pub snapshots: u64,
-    /// What the client had it encrypted with.
+    /// Encryption that the client requested; `None` for the account's key.
     #[serde(default, skip_serializing_if = "is_default")]
     pub encryption: Option<Encryption>,
-    /// `x-ms-blob-sequence-number` of a page blob.
+    /// `x-ms-blob-sequence-number`, for page blobs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sequence_number: u64,
-    /// The tick of the write that made the blob anew. Snapshots have that of their blob: pages can
-    /// be compared as long as it is the same.
+    /// Tick of the write that created or replaced the blob. A snapshot has that of its blob: pages
+    /// can be compared only while it is the same.
     #[serde(default, skip_serializing_if = "is_default")]
     pub origin: u64,
-    /// What Incremental Copy Blob copied into the blob.
+    /// The last Incremental Copy Blob into the blob.
     #[serde(default, skip_serializing_if = "is_default")]
     pub incremental: Option<IncrementalCopy>,
-    /// Append Blob Seal was called.
+    /// Whether Append Blob Seal was called.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sealed: bool,
-    /// `x-ms-version-id`; absent where the account kept no versions at the last write.
+    /// `x-ms-version-id`; `None` if versioning was off at the last write.
     #[serde(default, skip_serializing_if = "is_default")]
     pub version_id: Option<Timestamp>,
-    /// A previous version: another one, or none, is the current one.
+    /// Whether this is a previous version, so that the current one is another or absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_previous: bool,
-    /// Deleted softly: when, and how long it is kept.
+    /// Set if the blob is soft-deleted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub deleted: Option<Deleted>,
     /// Immutability policy of the version.
     #[serde(default, skip_serializing_if = "is_default")]
     pub immutability: Option<Immutability>,
-    /// Legal hold: neither changed nor deleted.
+    /// Legal hold: the version can be neither changed nor deleted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub legal_hold: Option<bool>,
-    /// Set Blob Expiry: from then on it is gone.
+    /// When the blob expires (Set Blob Expiry); `None` if it never does.
     #[serde(default, skip_serializing_if = "is_default")]
     pub expires: Option<Timestamp>,
-    /// What protects it at the time of the look-up.
+    /// Protection at the time of the look-up; not stored.
     #[serde(skip)]
     pub protection: Option<Protection>,
-    /// The last read that was noted, where the account tracks reads; writes count besides.
+    /// Last recorded read, if the account tracks access times. Writes count as access as well.
     #[serde(default, skip_serializing_if = "is_default")]
     pub last_access: Option<Timestamp>,
     /// Pending copies that read from this blob.
@@ -95,23 +95,23 @@ pub struct BlobRecord {
 /// The last incremental copy into a page blob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncrementalCopy {
-    /// Account, container and name of the source.
+    /// Account, container and name of the source blob.
     pub source: String,
     /// [`BlobRecord::origin`] of the source.
     pub source_origin: u64,
-    /// Which snapshot of the source it was.
+    /// The snapshot of the source that was copied.
     pub source_snapshot: Timestamp,
-    /// `x-ms-copy-destination-snapshot`: the snapshot that the copy made.
+    /// `x-ms-copy-destination-snapshot`: the snapshot of this blob that the copy created.
     pub snapshot: Timestamp,
 }
 
 impl BlobRecord {
-    /// Whether it has not expired.
+    /// Returns `true` if the blob has not expired.
     pub fn is_there(&self, now: Timestamp) -> bool {
         self.expires.is_none_or(|expires| now < expires)
     }
 
-    /// An empty blob that was made at this time and has nothing else to it.
+    /// Creates an empty blob with default properties.
     pub fn new(kind: BlobKind, etag: ETag, created: Timestamp) -> Self {
         BlobRecord {
             kind,
@@ -145,27 +145,28 @@ impl BlobRecord {
     }
 }
 
-/// What was deleted and can be undeleted.
+/// When something was soft-deleted and how long it can be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {
-    /// When it was deleted.
+    /// Time of the deletion.
     pub at: Timestamp,
-    /// How long it is kept after that, in days.
+    /// Retention in days.
     pub retention_days: u32,
 }
 
 impl Deleted {
-    /// When it is gone for good.
+    /// Returns the end of the retention.
     pub const fn until(self) -> Timestamp {
         self.at.plus_s(self.retention_days as u64 * DAY_S)
     }
 
-    /// Whether it is gone for good.
+    /// Returns `true` if the retention has ended.
     pub fn is_over(self, now: Timestamp) -> bool {
         now >= self.until()
     }
 
-    /// `RemainingRetentionDays`: whole days that are left. Recorded: one of two days at once.
+    /// Returns `RemainingRetentionDays`: the remaining whole days. Recorded: right after the
+    /// deletion, a retention of two days shows 1.
     pub fn remaining_days(self, now: Timestamp) -> u32 {
         let left_s = self.until().since(now).as_secs();
         let whole = u32::try_from(left_s / DAY_S).unwrap_or(u32::MAX);
@@ -176,25 +177,25 @@ impl Deleted {
 /// `x-ms-immutability-policy-until-date` and `-mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Immutability {
-    /// Until then it can be neither changed nor deleted.
+    /// Time until which the version can be neither changed nor deleted.
     pub until: Timestamp,
-    /// Whether the policy can only be extended.
+    /// Whether the policy is locked, so that it can only be extended.
     pub locked: bool,
 }
 
 /// `x-ms-blob-type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlobKind {
-    /// BlockBlob.
+    /// `BlockBlob`.
     Block,
-    /// PageBlob.
+    /// `PageBlob`.
     Page,
-    /// AppendBlob.
+    /// `AppendBlob`.
     Append,
 }
 
 impl BlobKind {
-    /// Its name on the wire.
+    /// Returns the wire name.
     pub const fn as_str(self) -> &'static str {
         match self {
             BlobKind::Block => "BlockBlob",
@@ -204,12 +205,12 @@ impl BlobKind {
     }
 }
 
-/// Where the bytes of a blob are.
+/// Location of a blob's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlobContent {
-    /// No bytes; of a page blob, zeros only.
+    /// No content; a page blob then consists of zeros.
     Empty,
-    /// One payload.
+    /// A single payload.
     Payload(PayloadId),
     /// A committed block list, shared by the blob, its snapshots and copies.
     Blocks {
@@ -218,15 +219,15 @@ pub enum BlobContent {
         /// Number of blocks.
         count: u32,
     },
-    /// The map of a page blob, shared by the blob, its snapshots and copies.
+    /// The page map of a page blob, shared by the blob, its snapshots and copies.
     Pages {
-        /// Id of the node at its top.
+        /// Id of the root node.
         root: u64,
     },
 }
 
 impl BlobContent {
-    /// Number of blocks: `x-ms-blob-committed-block-count` of an append blob.
+    /// Returns the number of blocks: `x-ms-blob-committed-block-count` of an append blob.
     pub const fn blocks(self) -> u32 {
         match self {
             BlobContent::Blocks { count, .. } => count,
@@ -247,7 +248,7 @@ pub struct ContentHeaders {
     /// `Content-Language`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub content_language: Option<String>,
-    /// `Content-MD5`, base64.
+    /// `Content-MD5`, in base64.
     #[serde(default, skip_serializing_if = "is_default")]
     pub content_md5: Option<String>,
     /// `Cache-Control`.
@@ -261,19 +262,19 @@ pub struct ContentHeaders {
 /// Access tier of a blob.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
-    /// Set explicitly; absent: the account's default, inferred.
+    /// Explicitly set tier; `None` for the account's default, which is then inferred.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tier: Option<String>,
-    /// When it was last set.
+    /// When the tier was last set.
     #[serde(default, skip_serializing_if = "is_default")]
     pub changed: Option<Timestamp>,
-    /// On its way from the archive to another tier.
+    /// Set while the blob is being rehydrated from the archive.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rehydration: Option<Rehydration>,
 }
 
 impl Access {
-    /// That of a new block blob: the tier that it was given, if any.
+    /// Returns the access of a new blob with an explicit tier or none.
     pub fn given(tier: Option<String>, now: Timestamp) -> Self {
         Access {
             changed: tier.as_ref().map(|_| now),
@@ -283,19 +284,19 @@ impl Access {
     }
 }
 
-/// An archived blob that was given an online tier.
+/// A pending change from the archive to an online tier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rehydration {
-    /// Tier that it will have.
+    /// The target tier.
     pub tier: String,
     /// `x-ms-rehydrate-priority`.
     pub priority: String,
-    /// When it was given it.
+    /// When the rehydration was requested.
     pub since: Timestamp,
 }
 
 impl Rehydration {
-    /// `x-ms-archive-status`.
+    /// Returns `x-ms-archive-status`.
     pub fn archive_status(&self) -> String {
         format!("rehydrate-pending-to-{}", self.tier.to_ascii_lowercase())
     }
@@ -306,62 +307,62 @@ impl Rehydration {
 pub struct CopyRecord {
     /// `x-ms-copy-id`.
     pub id: String,
-    /// `x-ms-copy-source`, without its signature.
+    /// `x-ms-copy-source`, without the SAS signature.
     pub source: String,
     /// `x-ms-copy-status`.
     pub status: CopyStatus,
-    /// Bytes copied of bytes to copy.
+    /// Bytes copied, and bytes in total.
     pub progress: (u64, u64),
-    /// When it ended.
+    /// When the copy ended; `None` while it is pending.
     pub completed: Option<Timestamp>,
-    /// Why it failed.
+    /// `x-ms-copy-status-description`; `None` unless the copy failed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub description: Option<String>,
-    /// What a pending copy will come to.
+    /// The planned outcome, while the copy is pending.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pending: Option<PendingCopy>,
 }
 
-/// A pending copy, as its source knows it.
+/// A pending copy, as recorded in its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyReader {
-    /// Key of the destination.
+    /// Key of the destination blob.
     #[serde(with = "super::binary")]
     pub destination: Vec<u8>,
     /// `x-ms-copy-id`.
     pub copy_id: String,
 }
 
-/// What a pending copy will come to, unless it is stopped.
+/// The planned outcome of a pending copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingCopy {
-    /// When it began.
+    /// When the copy began.
     pub began: Timestamp,
-    /// When it ends.
+    /// When the copy ends.
     pub ends: Timestamp,
-    /// Why it fails then; absent: it succeeds.
+    /// Status description of a copy that will fail; `None` if it will succeed.
     pub failure: Option<String>,
-    /// Content of the blob then, which this record holds one reference to.
+    /// The final content, to which this record holds one reference.
     pub content: BlobContent,
-    /// `Content-MD5` of the blob then.
+    /// The final `Content-MD5`.
     pub content_md5: Option<String>,
 }
 
 /// `x-ms-copy-status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CopyStatus {
-    /// Running.
+    /// The copy is running.
     Pending,
-    /// Done.
+    /// The copy has completed.
     Success,
-    /// Stopped.
+    /// The copy was aborted.
     Aborted,
-    /// Failed.
+    /// The copy has failed.
     Failed,
 }
 
 impl CopyStatus {
-    /// Its name on the wire.
+    /// Returns the wire name.
     pub const fn as_str(self) -> &'static str {
         match self {
             CopyStatus::Pending => "pending",
@@ -377,17 +378,17 @@ impl CopyStatus {
 pub struct BlockRecord {
     /// Length in bytes.
     pub length: u64,
-    /// Bytes; absent for an empty block.
+    /// Content; `None` for an empty block.
     pub payload: Option<PayloadId>,
 }
 
-/// A part of a committed block list, under the place of its first byte so that a range is found
-/// without reading what is before it.
+/// A part of a committed block list. Its key contains the offset of its first byte, so that a range
+/// is found without reading the parts before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockListChunk {
-    /// Place of the first byte in the blob.
+    /// Offset of the first byte in the blob.
     pub start: u64,
-    /// Blocks in order.
+    /// The blocks, in order.
     pub blocks: Vec<CommittedBlock>,
 }
 
@@ -399,28 +400,29 @@ pub struct CommittedBlock {
     pub id: Vec<u8>,
     /// Length in bytes.
     pub length: u64,
-    /// Bytes; absent for an empty block.
+    /// Content; `None` for an empty block.
     pub payload: Option<PayloadId>,
 }
 
-/// A blob that has uncommitted blocks, committed or not.
+/// The uncommitted blocks of a blob, which may or may not have committed content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UncommittedRecord {
-    /// First block.
+    /// When the first block was added.
     pub created: Timestamp,
-    /// Last block: uncommitted data is collected a week after it.
+    /// When the last block was added; the blocks are discarded a week later.
     pub touched: Timestamp,
     /// Number of uncommitted blocks.
     pub blocks: u32,
-    /// Length that every block id of the blob has, in bytes.
+    /// Length of every block id of the blob, in bytes.
     pub id_length: u32,
-    /// What the client had the blocks encrypted with.
+    /// Encryption that the client requested for the blocks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub encryption: Option<Encryption>,
 }
 
 impl UncommittedRecord {
-    /// Whether the blocks still count: they do for a week after the last one. "Put Block".
+    /// Returns `true` if the blocks are still valid: they are discarded a week after the last one.
+    /// "Put Block".
     pub fn is_kept(&self, now: Timestamp) -> bool {
         now < self.touched.plus_s(BLOCKS_UNCOMMITTED_DAYS * DAY_S)
     }

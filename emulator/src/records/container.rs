@@ -1,6 +1,6 @@
-//! Containers.
+//! Records of containers.
 //!
-//! Their contents stand under the generation, not under the name: see `keys`.
+//! The contents are stored under the generation, not under the name: see `keys`.
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::xml::SignedIdentifier;
@@ -11,40 +11,40 @@ use crate::keys::Generation;
 use crate::rules::lease::LeaseState;
 use crate::store::Stamp;
 
-/// A container.
+/// A container, possibly a deleted one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContainerRecord {
-    /// What its contents are keyed by.
+    /// Key prefix of the contents.
     pub generation: Generation,
-    /// Tag of the last change of the container itself.
+    /// `ETag` of the last change to the container itself.
     pub etag: ETag,
-    /// Last change of the container itself.
+    /// Time of the last change to the container itself.
     pub last_modified: Timestamp,
-    /// User metadata.
+    /// Metadata set by the client.
     #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: Metadata,
-    /// Who may read without credentials.
+    /// What anonymous callers may read.
     #[serde(default, skip_serializing_if = "is_default")]
     pub public_access: PublicAccess,
     /// Stored access policies.
     #[serde(default, skip_serializing_if = "is_default")]
     pub policies: Vec<SignedIdentifier>,
-    /// Lease.
+    /// State of the lease.
     #[serde(default, skip_serializing_if = "is_default")]
     pub lease: LeaseState,
-    /// Set when it was deleted and its name is not free yet.
+    /// Time of the deletion, while the name is not free yet.
     #[serde(default, skip_serializing_if = "is_default")]
     pub deleted_at: Option<Timestamp>,
-    /// How long a deleted container can be restored, in days.
+    /// Retention of a deleted container in days; `None` if it cannot be restored.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retention_days: Option<u32>,
-    /// Default encryption scope, and whether requests may name another.
+    /// Default encryption scope, and whether it denies requests that name another one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub encryption_scope: Option<(String, bool)>,
 }
 
 impl ContainerRecord {
-    /// Gives the container the tag and time of a change of its own.
+    /// Sets the `ETag` and time of a change to the container itself.
     pub fn touch(&mut self, stamp: &Stamp) {
         self.etag = stamp.etag();
         self.last_modified = stamp.now;
@@ -54,11 +54,11 @@ impl ContainerRecord {
 /// Public access to a container.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PublicAccess {
-    /// None.
+    /// No public access.
     #[default]
     Private,
-    /// Blobs can be read.
+    /// Anonymous callers may read blobs.
     Blob,
-    /// Blobs can be read and listed.
+    /// Anonymous callers may read and list blobs.
     Container,
 }

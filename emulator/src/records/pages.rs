@@ -1,50 +1,50 @@
-//! The map of a page blob: a tree of nodes, each with runs of slots.
+//! The page map of a page blob: a tree of nodes, each with runs of slots.
 //!
-//! A node covers 512 slots: pages in a leaf, whole nodes of the level below further up. A run says
-//! what a number of slots in a row hold. Nodes are never changed once written, so that blobs,
-//! snapshots and copies share them, and what is the same node in two of them is the same content.
+//! A node covers 512 slots: pages in a leaf, nodes of the level below in other levels. A run
+//! describes consecutive slots. A written node never changes, so that blobs, snapshots and copies
+//! can share it, and the same node in two of them means the same content.
 
 use serde::{Deserialize, Serialize};
 
 use crate::store::PayloadId;
 
-/// A node of the map of a page blob.
+/// A node of a page map.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageNode {
-    /// Runs in order, without overlap. Slots of no run were never written.
+    /// Sorted runs without overlap. Slots outside of runs were never written.
     pub runs: Vec<Run>,
 }
 
-/// Slots in a row, and what they hold.
+/// Consecutive slots with their content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Packed", into = "Packed")]
 pub struct Run {
     /// The first slot.
     pub first: u16,
-    /// The slot behind the last.
+    /// The slot after the last.
     pub end: u16,
-    /// What they hold.
+    /// Content of the slots.
     pub held: Held,
 }
 
-/// What slots hold.
+/// Content of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// Bytes of a payload. Each run has one reference to it.
+    /// Bytes of a payload. Each run holds one reference to it.
     Data {
-        /// The payload.
+        /// The referenced payload.
         payload: PayloadId,
-        /// Where in it the first slot of the run begins.
+        /// Byte offset in the payload at which the first slot of the run begins.
         offset: u64,
     },
-    /// Zeros: cleared by the commit of this tick.
+    /// Zeros, cleared by the commit of this tick.
     Cleared(u64),
-    /// A node of the level below, by its id; the run is one slot long and has one reference to it.
+    /// A node of the level below, by id. The run has one slot and holds one reference to it.
     Node(u64),
 }
 
-/// A run as it is stored: first, end, kind, payload or tick or node, offset. Without names, so that
-/// a node of 512 runs stays within the largest value of the store.
+/// A run as stored: first, end, kind, payload or tick or node, offset. It has no field names, so
+/// that a node of 512 runs stays within the largest value of the store.
 type Packed = (u16, u16, u8, u64, u64);
 
 impl From<Run> for Packed {
@@ -69,7 +69,7 @@ impl TryFrom<Packed> for Run {
             },
             1 => Held::Cleared(id),
             2 => Held::Node(id),
-            _ => return Err("a run of unknown kind"),
+            _ => return Err("unknown kind of run"),
         };
         Ok(Run { first, end, held })
     }
@@ -82,7 +82,7 @@ mod tests {
     use crate::store::INLINE_BYTES_MAX;
 
     #[test]
-    fn the_fullest_node_is_a_small_value() {
+    fn full_node_fits_into_an_inline_value() {
         let run = |first: u16| Run {
             first,
             end: first + 1,
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_reads_back() {
+    fn every_kind_is_decoded_as_encoded() {
         for held in [Held::Cleared(7), Held::Node(9)] {
             let run = Run {
                 first: 3,

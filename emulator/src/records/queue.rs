@@ -1,4 +1,4 @@
-//! Queues and messages.
+//! Records of queues and messages.
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::xml::SignedIdentifier;
@@ -8,51 +8,52 @@ use super::is_default;
 use crate::keys::Generation;
 use crate::store::PayloadId;
 
-/// A queue.
+/// A queue, or a deleted one whose name is not free yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueRecord {
-    /// What its messages are keyed by; Clear Messages gives it a new one.
+    /// Key prefix of the messages; Clear Messages assigns a new one.
     pub generation: Generation,
-    /// User metadata.
+    /// Metadata set by the client.
     #[serde(default)]
     pub metadata: Metadata,
     /// Stored access policies.
     #[serde(default)]
     pub policies: Vec<SignedIdentifier>,
-    /// Set when it was deleted and its name is not free yet.
+    /// Time of the deletion, while the name is not free yet.
     #[serde(default)]
     pub deleted_at: Option<Timestamp>,
-    /// Made under a version before 2009-09-19: its messages do not show how often they were taken.
+    /// Whether the queue was created with a version before 2009-09-19: its messages show no dequeue
+    /// count.
     #[serde(default, skip_serializing_if = "is_default")]
     pub uncounted: bool,
 }
 
-/// A message.
+/// A message of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageRecord {
-    /// When it was put.
+    /// When the message was put.
     pub inserted: Timestamp,
-    /// When it expires; [`Timestamp::MAX`] for never.
+    /// When the message expires; [`Timestamp::MAX`] for never.
     pub expires: Timestamp,
-    /// When it is visible (again).
+    /// When the message is next visible.
     pub visible: Timestamp,
-    /// Tick of the put: its place among messages of one time, and in the order of expiry.
+    /// Tick of the put, which orders messages of the same time and the expiry.
     pub sequence: u64,
-    /// Place in the order of delivery: the tick of the last put, get or update.
+    /// Position in the delivery order: the tick of the last put, get or update.
     pub place: u64,
-    /// Tick that the current pop receipt was made of.
+    /// Tick from which the current pop receipt is made.
     pub receipt: u64,
-    /// How often it was taken.
+    /// How often the message was dequeued.
     pub dequeue_count: u32,
-    /// Text.
+    /// Content of the message.
     pub text: MessageText,
 }
 
 /// The text of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MessageText {
-    /// Small enough for the record.
+    /// Stored in the record, because it is small.
     Inline(String),
-    /// In a payload of this many bytes.
+    /// Stored in a payload, with its length in bytes.
     Payload(PayloadId, u32),
 }

@@ -1,4 +1,4 @@
-//! Tables and entities.
+//! Records of tables and entities.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -10,51 +10,51 @@ use super::Record;
 use crate::keys::{self, Generation};
 use crate::store::{INLINE_BYTES_MAX, StoreError, StoreResult, Transaction, View};
 
-/// A table.
+/// A table, or a deleted one whose name is not free yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableRecord {
-    /// Its name as its creator wrote it.
+    /// Name in the spelling of its creator.
     pub name: String,
-    /// What its entities are keyed by.
+    /// Key prefix of the entities.
     pub generation: Generation,
     /// Stored access policies.
     #[serde(default)]
     pub policies: Vec<SignedIdentifier>,
-    /// Set when it was deleted and its name is not free yet.
+    /// Time of the deletion, while the name is not free yet.
     #[serde(default)]
     pub deleted_at: Option<Timestamp>,
 }
 
-/// An entity without its keys, which are those of the store.
+/// An entity without its partition and row key, which are part of the store's key.
 ///
-/// The service allows 1 MiB, the metadata engine 17 KiB a value: a larger record is cut into parts.
-/// The value of the entity's own key starts with the number of the parts that follow.
+/// The service allows 1 MiB per entity, the metadata engine 17 KiB per value, so a larger record is
+/// split into parts. The value under the entity's own key starts with the number of parts that
+/// follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntityRecord {
-    /// When it was written last: its tag.
+    /// Time of the last write, from which the `ETag` is made.
     pub timestamp: Timestamp,
-    /// Its properties in order.
+    /// Properties, in order.
     pub properties: Properties,
 }
 
-/// Bytes of the number of parts.
 const PARTS_BYTES: usize = 2;
 
 impl EntityRecord {
-    /// The entity of a key.
+    /// Reads the entity with this key.
     ///
     /// # Errors
-    /// When the store cannot be read or holds something else.
+    /// Fails if the store cannot be read or the value is damaged.
     pub fn of_key(view: &dyn View, key: &[u8]) -> StoreResult<Option<Self>> {
         view.get(key)?
             .map(|value| Self::of_value(view, key, &value))
             .transpose()
     }
 
-    /// The entity whose key has this value.
+    /// Reads the entity from the value of its key and the parts that follow.
     ///
     /// # Errors
-    /// When the store cannot be read or holds something else.
+    /// Fails if the store cannot be read or the value is damaged.
     pub fn of_value(view: &dyn View, key: &[u8], value: &Bytes) -> StoreResult<Self> {
         let (parts, first) = split(value)?;
         if parts == 0 {
@@ -63,16 +63,16 @@ impl EntityRecord {
         let mut whole = first.to_vec();
         for number in 1..=parts {
             let part = view.get(&keys::entity_part(key, number))?;
-            let lost = || StoreError::Corrupt(format!("an entity lacks part {number}"));
+            let lost = || StoreError::Corrupt(format!("part {number} of an entity is missing"));
             whole.extend_from_slice(&part.ok_or_else(lost)?);
         }
         Self::decode(&whole)
     }
 
-    /// Stores it in place of whatever the key had.
+    /// Stores the entity, replacing the previous one and its parts.
     ///
     /// # Errors
-    /// When the store cannot be read or holds something else.
+    /// Fails if the store cannot be read or the previous value is damaged.
     pub fn put(&self, tx: &mut Transaction<'_>, key: Vec<u8>) -> StoreResult<()> {
         let encoded = self.encode()?;
         let mut parts = encoded.chunks(INLINE_BYTES_MAX);
@@ -96,10 +96,10 @@ impl EntityRecord {
         Ok(())
     }
 
-    /// Removes the entity of a key.
+    /// Deletes the entity with this key and its parts.
     ///
     /// # Errors
-    /// When the store cannot be read or holds something else.
+    /// Fails if the store cannot be read or the value is damaged.
     pub fn remove(tx: &mut Transaction<'_>, key: Vec<u8>) -> StoreResult<()> {
         if let Some(value) = tx.get(&key)? {
             for number in 1..=split(&value)?.0 {
@@ -110,7 +110,7 @@ impl EntityRecord {
         Ok(())
     }
 
-    /// The whole entity.
+    /// Adds the partition and row key.
     pub fn named(self, partition_key: String, row_key: String) -> Entity {
         Entity {
             partition_key,
@@ -121,11 +121,11 @@ impl EntityRecord {
     }
 }
 
-/// The number of further parts, and the first one.
+/// Returns the number of further parts, and the first part.
 fn split(value: &[u8]) -> StoreResult<(u16, &[u8])> {
     match value.split_first_chunk::<PARTS_BYTES>() {
         Some((parts, first)) => Ok((u16::from_be_bytes(*parts), first)),
-        None => Err(StoreError::Corrupt("an entity is cut short".to_owned())),
+        None => Err(StoreError::Corrupt("an entity is truncated".to_owned())),
     }
 }
 
@@ -159,9 +159,9 @@ mod tests {
         count
     }
 
-    /// A large entity takes several values, and leaves none of them behind when it shrinks or goes.
+    /// A large entity takes several values, and none remain when it shrinks or is deleted.
     #[test]
-    fn an_entity_of_any_size_is_kept_whole_and_goes_whole() {
+    fn entity_of_any_size_is_stored_and_deleted_completely() {
         let store = Store::open(StoreConfig::memory(Clock::manual(Timestamp::UNIX_EPOCH)));
         let store = store.unwrap();
         let key = keys::entity(7, "p", "r");

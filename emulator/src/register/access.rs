@@ -1,4 +1,4 @@
-//! What a caller must hold for an operation.
+//! The credentials and permissions that each operation requires.
 //!
 //! Sources: the tables of "Create an account SAS" and "Create a service SAS", and the anonymous
 //! access table of "Set Container ACL".
@@ -7,7 +7,7 @@ use smalt_protocol::ApiVersion;
 
 use crate::call::Call;
 
-/// Delete Blob: a version needs `x`, what is to be gone for good `y`.
+/// Permission letter for a special Delete Blob: `y` for a permanent deletion, `x` for a version.
 pub fn deletion(call: &Call) -> Option<&'static str> {
     let names = |parameter| call.query(parameter).is_some_and(|value| !value.is_empty());
     if names("deletetype") {
@@ -17,7 +17,8 @@ pub fn deletion(call: &Call) -> Option<&'static str> {
     }
 }
 
-/// Lease Blob and Lease Container, action `break`: `d` permits it since 2017-07-29.
+/// Permission letter for Lease Blob and Lease Container, action `break`: since 2017-07-29 `d`
+/// permits it too, before that only `w`.
 pub fn lease_breaking(call: &Call) -> Option<&'static str> {
     (call.version < ApiVersion::V2017_07_29).then_some("w")
 }
@@ -34,7 +35,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The letter that stands for it in `srt`.
+    /// Returns its letter in `srt`.
     pub const fn letter(self) -> char {
         match self {
             Scope::Service => 's',
@@ -44,40 +45,44 @@ impl Scope {
     }
 }
 
-/// Least level of public access that lets anybody do it.
+/// The lowest level of public access at which an operation needs no credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anonymous {
-    /// Never.
+    /// Credentials are always required.
     No,
-    /// With public access to blobs or to the container.
+    /// Public access to blobs or to the container.
     Blob,
-    /// With public access to the container only.
+    /// Public access to the container.
     Container,
-    /// Always: CORS preflight carries no credentials.
+    /// No credentials are ever required: a CORS preflight carries none.
     Always,
 }
 
-/// What the caller must hold: the account key, or a SAS with any one of these letters.
+/// The access that an operation requires: the account key, or a SAS with any one of the given
+/// letters.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
-    /// Resource type of an account SAS.
+    /// Resource type that an account SAS must include.
     pub scope: Scope,
-    /// Whether an account SAS of any resource type will do.
+    /// Whether an account SAS of any resource type is accepted.
     pub any_scope: bool,
-    /// Permission letters of an account SAS, any of them; empty: no SAS can do it.
+    /// Permission letters of an account SAS, any one of which is enough; empty if no account SAS is
+    /// accepted.
     pub account_sas: &'static str,
-    /// Permission letters of a service SAS, any of them; empty: no service SAS can do it.
+    /// Permission letters of a service SAS, any one of which is enough; empty if no service SAS is
+    /// accepted.
     pub service_sas: &'static str,
-    /// Letters for what a request asks in particular, in place of those above.
+    /// Returns the letters for special requests, which replace those above.
     pub refined: Option<fn(&Call) -> Option<&'static str>>,
-    /// Whether only a bearer token will do.
+    /// Whether only a bearer token is accepted.
     pub token_only: bool,
-    /// Anonymous access.
+    /// When the operation is open to anonymous callers.
     pub anonymous: Anonymous,
 }
 
 impl Access {
-    /// An account SAS with any of these letters at the service.
+    /// Requires an account SAS with any of these letters for the service; no service SAS is
+    /// accepted.
     pub const fn service(account_sas: &'static str) -> Self {
         Access {
             scope: Scope::Service,
@@ -90,7 +95,8 @@ impl Access {
         }
     }
 
-    /// An account SAS with any of these letters at containers; no service SAS.
+    /// Requires an account SAS with any of these letters for containers; no service SAS is
+    /// accepted.
     pub const fn container(account_sas: &'static str) -> Self {
         Access {
             scope: Scope::Container,
@@ -98,7 +104,7 @@ impl Access {
         }
     }
 
-    /// An account or service SAS with any of these letters at objects.
+    /// Requires an account or service SAS with any of these letters for objects.
     pub const fn object(letters: &'static str) -> Self {
         Access {
             scope: Scope::Object,
@@ -107,12 +113,12 @@ impl Access {
         }
     }
 
-    /// The account key only: no SAS can do it.
+    /// Requires the account key; no SAS is accepted.
     pub const fn owner() -> Self {
         Self::container("")
     }
 
-    /// A bearer token only: no account key and no SAS can do it.
+    /// Requires a bearer token; neither account key nor SAS is accepted.
     pub const fn token() -> Self {
         Access {
             token_only: true,
@@ -120,34 +126,34 @@ impl Access {
         }
     }
 
-    /// Whether it is the account key's alone, but for newer tokens.
+    /// Returns `true` if no SAS is accepted and a bearer token is not required.
     pub const fn is_owners(&self) -> bool {
         self.account_sas.is_empty() && self.service_sas.is_empty() && !self.token_only
     }
 
-    /// With letters for what a request asks in particular.
+    /// Sets the function that returns the letters for special requests.
     #[must_use]
     pub const fn refined(mut self, refine: fn(&Call) -> Option<&'static str>) -> Self {
         self.refined = Some(refine);
         self
     }
 
-    /// Whatever resource type an account SAS has: for a batch, whose parts are judged one by one,
-    /// and for what concerns the account.
+    /// Accepts an account SAS of any resource type: for a batch, whose parts are checked one by
+    /// one, and for account information.
     #[must_use]
     pub const fn with_any_scope(mut self) -> Self {
         self.any_scope = true;
         self
     }
 
-    /// Other letters for a service SAS.
+    /// Sets the letters of a service SAS.
     #[must_use]
     pub const fn with_service_sas(mut self, letters: &'static str) -> Self {
         self.service_sas = letters;
         self
     }
 
-    /// Open to anybody at this level of public access.
+    /// Opens the operation to anonymous callers at this level of public access.
     #[must_use]
     pub const fn public(mut self, anonymous: Anonymous) -> Self {
         self.anonymous = anonymous;
@@ -155,5 +161,5 @@ impl Access {
     }
 }
 
-/// Reading a blob, which a copy does with its source as well.
+/// Access for reading a blob, which a copy also requires for its source.
 pub const READ_BLOB: Access = Access::object("r").public(Anonymous::Blob);

@@ -10,12 +10,13 @@ use smalt_protocol::Service;
 
 const BLOB: Service = Service::Blob;
 
-/// Every permission letter: any one of them will do.
+/// Every permission letter; any one of them is enough.
 const ANY: &str = "rwdlacupxtfiy";
 
-/// Recorded: *Restore Container* without a container in its path misses a header first. Microsoft's
-/// SDK for JavaScript takes the account in the path of an emulator for the container of a batch.
-/// Where several lines share method, resource and query, the first whose predicate holds serves.
+/// The first entry that matches method, resource and query and whose predicate holds is used.
+/// Recorded: *Restore Container* without a container in its path fails with a missing header first.
+/// Microsoft's JavaScript SDK mistakes the account in an emulator's path for the container of a
+/// batch.
 #[rustfmt::skip]
 pub(super) const ENTRIES: &[Entry] = &[
     op(BLOB, "Service_SetProperties", "Set Blob Service Properties", Verb::Put, Kind::Service, ("service", "properties"), always, Access::service("w"), write::<service::properties::SetServiceProperties>()),

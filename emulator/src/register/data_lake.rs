@@ -1,4 +1,4 @@
-//! Operations of the Data Lake interface.
+//! Operations of the Data Lake Storage interface.
 
 use smalt_protocol::Service;
 
@@ -9,8 +9,8 @@ use crate::ops::service;
 use crate::pipeline::read;
 use crate::target::Kind;
 
-/// What every request of the interface meets, whatever its operation: all accounts have flat
-/// namespaces. It is no operation that Azure documents, and not one of [`super::all`].
+/// Handles every Data Lake Storage request, because all accounts have flat namespaces. Azure
+/// documents no such operation, so it is not part of [`super::all`].
 #[rustfmt::skip]
 pub(super) const FLAT_NAMESPACE: &Entry = &op(
     Service::Blob, "DataLake_FlatNamespace", "Data Lake Storage on a flat namespace", Verb::Any,

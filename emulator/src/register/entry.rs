@@ -1,4 +1,5 @@
-//! A line of the register: how an operation is recognised, what it asks of the caller, how it runs.
+//! An entry of the register: how to recognise an operation, the access it requires, and how it
+//! runs.
 
 use std::pin::Pin;
 
@@ -12,36 +13,36 @@ use crate::core::Core;
 use crate::reply::Reply;
 use crate::target::Kind;
 
-/// One operation.
+/// An operation of a service.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// Service.
+    /// The service that offers the operation.
     pub service: Service,
-    /// Id of the interface definition, unique within the service: `BlockBlob_Upload`.
+    /// Id in the interface definition, unique within the service: `BlockBlob_Upload`.
     pub id: &'static str,
-    /// Title of its REST document: `Put Blob`.
+    /// Title of the REST reference page: `Put Blob`.
     pub title: &'static str,
-    /// Methods.
+    /// HTTP methods of the operation.
     pub verb: Verb,
     /// Kind of resource addressed.
     pub on: Kind,
-    /// `restype` of the query, empty for none.
+    /// Query parameter `restype`; empty if absent.
     pub restype: &'static str,
-    /// `comp` of the query, empty for none.
+    /// Query parameter `comp`; empty if absent.
     pub comp: &'static str,
-    /// A kind of resource that does as well.
+    /// Another accepted kind of resource.
     pub also_on: Option<Kind>,
-    /// A `restype` that does as well.
+    /// Another accepted `restype`.
     pub also_restype: Option<&'static str>,
-    /// What else tells it from its neighbours.
+    /// Distinguishes the operation from others with the same method, resource and query.
     pub when: fn(&Call) -> bool,
-    /// What the caller must hold.
+    /// Access that the operation requires.
     pub access: Access,
-    /// How it runs.
+    /// How the operation runs.
     pub run: Run,
 }
 
-/// A line: service, id, title, method, resource, query, predicate, access, run.
+/// Creates an entry. `query` holds `restype` and `comp`.
 #[expect(clippy::too_many_arguments, reason = "a table's columns")]
 pub(super) const fn op(
     service: Service,
@@ -71,26 +72,26 @@ pub(super) const fn op(
     }
 }
 
-/// Methods of an operation.
+/// HTTP methods of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Every method.
+    /// Any method.
     Any,
     /// GET.
     Get,
     /// HEAD.
     Head,
-    /// GET, or HEAD for the same without a body.
+    /// GET, or HEAD for the same response without a body.
     GetOrHead,
     /// PUT.
     Put,
     /// POST.
     Post,
-    /// POST, or PUT where the version's own form has it.
+    /// POST, or PUT in the API versions before 2009-09-19.
     PostOrPut,
     /// DELETE.
     Delete,
-    /// PATCH, or its older name MERGE.
+    /// PATCH or MERGE, its older name.
     Patch,
     /// OPTIONS.
     Options,
@@ -113,63 +114,62 @@ impl Verb {
     }
 }
 
-/// A request in flight.
+/// The future of a running operation.
 pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply, StorageError>> + Send + 'a>>;
 
-/// Runs an operation.
+/// A function that runs an operation.
 pub type Runner = for<'a> fn(&'a Core, &'a Call, &'a mut Body) -> Running<'a>;
 
 /// How an operation of the register runs.
 #[derive(Clone, Copy)]
 pub enum Run {
-    /// Named, and answered with 501.
+    /// Not implemented: responds with 501.
     NotBuilt,
-    /// Built.
+    /// Implemented by a function.
     Built(Effect, Runner),
-    /// Blob Batch: what it holds comes back to the pipeline, one request after the other.
+    /// Blob Batch: the pipeline runs each request it contains in turn.
     Batch,
-    /// Entity Group Transaction: it finds the operations of its requests in the register.
+    /// Entity Group Transaction: finds the operations of its requests in the register.
     Transaction,
 }
 
-/// What an operation does to the state.
+/// Whether an operation changes the stored state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It changes nothing.
+    /// Changes nothing.
     Reads,
-    /// It changes something.
+    /// May change the state.
     Writes,
 }
 
 impl Entry {
-    /// Whether it is built; those that are not answer 501.
+    /// Returns `true` if the operation is implemented; others respond with 501.
     pub const fn is_built(&self) -> bool {
         !matches!(self.run, Run::NotBuilt)
     }
 
-    /// Whether it changes something, whatever the request: the requests of a transaction are asked
-    /// one by one.
+    /// Returns `true` if the operation may change the state. `false` for a transaction, whose
+    /// requests are checked one by one.
     pub const fn writes(&self) -> bool {
         matches!(self.run, Run::Built(Effect::Writes, _) | Run::Batch)
     }
 
-    /// The same on another kind of resource as well.
     pub(super) const fn and_on(mut self, kind: Kind) -> Self {
         self.also_on = Some(kind);
         self
     }
 
-    /// The same under another `restype` as well.
     pub(super) const fn and_restype(mut self, restype: &'static str) -> Self {
         self.also_restype = Some(restype);
         self
     }
 
-    /// The secondary is there to be read. *Common REST API error codes* has the code and the text;
-    /// production answers a write so, as reported with microsoft/AzureStorageExplorer, issue 4806.
+    /// Rejects writes to the secondary endpoint, which is read-only. *Common REST API error codes*
+    /// has the code and the message; production responds so to a write, as reported in
+    /// microsoft/AzureStorageExplorer, issue 4806.
     ///
     /// # Errors
-    /// 403 `InsufficientAccountPermissions` for what writes.
+    /// 403 `InsufficientAccountPermissions` for an operation that writes.
     pub fn check_endpoint(&self, call: &Call) -> Result<(), StorageError> {
         if !call.target.secondary || !self.writes() {
             return Ok(());

@@ -10,7 +10,7 @@ use smalt_protocol::Service;
 
 const QUEUE: Service = Service::Queue;
 
-/// Where several lines share method, resource and query, the first whose predicate holds serves.
+/// The first entry that matches method, resource and query and whose predicate holds is used.
 #[rustfmt::skip]
 pub(super) const ENTRIES: &[Entry] = &[
     op(QUEUE, "Service_SetProperties", "Set Queue Service Properties", Verb::Put, Kind::Service, ("service", "properties"), always, Access::service("w"), write::<service::properties::SetServiceProperties>()),

@@ -10,7 +10,7 @@ use smalt_protocol::Service;
 
 const TABLE: Service = Service::Table;
 
-/// Where several lines share method, resource and query, the first whose predicate holds serves.
+/// The first entry that matches method, resource and query and whose predicate holds is used.
 #[rustfmt::skip]
 pub(super) const ENTRIES: &[Entry] = &[
     op(TABLE, "Service_SetProperties", "Set Table Service Properties", Verb::Put, Kind::Table, ("service", "properties"), table_service, Access::service("w"), write::<service::properties::SetServiceProperties>()),

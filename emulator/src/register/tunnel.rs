@@ -1,4 +1,4 @@
-//! `X-HTTP-Method`: a POST to the Table service that stands for another method.
+//! `X-HTTP-Method`: lets a POST to the Table service stand for another method.
 //!
 //! Source: *Status and error codes* of the Table service, the three codes that begin with
 //! `XMethod`.
@@ -9,10 +9,9 @@ use smalt_protocol::{ErrorCode, Service, StorageError};
 use crate::arrival::TUNNEL;
 use crate::call::Call;
 
-/// What a POST can stand for.
 const METHODS: [&str; 4] = ["DELETE", "MERGE", "PATCH", "PUT"];
 
-/// Refuses a header that is no tunnel.
+/// Rejects an invalid `X-HTTP-Method` header.
 ///
 /// # Errors
 /// 400 `XMethodNotUsingPost`, `XMethodIncorrectCount`, `XMethodIncorrectValue`.

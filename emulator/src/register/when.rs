@@ -1,4 +1,4 @@
-//! Predicates that tell operations of one method, resource and query apart.
+//! Predicates that distinguish operations with the same method, resource and query.
 
 use http::Method;
 use smalt_protocol::ApiVersion;
@@ -7,7 +7,7 @@ use smalt_protocol::table::Resource as Table;
 use crate::call::Call;
 use crate::target::Resource;
 
-/// Nothing else matters.
+/// Matches every request.
 pub fn always(_: &Call) -> bool {
     true
 }
@@ -23,12 +23,12 @@ fn is(call: &Call, header: &str, value: &str) -> bool {
         .is_some_and(|v| v.trim().eq_ignore_ascii_case(value))
 }
 
-/// `x-ms-copy-source` names where the bytes come from.
+/// The request has `x-ms-copy-source`.
 pub fn from_url(call: &Call) -> bool {
     has(call, "x-ms-copy-source")
 }
 
-/// Put Blob, of any type that has no entry of its own: the type decides inside.
+/// Put Blob without a copy source. The operation itself checks the blob type.
 pub fn block_blob(call: &Call) -> bool {
     !from_url(call)
 }
@@ -48,17 +48,17 @@ pub fn put_from_url(call: &Call) -> bool {
     from_url(call) && has(call, "x-ms-blob-type")
 }
 
-/// Copy Blob From URL: a copy source and the wish to wait.
+/// Copy Blob From URL: a copy source and `x-ms-requires-sync: true`.
 pub fn copy_sync(call: &Call) -> bool {
     from_url(call) && is(call, "x-ms-requires-sync", "true")
 }
 
-/// Put Page with a range of the blob cleared.
+/// Put Page that clears a range.
 pub fn page_clear(call: &Call) -> bool {
     is(call, "x-ms-page-write", "clear")
 }
 
-/// Get Page Ranges as a difference.
+/// Get Page Ranges relative to a previous snapshot.
 pub fn page_diff(call: &Call) -> bool {
     call.query("prevsnapshot").is_some() || has(call, "x-ms-previous-snapshot-url")
 }
@@ -78,7 +78,7 @@ pub fn hierarchical(call: &Call) -> bool {
     call.query("delimiter").is_some_and(|d| !d.is_empty())
 }
 
-/// Peek instead of get.
+/// Peek Messages: `peekonly=true`.
 pub fn peek(call: &Call) -> bool {
     call.query("peekonly")
         .is_some_and(|v| v.eq_ignore_ascii_case("true"))
@@ -108,7 +108,7 @@ fn names(call: &Call, is: fn(&Table) -> bool) -> bool {
     matches!(&call.target.resource, Resource::Table(Ok(address)) if is(address))
 }
 
-/// The account's table service.
+/// The root of the account's Table service.
 pub fn table_service(call: &Call) -> bool {
     names(call, |address| matches!(address, Table::Service))
 }
@@ -143,12 +143,12 @@ pub fn entities(call: &Call) -> bool {
     names(call, |address| matches!(address, Table::Entities(_)))
 }
 
-/// Put Message by POST, or, under the versions of 2008 and 2009, by PUT with the bare bytes.
+/// Put Message by POST or, in versions before 2009-09-19, by PUT with the raw bytes.
 pub fn post_or_raw(call: &Call) -> bool {
     call.method == Method::POST || call.version < ApiVersion::V2009_09_19
 }
 
-/// There is no Update Message before 2011-08-18. *Update Message*, remarks.
+/// Update Message exists since 2011-08-18. *Update Message*, remarks.
 pub fn updates(call: &Call) -> bool {
     call.version >= ApiVersion::V2011_08_18
 }

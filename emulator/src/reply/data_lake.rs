@@ -1,14 +1,14 @@
-//! How the Data Lake interface words its refusals: as JSON, from a server of another name.
+//! Refusals of the Data Lake interface: JSON, with another `Server` header.
 
 use smalt_protocol::StorageError;
 use smalt_protocol::xml::ErrorDocument;
 
 use super::{Common, Content, Reply};
 
-/// `Server` of its answers, as recorded.
+/// Value of the `Server` header, as recorded.
 pub(super) const SERVER: &str = "Windows-Azure-HDFS/1.0 Microsoft-HTTPAPI/2.0";
 
-/// `{"error":{"code":..,"message":..}}`.
+/// Renders `{"error":{"code":..,"message":..}}`.
 pub(super) fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {
     let id = common.request_id.to_string();
     let document = ErrorDocument {

@@ -1,8 +1,8 @@
-//! What requests ask of the Table service's answers, and how it words its refusals.
+//! Preferences of requests to the Table service, and the wording of its refusals.
 //!
-//! Recorded: what is refused by an operation is worded in the format of its answers, without its
-//! code in a header. What is refused before anybody knows the operation, and what concerns the
-//! settings of the service or a table, comes from elsewhere and tells the code in a header.
+//! Recorded: an operation's refusal has the format of its responses, and no header with its code. A
+//! refusal before the operation is known, or one about settings of the service or a table, comes
+//! from another component and has the header.
 
 use smalt_protocol::table::Format;
 use smalt_protocol::table::format::{Asked, Kind};
@@ -13,15 +13,15 @@ use super::{Common, Content, Reply};
 use crate::auth::NO_ACCOUNT;
 use crate::call::Call;
 
-/// The name space of errors in XML.
+/// The XML namespace of errors.
 const METADATA: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Whether the answer to a write shows what was written. *Setting the Prefer header to manage
-/// response echo on insert operations*.
+/// Whether the response to a write contains the written entity or table. *Setting the Prefer header
+/// to manage response echo on insert operations*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preference {
-    /// Nothing is asked for.
+    /// No known preference.
     Unstated,
     /// `return-content`.
     Content,
@@ -30,13 +30,13 @@ pub enum Preference {
 }
 
 impl Preference {
-    /// The preference of a request; an unknown text counts as unstated.
+    /// Returns the preference of a request; an unknown value counts as unstated.
     pub fn of(call: &Call) -> Self {
         let text = call.headers.get("prefer").and_then(|v| v.to_str().ok());
         Self::parse(text.unwrap_or_default())
     }
 
-    /// Reads the header.
+    /// Parses the `Prefer` header.
     pub fn parse(text: &str) -> Self {
         let is = |name: &str| text.trim().eq_ignore_ascii_case(name);
         if is("return-no-content") {
@@ -48,7 +48,7 @@ impl Preference {
         }
     }
 
-    /// `Preference-Applied`.
+    /// Returns the value of `Preference-Applied`; `None` when nothing is stated.
     pub const fn applied(self) -> Option<&'static str> {
         match self {
             Preference::Unstated => None,
@@ -58,10 +58,10 @@ impl Preference {
     }
 }
 
-/// The format that the answer to a call is written in.
+/// Returns the format of the response to a call.
 ///
 /// # Errors
-/// 415 for one that there is not.
+/// 415 for an unsupported format.
 pub fn format(call: &Call) -> Result<Format, StorageError> {
     let text = |name: &str| call.headers.get(name).and_then(|v| v.to_str().ok());
     Format::negotiate(&Asked {
@@ -73,23 +73,23 @@ pub fn format(call: &Call) -> Result<Format, StorageError> {
     })
 }
 
-/// How refusals of a request are worded.
+/// The form of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `<Error>`: the Blob and the Queue service.
+    /// `<Error>`, of the Blob and the Queue service.
     Plain,
-    /// JSON: the Data Lake interface of the Blob service.
+    /// JSON, of the Data Lake interface of the Blob service.
     DataLake,
-    /// Those of a request to the Table service that could not be read.
+    /// Multi-line XML, for a request to the Table service that could not be parsed.
     Unread,
-    /// Those about settings of the Table service or of a table.
+    /// `<m:error>`, for settings of the Table service or of a table.
     Settings,
-    /// Those of operations on tables and entities.
+    /// JSON or Atom, for operations on tables and entities.
     Data(Format, Preference),
 }
 
 impl Form {
-    /// The form for a call.
+    /// Returns the form of refusals of a call.
     pub fn of(call: &Call) -> Self {
         if call.target.data_lake {
             return Form::DataLake;
@@ -124,7 +124,7 @@ pub(super) fn refusal(error: &StorageError, common: &Common<'_>, form: Form) -> 
     };
     let status = error.status();
     if error.elements().iter().any(|(name, _)| *name == NO_ACCOUNT) {
-        // No service was reached that could word it in its own way.
+        // The account does not exist, so no service gives the refusal its own form.
         return Reply::xml(status, document.render());
     }
     match form {
@@ -157,7 +157,7 @@ pub(super) fn refusal(error: &StorageError, common: &Common<'_>, form: Form) -> 
     }
 }
 
-/// Whether a refusal of this code tells it in a header.
+/// Returns whether a refusal has its code in a header.
 pub(super) fn tells_code(code: ErrorCode, form: Form) -> bool {
     match form {
         Form::Data(..) => is_early(code),
@@ -166,7 +166,7 @@ pub(super) fn tells_code(code: ErrorCode, form: Form) -> bool {
     }
 }
 
-/// Whether this is said before the operation is known.
+/// Returns whether a refusal with this code occurs before the operation is known.
 fn is_early(code: ErrorCode) -> bool {
     use ErrorCode as E;
     matches!(
@@ -186,7 +186,7 @@ fn is_early(code: ErrorCode) -> bool {
     )
 }
 
-/// `{"odata.error":{"code":..,"message":{"lang":"en-US","value":..}}}`.
+/// Renders `{"odata.error":{"code":..,"message":{"lang":"en-US","value":..}}}`.
 fn json(document: &ErrorDocument<'_>) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     let (code, message) = (
@@ -199,7 +199,7 @@ fn json(document: &ErrorDocument<'_>) -> String {
     )
 }
 
-/// `<error>` or `<m:error>`, on one line.
+/// Renders `<error>` or `<m:error>` on one line.
 fn xml(document: &ErrorDocument<'_>, prefix: &str) -> Vec<u8> {
     let name = |name: &str| format!("{prefix}{name}");
     let space = if prefix.is_empty() {
@@ -221,7 +221,8 @@ fn xml(document: &ErrorDocument<'_>, prefix: &str) -> Vec<u8> {
     }
 }
 
-/// The document of a request that could not be read: on several lines, with a byte order mark.
+/// Renders the document for a request that could not be parsed: several lines, with a byte order
+/// mark.
 fn unread(document: &ErrorDocument<'_>) -> Vec<u8> {
     let line = xml(document, "");
     let line = String::from_utf8_lossy(&line);

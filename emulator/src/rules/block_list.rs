@@ -1,7 +1,7 @@
-//! Putting a block list together: which block each entry of Put Block List means.
+//! Resolves the entries of a Put Block List request to blocks.
 //!
 //! Source: "Put Block List", the request body: `Committed` looks in the committed list only,
-//! `Uncommitted` among the uncommitted blocks only, `Latest` there first.
+//! `Uncommitted` among the uncommitted blocks only, `Latest` in the uncommitted blocks first.
 
 use std::collections::HashMap;
 
@@ -10,23 +10,23 @@ use smalt_protocol::xml::BlockSource;
 
 use crate::records::{BlockRecord, CommittedBlock};
 
-/// One entry of the request: where to look for which id.
+/// One entry of the request: the list to search and the block id.
 pub type Entry = (BlockSource, Vec<u8>);
 
-/// A block of the new list.
+/// A block of the new block list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// The block.
+    /// The block as the new list stores it.
     pub block: CommittedBlock,
-    /// Whether it was an uncommitted one.
+    /// `true` if the block was uncommitted until now.
     pub is_new: bool,
 }
 
-/// Chooses the block of each entry, in order.
+/// Returns the block of each entry, in the order of the entries.
 ///
 /// # Errors
-/// `InvalidBlockList` for an id that is not where its entry says, and for one that stands under
-/// elements of two kinds.
+/// `InvalidBlockList` for an id that is missing from the list its entry names, and for an id listed
+/// under elements of two kinds.
 pub fn choose(
     entries: &[Entry],
     uncommitted: &[(Vec<u8>, BlockRecord)],
@@ -42,7 +42,7 @@ pub fn choose(
         if *asked.entry(id).or_insert(*source) != *source {
             return Err(ErrorCode::InvalidBlockList);
         }
-        // Uncommitted blocks come in the order of their ids.
+        // `uncommitted` is sorted by block id.
         let new = || {
             let at = uncommitted
                 .binary_search_by(|(known, _)| known.cmp(id))
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_looks_where_it_says() {
+    fn each_kind_searches_its_list() {
         for (entries, expected) in [
             (&[][..], Some(vec![])),
             (

@@ -1,8 +1,8 @@
-//! Conditional headers, judged.
+//! Conditional headers.
 //!
 //! Source: "Specifying Conditional Headers for Blob Service Operations". Production recordings
-//! decide two points that it leaves open: a lease is judged before the conditions, and
-//! `If-None-Match: *` of a creation is refused with 409 `BlobAlreadyExists`.
+//! decide two points that it leaves open: the lease is checked before the conditions, and a
+//! creation with `If-None-Match: *` fails with 409 `BlobAlreadyExists`.
 
 use http::HeaderMap;
 use smalt_protocol::conditions::{ConditionHeaders, ConditionSubject, TagCondition};
@@ -11,9 +11,9 @@ use smalt_protocol::{ApiVersion, ETag, ErrorCode, StorageError, Timestamp};
 use crate::records::BlobRecord;
 use crate::rules::tag_condition::TagExpression;
 
-/// Since this version a read may combine conditions in any way. "Version 2013-08-15".
+/// Since this version a read may combine conditions freely. "Version 2013-08-15".
 const READ_COMBINES: ApiVersion = ApiVersion::V2013_08_15;
-/// Since this version `If-None-Match: *` makes a read fail. "Version 2016-05-31".
+/// Since this version a read with `If-None-Match: *` fails. "Version 2016-05-31".
 const READ_REFUSES_NONE: ApiVersion = ApiVersion::V2016_05_31;
 
 const NAMES: [&str; 5] = [
@@ -37,21 +37,21 @@ const BLOB_NAMES: [&str; 4] = [
     "x-ms-blob-if-unmodified-since",
 ];
 
-/// The conditions of a request on one resource. Valid by construction.
+/// The parsed, valid conditions of a request on one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     headers: ConditionHeaders,
     tags: Option<TagExpression>,
 }
 
-/// What conditions are judged against: the resource as it stands.
+/// The current state of a resource, which conditions are compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct Current<'a> {
-    /// Its tag.
+    /// The current `ETag`.
     pub etag: ETag,
-    /// Its last change.
+    /// When the resource was last changed.
     pub last_modified: Timestamp,
-    /// Its index tags.
+    /// Index tags as key and value.
     pub tags: &'a [(String, String)],
 }
 
@@ -66,16 +66,16 @@ impl<'a> From<&'a BlobRecord> for Current<'a> {
 }
 
 impl Conditions {
-    /// Those of a write.
+    /// Parses the conditions of a write.
     ///
     /// # Errors
-    /// 400 `MultipleConditionHeadersNotSupported` for headers that do not go together or several
-    /// tags in one, 400 `InvalidHeaderValue` for a date that is none.
+    /// 400 `MultipleConditionHeadersNotSupported` for headers that cannot be combined or several
+    /// `ETag`s in one header, 400 `InvalidHeaderValue` for a malformed date.
     pub fn of_write(headers: &HeaderMap) -> Result<Self, StorageError> {
         Self::read(headers, ConditionSubject::Target, &NAMES)?.in_order_of_write()
     }
 
-    /// Those of a read.
+    /// Parses the conditions of a read.
     ///
     /// # Errors
     /// As [`Conditions::of_write`], before 2013-08-15; 400 `UnsatisfiableCondition` for
@@ -92,7 +92,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// Those on the source of a copy.
+    /// Parses the conditions on the source of a copy (`x-ms-source-if-*`).
     ///
     /// # Errors
     /// As [`Conditions::of_write`].
@@ -100,7 +100,7 @@ impl Conditions {
         Self::read(headers, ConditionSubject::Source, &SOURCE_NAMES)?.in_order_of_write()
     }
 
-    /// Those of Get and Set Blob Tags: the blob's own headers and `x-ms-if-tags`.
+    /// Parses the conditions of Get and Set Blob Tags: `x-ms-blob-if-*` and `x-ms-if-tags`.
     ///
     /// # Errors
     /// As [`Conditions::of_write`].
@@ -110,13 +110,14 @@ impl Conditions {
         conditions.in_order_of_write()
     }
 
-    /// Whether the index tags are among them.
+    /// Returns `true` if there is a condition on index tags.
     pub fn asks_for_tags(&self) -> bool {
         self.tags.is_some()
     }
 
-    /// Judges a write to a resource that is there. `If-None-Match: *` is about creations only:
-    /// production takes it on writes to what exists, as the authors of Azurite saw.
+    /// Checks a write to an existing resource. `If-None-Match: *` is ignored, because it concerns
+    /// creations only: production accepts it on writes to existing blobs, as the authors of Azurite
+    /// observed.
     ///
     /// # Errors
     /// 412 `ConditionNotMet`.
@@ -125,16 +126,16 @@ impl Conditions {
         self.demand(current, is_unknown, ErrorCode::ConditionNotMet)
     }
 
-    /// Judges a write that makes the resource, or replaces it.
+    /// Checks a write that creates or replaces the resource.
     ///
     /// # Errors
-    /// 409 `BlobAlreadyExists` for `If-None-Match: *` where it is there, else 412
-    /// `ConditionNotMet`, also for `If-Match` where it is not.
+    /// 409 `BlobAlreadyExists` for `If-None-Match: *` on an existing resource, else 412
+    /// `ConditionNotMet`, also for `If-Match` or a tag condition on a missing one.
     pub fn check_create(&self, current: Option<Current<'_>>) -> Result<(), StorageError> {
         match current {
             Some(_) if self.asks_for_creation() => Err(ErrorCode::BlobAlreadyExists.into()),
             Some(current) => self.check_write(current),
-            // Nothing to compare with: only a tag, or tags, can be missed.
+            // Without a resource, only `If-Match` and tag conditions fail.
             None if self.headers.if_match.is_some() || self.tags.is_some() => {
                 Err(ErrorCode::ConditionNotMet.into())
             }
@@ -142,11 +143,11 @@ impl Conditions {
         }
     }
 
-    /// Judges a read.
+    /// Checks a read.
     ///
     /// # Errors
-    /// 412 `ConditionNotMet` when the resource is not the wanted one, 304 `ConditionNotMet` when
-    /// it is the known one.
+    /// 412 `ConditionNotMet` when `If-Match`, `If-Unmodified-Since` or the tag condition fails, 304
+    /// `ConditionNotMet` when the client already has the resource.
     pub fn check_read(&self, current: Current<'_>) -> Result<(), StorageError> {
         if !(self.matches(current) && self.unmodified(current) && self.tags_hold(current)) {
             return Err(ErrorCode::ConditionNotMet.into());
@@ -161,20 +162,20 @@ impl Conditions {
         Err(StorageError::new(ErrorCode::ConditionNotMet).with_status(304))
     }
 
-    /// Judges the source of a copy.
+    /// Checks the source of a copy.
     ///
     /// # Errors
-    /// 412 `SourceConditionNotMet`; `ConditionNotMet` when it is the tags' that is not.
+    /// 412 `SourceConditionNotMet`, or 412 `ConditionNotMet` when the tag condition fails.
     pub fn check_source(&self, current: Current<'_>) -> Result<(), StorageError> {
         let is_unknown = self.none_matches(current);
         self.demand(current, is_unknown, ErrorCode::SourceConditionNotMet)
     }
 
-    /// Judges the destination of a copy.
+    /// Checks the destination of a copy.
     ///
     /// # Errors
     /// 409 `BlobAlreadyExists` as in [`Conditions::check_create`], else 412
-    /// `TargetConditionNotMet`; `ConditionNotMet` when it is the tags' that is not.
+    /// `TargetConditionNotMet`, or 412 `ConditionNotMet` when the tag condition fails.
     pub fn check_copy_target(&self, current: Option<Current<'_>>) -> Result<(), StorageError> {
         match current {
             Some(current) if !self.asks_for_creation() => {
@@ -203,7 +204,7 @@ impl Conditions {
         if given.peek().is_none() {
             return Ok(Conditions::default());
         }
-        // Bytes that are no text can be no tag and no date.
+        // A value that is not visible ASCII is neither an `ETag` nor a date.
         let texts = given.map(|(name, value)| (name, value.to_str().unwrap_or("\u{fffd}")));
         let headers = ConditionHeaders::from_headers(subject, texts)?;
         let tags = match &headers.if_tags {
@@ -216,7 +217,8 @@ impl Conditions {
         Ok(Conditions { headers, tags })
     }
 
-    /// Keeps what a write evaluates: of a tag and a date that ask the same, the tag.
+    /// Drops the date condition where an `ETag` condition of the same kind is given, as writes do,
+    /// and rejects the combinations that writes do not support.
     fn in_order_of_write(mut self) -> Result<Self, StorageError> {
         let headers = &mut self.headers;
         if headers.if_match.is_some() {
@@ -242,7 +244,8 @@ impl Conditions {
         Ok(self)
     }
 
-    /// Judges everything but `If-None-Match`, of which the caller says whether it is met.
+    /// Checks all conditions except `If-None-Match`, whose result the caller passes as
+    /// `is_unknown`.
     fn demand(
         &self,
         current: Current<'_>,
@@ -259,7 +262,7 @@ impl Conditions {
         if holds { Ok(()) } else { Err(unmet.into()) }
     }
 
-    /// `If-None-Match: *`: only if the resource is not there.
+    /// Returns `true` for `If-None-Match: *`, which requires that the resource does not exist.
     fn asks_for_creation(&self) -> bool {
         self.headers.if_none_match == Some(TagCondition::Any)
     }
@@ -274,7 +277,7 @@ impl Conditions {
         known.is_none_or(|tags| !tags.names(current.etag))
     }
 
-    /// A header names whole seconds, so whole seconds are compared.
+    /// Compares whole seconds, because the header has no fractions.
     fn modified(&self, current: Current<'_>) -> bool {
         let since = self.headers.if_modified_since;
         since.is_none_or(|since| current.last_modified.floor_s() > since)

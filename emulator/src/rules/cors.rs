@@ -1,41 +1,42 @@
-//! Cross-origin resource sharing: which rule of a service lets a page of another origin in, and
-//! what the response says about it.
+//! Cross-origin resource sharing: finds the rule that allows a request from another origin, and the
+//! response headers that follow from it.
 //!
-//! Source: "Cross-Origin Resource Sharing (CORS) support for Azure Storage". Rules are tried in
-//! their order; the first whose origins, methods and headers fit decides. Recorded: requests
-//! without `Origin` are answered too, where they only read.
+//! Source: "Cross-Origin Resource Sharing (CORS) support for Azure Storage". The first rule whose
+//! origins, methods and headers match decides. Recorded: reads without `Origin` get CORS headers
+//! too.
 
 use smalt_protocol::xml::CorsRule;
 
-/// Any origin, method or header.
+/// Matches any origin, method or header.
 const ANY: &str = "*";
 
-/// What the rules of a service say to a request that is no preflight.
+/// The CORS result for a request that is not a preflight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict<'a> {
-    /// The rule that lets it in, and `Access-Control-Allow-Origin`.
+    /// The rule that allows the request; `None` if no rule matches.
     pub grant: Option<Grant<'a>>,
-    /// `Vary: Origin`: another origin would be answered otherwise.
+    /// Whether to send `Vary: Origin`, because the response depends on the origin.
     pub varies: bool,
 }
 
-/// A rule that fits a request.
+/// A rule that matches a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant<'a> {
-    /// The rule.
+    /// The first matching rule of the service.
     pub rule: &'a CorsRule,
-    /// `Access-Control-Allow-Origin`: the origin itself, or `*`.
+    /// `Access-Control-Allow-Origin`: the request's origin, or `*`.
     pub origin: &'a str,
 }
 
 impl Grant<'_> {
-    /// `Access-Control-Allow-Credentials`: only for an origin that the rule names.
+    /// Returns whether to send `Access-Control-Allow-Credentials`: only if the rule names the
+    /// origin rather than `*`.
     pub fn allows_credentials(&self) -> bool {
         self.origin != ANY
     }
 }
 
-/// A request that a browser asks about beforehand.
+/// The headers of a preflight request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked<'a> {
     /// `Origin`.
@@ -46,8 +47,8 @@ pub struct Asked<'a> {
     pub headers: &'a str,
 }
 
-/// What the rules say to a request. The table "Responses to GET and HEAD" of the source; other
-/// methods are answered where a rule fits their origin.
+/// Finds the rule for a request that is not a preflight. Follows the source's table "Responses to
+/// GET and HEAD"; other methods are allowed where a rule matches their origin.
 pub fn verdict<'a>(rules: &'a [CorsRule], method: &str, origin: Option<&'a str>) -> Verdict<'a> {
     let grant = rules
         .iter()
@@ -61,7 +62,7 @@ pub fn verdict<'a>(rules: &'a [CorsRule], method: &str, origin: Option<&'a str>)
     }
 }
 
-/// The rule that lets a preflighted request in.
+/// Returns the rule that allows a preflighted request.
 pub fn preflight<'a>(rules: &'a [CorsRule], asked: &Asked<'a>) -> Option<Grant<'a>> {
     rules
         .iter()
@@ -70,8 +71,8 @@ pub fn preflight<'a>(rules: &'a [CorsRule], asked: &Asked<'a>) -> Option<Grant<'
         .find_map(|rule| grant(rule, Some(asked.origin)))
 }
 
-/// `Access-Control-Expose-Headers`: what the rule names, and what of the response's own headers it
-/// covers by a prefix or by `*`. Empty: the header is left out.
+/// Returns the value of `Access-Control-Expose-Headers`: the headers that the rule names, and those
+/// of the response that it covers by a prefix or by `*`. Omit the header if the value is empty.
 pub fn exposed<'a>(rule: &'a CorsRule, response: impl Iterator<Item = &'a str>) -> String {
     let is_pattern = |header: &&str| header.ends_with(ANY);
     let listed = rule.exposed_headers.iter().map(String::as_str);
@@ -85,8 +86,8 @@ pub fn exposed<'a>(rule: &'a CorsRule, response: impl Iterator<Item = &'a str>) 
     exposed.join(",")
 }
 
-/// An origin fits exactly, letter for letter, as a subdomain, or by `*`. A request without one fits
-/// only `*`.
+/// Returns the origin to allow, if the rule lists it exactly (case-sensitive), as a subdomain, or
+/// by `*`. A request without an origin matches only `*`.
 fn grant<'a>(rule: &'a CorsRule, origin: Option<&'a str>) -> Option<Grant<'a>> {
     let is = |allowed: &str, wanted: &str| allowed == wanted || is_subdomain(allowed, wanted);
     let has = |wanted: &str| rule.origins.iter().any(|allowed| is(allowed, wanted));
@@ -98,7 +99,8 @@ fn grant<'a>(rule: &'a CorsRule, origin: Option<&'a str>) -> Option<Grant<'a>> {
     Some(Grant { rule, origin })
 }
 
-/// `https://*.example.com` lets every subdomain in, at any depth. Domains have no case.
+/// Returns `true` if `allowed` is a pattern such as `https://*.example.com` and `origin` is a
+/// subdomain at any depth. The domain is compared without case.
 fn is_subdomain(allowed: &str, origin: &str) -> bool {
     let Some((scheme, domain)) = allowed.split_once("*.") else {
         return false;
@@ -119,7 +121,8 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
         .filter(|name| !name.is_empty())
 }
 
-/// Header names compare without case; one that ends in `*` stands for all that it begins.
+/// Returns `true` if a pattern names the header, ignoring case. A pattern that ends in `*` matches
+/// by prefix.
 fn covers(patterns: &[String], header: &str) -> bool {
     patterns
         .iter()
@@ -146,9 +149,9 @@ mod tests {
         }
     }
 
-    /// The rows of the source's table: rules, origin, what is granted, whether it varies.
+    /// The rows of the source's table: rules, origin, granted origin, whether it varies.
     #[test]
-    fn reads_are_answered_as_documented() {
+    fn reads_follow_the_documented_table() {
         let every = [rule(&["*"], &["GET"], &[])];
         let one = [rule(&["http://a"], &["GET"], &[])];
         for (rules, origin, granted, varies) in [
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_in_place_of_a_subdomain_fits_each_of_them() {
+    fn wildcard_matches_every_subdomain() {
         let rules = [rule(
             &["*.example.com", "https://*.example.org"],
             &["GET"],
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_exposes_what_the_response_has() {
+    fn pattern_exposes_matching_response_headers() {
         let response = ["x-ms-meta-a", "date", "x-ms-version"];
         for (exposes, expected) in [
             (&[][..], ""),

@@ -1,9 +1,10 @@
-//! Encryption that a client asks for: a key that it provides, or a named scope.
+//! Client-requested encryption: a customer-provided key, or a named encryption scope.
 //!
 //! Sources: "Provide an encryption key on a request to Blob Storage", "Encryption scopes for Blob
-//! Storage"; recordings for who must repeat what. Nothing is encrypted here: the hash of the key or
-//! the name of the scope is kept with the blob, and requests are held to it. Azure takes keys over
-//! TLS only; here plain HTTP does as well, since that is what a local client speaks.
+//! Storage"; recordings for which requests must repeat the key or scope. Nothing is encrypted here:
+//! the emulator stores the key's hash or the scope's name with the blob and checks requests against
+//! it. Azure accepts keys over TLS only; the emulator also accepts them over plain HTTP, because
+//! local clients use it.
 
 use std::collections::BTreeSet;
 
@@ -18,9 +19,9 @@ const KEY: &str = "x-ms-encryption-key";
 const KEY_SHA256: &str = "x-ms-encryption-key-sha256";
 const ALGORITHM: &str = "x-ms-encryption-algorithm";
 const SCOPE: &str = "x-ms-encryption-scope";
-/// Key, hash and algorithm: of the blob that the request is for.
+/// Headers with the key, hash and algorithm of the blob that is addressed.
 const OWN: [&str; 3] = [KEY, KEY_SHA256, ALGORITHM];
-/// The same, of the source of a copy.
+/// Headers with the key, hash and algorithm of a copy's source.
 const SOURCE: [&str; 3] = [
     "x-ms-source-encryption-key",
     "x-ms-source-encryption-key-sha256",
@@ -31,23 +32,23 @@ const SOURCE: [&str; 3] = [
 const KEY_BYTES: usize = 32;
 /// The only algorithm. Same page.
 const AES256: &str = "AES256";
-/// The scope of a container that has none of its own.
+/// The default scope of a container that sets none.
 pub const ACCOUNT_SCOPE: &str = "$account-encryption-key";
 
-/// What a blob is encrypted with, where that is not the account's own key.
+/// How a blob is encrypted, if not with the account's own key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Encryption {
-    /// A key that the client provides with every request: its SHA-256 in base64.
+    /// A customer-provided key, by its SHA-256 in base64. Every request must send the key.
     Key(String),
-    /// A scope of the account, by name.
+    /// An encryption scope of the account, by name.
     Scope(String),
 }
 
-/// A container's default scope, and whether requests may not name another.
+/// A container's default scope, and whether it denies requests that name another one.
 pub type Policy = Option<(String, bool)>;
 
 impl Encryption {
-    /// The header that names it in an answer.
+    /// Returns the response header that reports the encryption.
     pub fn header(&self) -> (&'static str, &str) {
         match self {
             Encryption::Key(sha256) => (KEY_SHA256, sha256),
@@ -55,7 +56,7 @@ impl Encryption {
         }
     }
 
-    /// `CustomerProvidedKeySha256` of a listing.
+    /// Returns `CustomerProvidedKeySha256` for listings.
     pub fn key_sha256(&self) -> Option<&str> {
         match self {
             Encryption::Key(sha256) => Some(sha256),
@@ -63,7 +64,7 @@ impl Encryption {
         }
     }
 
-    /// `EncryptionScope` of a listing.
+    /// Returns `EncryptionScope` for listings.
     pub fn scope(&self) -> Option<&str> {
         match self {
             Encryption::Key(_) => None,
@@ -72,16 +73,16 @@ impl Encryption {
     }
 }
 
-/// What a request says about encryption.
+/// The encryption that a request asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requested(Option<Encryption>);
 
 impl Requested {
-    /// Reads the headers. The algorithm alone asks for nothing, as recorded.
+    /// Parses the request headers. An algorithm without a key is ignored, as recorded.
     ///
     /// # Errors
-    /// 400 `MissingRequiredHeader` and `InvalidHeaderValue` for a key that is not whole or not what
-    /// its hash says; 400 `InvalidHeaderValue` for a key and a scope at once.
+    /// 400 `MissingRequiredHeader` or `InvalidHeaderValue` for an incomplete key or one that does
+    /// not match its hash; 400 `InvalidHeaderValue` for a key together with a scope.
     pub fn of(headers: &HeaderMap) -> Result<Self, StorageError> {
         let scope = text(headers, SCOPE)?.filter(|scope| !scope.is_empty());
         match (key(headers, OWN)?, scope) {
@@ -91,7 +92,7 @@ impl Requested {
         }
     }
 
-    /// Reads the headers of a copy's source: a key only.
+    /// Parses the key headers of a copy's source, which cannot name a scope.
     ///
     /// # Errors
     /// As [`Requested::of`].
@@ -99,12 +100,12 @@ impl Requested {
         Ok(Requested(key(headers, SOURCE)?.map(Encryption::Key)))
     }
 
-    /// The scope asked for.
+    /// Returns the name of the requested scope.
     pub fn scope(&self) -> Option<&str> {
         self.0.as_ref().and_then(Encryption::scope)
     }
 
-    /// What a new blob of a container is encrypted with.
+    /// Returns the encryption of a new blob under the container's policy.
     ///
     /// # Errors
     /// 403 `RequestForbiddenByContainerEncryptionPolicy`.
@@ -122,7 +123,7 @@ impl Requested {
         }
     }
 
-    /// Judges a read: a key must be given again, a scope need not be.
+    /// Checks a read: the key must be sent again, a scope may be omitted.
     ///
     /// # Errors
     /// 409 `BlobUsesCustomerSpecifiedEncryption`, `BlobCustomerSpecifiedEncryptionMismatch`,
@@ -134,8 +135,8 @@ impl Requested {
         }
     }
 
-    /// Judges a write to what is there: key and scope alike must be given again, where the
-    /// container's default is not that scope. The encryption that goes on.
+    /// Checks a write to an existing blob: the key or scope must be sent again, unless the scope is
+    /// the container's default.
     ///
     /// # Errors
     /// As [`Requested::check_read`] and [`Requested::of_new`].
@@ -146,7 +147,8 @@ impl Requested {
     ) -> Result<(), StorageError> {
         let given = self.of_new(policy)?;
         if self.0.is_none() && stored.is_none() {
-            // Written before the container's default, or without regard to it.
+            // The blob was written without encryption, before the container had a default scope or
+            // ignoring it.
             return Ok(());
         }
         compare(stored, given.as_ref())
@@ -159,7 +161,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str
     value.transpose().map_err(refused)
 }
 
-/// The hash of a key that is given whole.
+/// Returns the hash of a complete and valid key, or `None` if no key was sent.
 fn key(headers: &HeaderMap, names: [&'static str; 3]) -> Result<Option<String>, StorageError> {
     let [key_name, sha256_name, algorithm_name] = names;
     let (key, sha256) = (text(headers, key_name)?, text(headers, sha256_name)?);
@@ -175,7 +177,7 @@ fn key(headers: &HeaderMap, names: [&'static str; 3]) -> Result<Option<String>, 
     }
     let bytes = BASE64.decode(key).ok();
     let bytes = bytes.filter(|bytes| bytes.len() == KEY_BYTES);
-    // Recorded: every refused header is repeated, to none but who sent it.
+    // Recorded: the error repeats the rejected header, which only the sender sees.
     let bytes = bytes.ok_or_else(|| StorageError::invalid_header(key_name, key))?;
     if BASE64.encode(Sha256::digest(bytes)) != sha256 {
         return Err(StorageError::invalid_header(sha256_name, sha256));
@@ -183,7 +185,7 @@ fn key(headers: &HeaderMap, names: [&'static str; 3]) -> Result<Option<String>, 
     Ok(Some(sha256.to_owned()))
 }
 
-/// Judges a scope by those that an account has; absent: every one.
+/// Checks that an account has a scope. `None` means that every scope is available.
 ///
 /// # Errors
 /// 409 `EncryptionScopeNotAvailable`.

@@ -1,4 +1,4 @@
-//! Names of hosts, and the patterns that admit them: `files.example.com`, `*.example.com`.
+//! Host names, and the patterns that match them: `files.example.com`, `*.example.com`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,15 +6,14 @@ use std::str::FromStr;
 /// A pattern for host names, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostPattern {
-    /// This host.
+    /// Exactly this host.
     Exact(String),
-    /// `*.example.com`: every host below a domain, at any depth, and not the domain itself.
+    /// `*.example.com`: every host below the domain, at any depth, but not the domain itself.
     Below(String),
 }
 
 impl HostPattern {
-    /// Whether the pattern admits a host name. Names have no case, and a dot at the end of one says
-    /// only that it is complete.
+    /// Returns `true` if the pattern matches the host name. Ignores case and a trailing dot.
     pub fn admits(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host);
         match self {
@@ -46,7 +45,8 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// Whether a text has the form of a host name. Names of containers may have an underscore.
+/// Returns `true` if a string has the form of a host name. Underscores are allowed, because
+/// container names may have them.
 pub fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()
@@ -57,7 +57,7 @@ pub fn is_name(text: &str) -> bool {
     text.split('.').all(is_label)
 }
 
-/// Whether a host lies below a domain.
+/// Returns `true` if a host is a subdomain of a domain, at any depth.
 pub fn is_below(host: &str, domain: &str) -> bool {
     let Some(at) = host.len().checked_sub(domain.len()) else {
         return false;

@@ -1,34 +1,34 @@
-//! What immutability policies and legal holds of single versions forbid.
+//! Immutability policies and legal holds of single versions.
 //!
 //! Sources: "Store business-critical blob data with immutable storage", "Set Blob Immutability
-//! Policy". A version under a hold or a policy can be neither removed nor changed in place; one
-//! whose policy is over can be removed. A hold is judged first.
+//! Policy". A version under a hold or a policy can be neither deleted nor changed in place; a
+//! version whose policy has expired can be deleted. The hold is checked first.
 
 use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use crate::records::Immutability;
 
-/// What protects a blob at a time.
+/// The protection of a blob at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
     /// A legal hold, with or without a policy.
     LegalHold,
-    /// A policy.
+    /// A policy that has not expired.
     Policy,
-    /// A policy that is over.
+    /// An expired policy.
     PastPolicy,
 }
 
-/// What is to be done to a blob.
+/// The kind of change to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Other bytes or metadata in the same version.
+    /// New content or metadata in the same version.
     InPlace,
-    /// The version is gone, or on its way.
+    /// Deletion of the version, at once or softly.
     Removal,
 }
 
-/// What protects a blob with this policy and this hold.
+/// Returns the protection of a blob with this policy and hold.
 pub fn protection(
     policy: Option<Immutability>,
     hold: Option<bool>,
@@ -42,7 +42,7 @@ pub fn protection(
     }
 }
 
-/// Judges a change.
+/// Checks whether the protection permits a change.
 ///
 /// # Errors
 /// 409 `BlobImmutableDueToLegalHold`, 409 `BlobImmutableDueToPolicy`.
@@ -54,7 +54,8 @@ pub fn judge(protection: Option<Protection>, change: Change) -> Result<(), Stora
     }
 }
 
-/// Judges a policy in place of another, or none: a locked one can only be extended.
+/// Checks whether `wanted` may replace the current policy; `None` deletes it. A locked policy can
+/// only be extended.
 ///
 /// # Errors
 /// 409 `BlobImmutableDueToPolicy`.
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_and_policies_forbid_what_they_should() {
+    fn holds_and_policies_prevent_changes() {
         let (due_to_policy, due_to_hold) = (
             Err(ErrorCode::BlobImmutableDueToPolicy),
             Err(ErrorCode::BlobImmutableDueToLegalHold),
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_locked_policy_is_only_extended() {
+    fn locked_policy_can_only_be_extended() {
         for (current, wanted, expected) in [
             (None, Some(policy(1, true)), true),
             (Some(policy(5, false)), Some(policy(1, false)), true),

@@ -1,9 +1,8 @@
 //! Leases of blobs and containers.
 //!
-//! Source: the outcome tables of "Lease Blob" and "Lease Container". Time-driven transitions are
-//! not events: [`LeaseState::at`] computes the state that holds at a time. [`act`] is the table of
-//! lease operations, [`check_read`] and [`check_write`] are the tables of the operations that a
-//! lease guards.
+//! Source: the outcome tables of "Lease Blob" and "Lease Container". Leases expire without an
+//! event: [`LeaseState::at`] computes the state at a given time. [`act`] implements the lease
+//! operations; [`check_read`] and [`check_write`] implement the operations that a lease guards.
 
 mod access;
 mod action;
@@ -15,44 +14,44 @@ use serde::{Deserialize, Serialize};
 use smalt_protocol::Timestamp;
 use uuid::Uuid;
 
-/// A lease as stored.
+/// The stored state of a lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LeaseState {
-    /// Nobody holds it.
+    /// No lease.
     #[default]
     Available,
-    /// Held under this id.
+    /// An active lease.
     Leased {
         /// Lease id.
         id: Uuid,
-        /// Length in seconds; absent: infinite.
+        /// Duration in seconds; `None` for an infinite lease.
         duration_s: Option<u32>,
-        /// When it expires; [`Timestamp::MAX`] when infinite.
+        /// When the lease expires; [`Timestamp::MAX`] for an infinite lease.
         until: Timestamp,
     },
-    /// Broken, but still held until then.
+    /// A broken lease whose break period still runs.
     Breaking {
         /// Lease id.
         id: Uuid,
-        /// When it is free.
+        /// When the break period ends.
         until: Timestamp,
     },
-    /// Was broken; the id is remembered.
+    /// A broken lease; its id is kept.
     Broken {
         /// Lease id.
         id: Uuid,
     },
-    /// Ran out; the id is remembered.
+    /// An expired lease; its id is kept.
     Expired {
         /// Lease id.
         id: Uuid,
-        /// Length that a renewal gives, in seconds.
+        /// Duration of a renewed lease, in seconds.
         duration_s: u32,
     },
 }
 
 impl LeaseState {
-    /// The state that holds at this time.
+    /// Returns the state at `now`.
     #[must_use]
     pub fn at(self, now: Timestamp) -> Self {
         match self {
@@ -66,7 +65,7 @@ impl LeaseState {
         }
     }
 
-    /// The id of the lease, active or remembered.
+    /// Returns the id of the lease, active or not.
     pub const fn id(self) -> Option<Uuid> {
         match self {
             LeaseState::Available => None,
@@ -77,7 +76,7 @@ impl LeaseState {
         }
     }
 
-    /// `x-ms-lease-state`.
+    /// Returns the value of `x-ms-lease-state`.
     pub const fn state_str(self) -> &'static str {
         match self {
             LeaseState::Available => "available",
@@ -88,7 +87,7 @@ impl LeaseState {
         }
     }
 
-    /// `x-ms-lease-status`.
+    /// Returns the value of `x-ms-lease-status`.
     pub const fn status_str(self) -> &'static str {
         match self {
             LeaseState::Leased { .. } | LeaseState::Breaking { .. } => "locked",
@@ -96,7 +95,7 @@ impl LeaseState {
         }
     }
 
-    /// `x-ms-lease-duration`, shown while leased.
+    /// Returns the value of `x-ms-lease-duration`; `None` unless the lease is active.
     pub const fn duration_str(self) -> Option<&'static str> {
         match self {
             LeaseState::Leased {

@@ -1,12 +1,12 @@
-//! Tiers of page blobs, which premium accounts have: each is a size.
+//! Tiers of page blobs in premium accounts. Each tier has a size.
 //!
 //! Source: "High-performance Premium Storage and managed disks for VMs", "Scalability and
-//! performance targets"; recordings for the tier of a blob that was given none.
+//! performance targets"; recordings for the tier of a blob without an explicit one.
 
 use smalt_protocol::limits::{GIB, TIB};
 use smalt_protocol::{ErrorCode, StorageError};
 
-/// Tiers and the length in bytes up to which a blob can have each.
+/// Tiers with the maximum blob length of each, in bytes.
 const SIZES: [(&str, u64); 11] = [
     ("P4", 32 * GIB),
     ("P6", 64 * GIB),
@@ -20,19 +20,19 @@ const SIZES: [(&str, u64); 11] = [
     ("P70", 16 * TIB),
     ("P80", 32 * TIB),
 ];
-/// The tiers that a blob is given by its length.
+/// Tiers that can be inferred from a blob's length.
 const INFERRED: [&str; 6] = ["P10", "P20", "P30", "P40", "P50", "P60"];
 
-/// The tier of a page blob that was given none.
+/// Returns the tier of a page blob without an explicit one, by its length in bytes.
 pub fn inferred(length: u64) -> &'static str {
     let fits = |tier: &&&str| bytes_max(tier).is_some_and(|most| length <= most);
     INFERRED.iter().find(fits).copied().unwrap_or("P60")
 }
 
-/// Refuses a tier that is too small for a blob.
+/// Rejects a tier that is too small for a blob.
 ///
 /// # Errors
-/// The code given: it differs by operation.
+/// `refusal`, because the code differs by operation.
 pub fn check(tier: Option<&str>, length: u64, refusal: ErrorCode) -> Result<(), StorageError> {
     match tier.and_then(bytes_max) {
         Some(most) if length > most => Err(refusal.into()),
@@ -40,7 +40,7 @@ pub fn check(tier: Option<&str>, length: u64, refusal: ErrorCode) -> Result<(), 
     }
 }
 
-/// Judges a tier in place of the one that a blob was given: it can only rise.
+/// Checks a change of tier. An explicit tier cannot be lowered.
 ///
 /// # Errors
 /// 409 `CannotChangeToLowerTier`, 409 `BlobTierInadequateForContentLength`.
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tier_only_rises() {
+    fn tier_cannot_be_lowered() {
         let (lower, small) = (
             ErrorCode::CannotChangeToLowerTier,
             ErrorCode::BlobTierInadequateForContentLength,
@@ -81,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn every_tier_is_twice_the_one_before() {
+    fn each_tier_is_twice_the_previous() {
         let doubles = (0..SIZES.len()).map(|step| (32 * GIB) << step);
         assert!(doubles.eq(SIZES.map(|(_, most)| most)));
     }
 
     #[test]
-    fn tiers_go_by_length() {
+    fn tier_is_inferred_from_length() {
         for (length, tier) in [
             (0, "P10"),
             (128 * GIB, "P10"),

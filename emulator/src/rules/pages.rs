@@ -1,7 +1,7 @@
-//! Interval arithmetic of page blobs: runs of slots, cut, laid over each other and compared.
+//! Interval arithmetic for page blobs: cuts, overlays and compares runs of slots.
 //!
-//! Runs are in order and do not overlap. How much a slot holds depends on the level of the node: a
-//! page in a leaf, a whole leaf one level up.
+//! Runs are sorted and do not overlap. The size of a slot depends on the node's level: a page in a
+//! leaf, a whole leaf one level up.
 
 use std::ops::{ControlFlow, Range};
 
@@ -9,20 +9,20 @@ use smalt_protocol::limits::{PAGE_BLOB_BYTES_MAX, PAGE_BYTES};
 
 use crate::records::{Held, Run};
 
-/// Slots of a node.
+/// Number of slots in a node.
 pub const SLOTS: u16 = 512;
-/// The level of the node at the top of a map.
+/// Level of the root node.
 pub const TOP: u8 = 3;
 
 const SLOT_BITS: u32 = SLOTS.trailing_zeros();
 const _: () = assert!(unit(TOP) * SLOTS as u64 >= PAGE_BLOB_BYTES_MAX);
 
-/// Bytes of one slot of a node of this level.
+/// Returns the size of a slot in a node of this level, in bytes.
 pub const fn unit(level: u8) -> u64 {
     PAGE_BYTES << (SLOT_BITS * level as u32)
 }
 
-/// What a run holds this many bytes behind its start.
+/// Returns what a run with `held` at its start holds `bytes` further on.
 #[must_use]
 pub fn advanced(held: Held, bytes: u64) -> Held {
     match held {
@@ -34,18 +34,18 @@ pub fn advanced(held: Held, bytes: u64) -> Held {
     }
 }
 
-/// A part of a run that [`cut`] took away.
+/// A part of a run that [`cut`] removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Its slots.
+    /// The removed slots.
     pub slots: Range<u16>,
-    /// What they held.
+    /// What the removed slots held.
     pub held: Held,
-    /// How many parts of the run stay: 0, 1 or 2.
+    /// Number of parts of the run that remain: 0, 1 or 2.
     pub rests: u8,
 }
 
-/// Frees slots. What they held is handed over; runs that reach beyond them are cut off.
+/// Frees slots and returns what they held. Truncates or splits the runs that extend beyond them.
 pub fn cut(runs: &mut Vec<Run>, slots: Range<u16>, unit: u64) -> Vec<Piece> {
     let touched = touched(runs, &slots);
     let mut rests = Vec::new();
@@ -67,27 +67,26 @@ pub fn cut(runs: &mut Vec<Run>, slots: Range<u16>, unit: u64) -> Vec<Piece> {
     pieces
 }
 
-/// Puts a run into slots that are free.
+/// Inserts a run. Its slots must be free.
 pub fn insert(runs: &mut Vec<Run>, run: Run) {
     let at = runs.partition_point(|other| other.end <= run.first);
     runs.insert(at, run);
 }
 
-/// The parts of runs that lie within slots.
+/// Returns the parts of runs that lie within `slots`.
 pub fn within(runs: &[Run], slots: Range<u16>, unit: u64) -> impl Iterator<Item = Run> {
     let touched = touched(runs, &slots);
     let parts = runs[touched].iter();
     parts.filter_map(move |run| part(run, slots.clone(), unit))
 }
 
-/// Which of the runs have any of these slots.
+/// Returns the indexes of the runs that overlap `slots`.
 fn touched(runs: &[Run], slots: &Range<u16>) -> Range<usize> {
     let from = runs.partition_point(|run| run.end <= slots.start);
     let to = runs.partition_point(|run| run.first < slots.end);
     from..to.max(from)
 }
 
-/// The part of a run that lies within slots.
 fn part(run: &Run, slots: Range<u16>, unit: u64) -> Option<Run> {
     let (first, end) = (run.first.max(slots.start), run.end.min(slots.end));
     (first < end).then(|| Run {
@@ -97,19 +96,19 @@ fn part(run: &Run, slots: Range<u16>, unit: u64) -> Option<Run> {
     })
 }
 
-/// Slots that two nodes hold different things in.
+/// Slots in which two nodes differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The slots.
+    /// The slots that differ.
     pub slots: Range<u16>,
-    /// What the old node holds there.
+    /// What the old node holds there; `None` if the slots are free.
     pub old: Option<Held>,
-    /// What the new one holds there.
+    /// What the new node holds there; `None` if the slots are free.
     pub new: Option<Held>,
 }
 
-/// Where two nodes differ within slots, in order. What is the same payload at the same place, the
-/// same clearing or the same node is no difference.
+/// Returns where two nodes differ within `slots`, in order. Slots are equal if they hold the same
+/// payload at the same offset, the same clearing or the same node.
 pub fn compare(old: &[Run], new: &[Run], slots: Range<u16>, unit: u64) -> Vec<Difference> {
     let edges = |runs: &[Run]| -> Vec<u16> {
         let parts = within(runs, slots.clone(), unit);
@@ -128,27 +127,27 @@ pub fn compare(old: &[Run], new: &[Run], slots: Range<u16>, unit: u64) -> Vec<Di
     differences.filter(|d| d.old != d.new).collect()
 }
 
-/// What a listing says of a range.
+/// The kind of a listed range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `PageRange`: written.
+    /// `PageRange`: written pages.
     Page,
-    /// `ClearRange`: cleared.
+    /// `ClearRange`: cleared pages.
     Clear,
 }
 
-/// Ranges of a listing, collected in order; what adjoins and is of one kind is one range.
+/// Ranges of a listing, collected in order. Adjacent ranges of the same kind are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranges {
-    /// The ranges.
+    /// Byte ranges of the blob, in order.
     pub ranges: Vec<(Range<u64>, Kind)>,
-    /// Where the next page of the listing starts.
+    /// Byte offset at which the next page of the listing starts; `None` if this is the last one.
     pub next: Option<u64>,
     most: usize,
 }
 
 impl Ranges {
-    /// None yet, and at most this many.
+    /// Creates an empty collection that accepts at most `most` ranges.
     pub fn new(most: usize) -> Self {
         Ranges {
             ranges: Vec::new(),
@@ -157,7 +156,7 @@ impl Ranges {
         }
     }
 
-    /// Adds a range behind all others; breaks once there is no room.
+    /// Appends a range; breaks and sets `next` when the collection is full.
     pub fn push(&mut self, range: Range<u64>, kind: Kind) -> ControlFlow<()> {
         if let Some((last, last_kind)) = self.ranges.last_mut()
             && last.end == range.start

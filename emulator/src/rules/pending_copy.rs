@@ -1,8 +1,8 @@
-//! Copies that take their time: pending, then done or failed, by the emulator's clock alone.
+//! Asynchronous copies: pending, then successful or failed, driven by the emulator's clock alone.
 //!
-//! Sources: "Copy Blob", "Get Blob Properties". A copy that is planned to end keeps what the blob
-//! will have then in its record; nothing runs meanwhile. Whoever looks at the blob settles it: once
-//! the time has come, the blob is what it was going to be, since that moment.
+//! Sources: "Copy Blob", "Get Blob Properties". The record of a pending copy contains the content
+//! that the blob will have; nothing runs meanwhile. Every access settles the blob first: once the
+//! end has passed, the blob has its final content, as of that end.
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::time::{DAY_S, TICKS_PER_SECOND};
@@ -10,31 +10,30 @@ use smalt_protocol::{ETag, Timestamp};
 
 use crate::records::{BlobContent, BlobKind, BlobRecord, CopyRecord, CopyStatus, PendingCopy};
 
-/// What is not copied within two weeks fails. "Copy Blob".
+/// A copy that takes two weeks fails. "Copy Blob".
 const LONGEST_S: u64 = 14 * DAY_S;
-/// What is said of it. Same page.
+/// Status description of a copy that takes too long. Same page.
 const CANCELLED: &str = "500 OperationCancelled \"Copy failed.\"";
-/// What is said of a copy whose source was changed or deleted meanwhile. The form is that of "Get
-/// Blob Properties", on `x-ms-copy-status-description`.
+/// Status description of a copy whose source was changed or deleted meanwhile. The form is that of
+/// "Get Blob Properties", `x-ms-copy-status-description`.
 pub const SOURCE_CHANGED: &str = "412 ConditionNotMet \"Copy failed when reading the source.\"";
 
-/// How long a copy is held pending. Neither duration nor rate: until it is aborted, or has failed
-/// after two weeks.
+/// How long a copy stays pending. Without a duration and a rate it is pending until it is aborted,
+/// or fails after two weeks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
-    /// How long it takes, in seconds.
+    /// Duration in seconds; takes precedence over `bytes_per_s`.
     #[serde(default)]
     pub duration_s: Option<u64>,
-    /// In place of it: how many bytes are copied in a second.
+    /// Speed in bytes per second.
     #[serde(default)]
     pub bytes_per_s: Option<u64>,
-    /// It fails in the end, and `x-ms-copy-status-description` says this.
+    /// If set, the copy fails in the end with this `x-ms-copy-status-description`.
     #[serde(default)]
     pub failure: Option<String>,
 }
 
-/// What becomes of a copy of this many bytes that a rule holds pending from now on; absent where it
-/// is done at once.
+/// Plans a copy of `length` bytes that starts at `began`; `None` if it completes at once.
 pub fn plan(hold: &Hold, length: u64, began: Timestamp) -> Option<PendingCopy> {
     let by_duration = hold.duration_s.map(|s| s.saturating_mul(TICKS_PER_SECOND));
     let by_rate = hold.bytes_per_s.map(|rate| {
@@ -49,7 +48,7 @@ pub fn plan(hold: &Hold, length: u64, began: Timestamp) -> Option<PendingCopy> {
         hold.failure.clone()
     };
     let ends = began.plus_ticks(ticks.min(longest));
-    // The time is told by tags as well: the last one before the end must still be free.
+    // The `ETag` of the end is the tick before it, which must differ from the `ETag` of the start.
     (ends > began.plus_ticks(1)).then_some(PendingCopy {
         began,
         ends,
@@ -59,8 +58,8 @@ pub fn plan(hold: &Hold, length: u64, began: Timestamp) -> Option<PendingCopy> {
     })
 }
 
-/// A blob whose copy is pending: empty, or zeros where it has pages. What the plan leads to is kept
-/// with it; where it leads to a failure, nothing is, and the content is handed back.
+/// Makes the copy pending: empties the blob, or zeroes it if it is a page blob. Stores the final
+/// content in the pending copy, or returns it if the copy is planned to fail.
 pub fn begin(blob: &mut BlobRecord, plan: PendingCopy) -> Option<BlobContent> {
     let total = blob.length;
     let content = std::mem::replace(&mut blob.content, BlobContent::Empty);
@@ -85,7 +84,7 @@ pub fn begin(blob: &mut BlobRecord, plan: PendingCopy) -> Option<BlobContent> {
     fails.then_some(content)
 }
 
-/// The blob as it stands at a time.
+/// Updates the blob to its state at `now`: the progress of a pending copy, or its outcome.
 pub fn settle(blob: &mut BlobRecord, now: Timestamp) {
     let Some(copy) = &mut blob.copy else {
         return;
@@ -103,7 +102,7 @@ pub fn settle(blob: &mut BlobRecord, now: Timestamp) {
     };
     copy.completed = Some(pending.ends);
     blob.last_modified = pending.ends;
-    // No later write has this tag: whatever is written at the end or after it has a higher one.
+    // No later write has this `ETag`: a write at or after the end has a higher one.
     let before = pending.ends.ticks().saturating_sub(1);
     blob.etag = ETag::from_tick(Timestamp::from_ticks(before));
     match pending.failure {
@@ -122,8 +121,8 @@ pub fn settle(blob: &mut BlobRecord, now: Timestamp) {
     }
 }
 
-/// Ends a pending copy before its time; the content that nobody waits for any more. The blob is
-/// left empty, with its metadata, and is `modified` with a new tag.
+/// Ends a pending copy early and returns its content. The blob stays empty, with its metadata, the
+/// new `ETag` and the new modification time.
 pub fn stop(
     blob: &mut BlobRecord,
     status: CopyStatus,
@@ -144,13 +143,13 @@ pub fn stop(
         .map_or(BlobContent::Empty, |pending| pending.content)
 }
 
-/// Whether a copy into the blob is under way. The blob is settled.
+/// Returns `true` if a copy into the blob is pending. The blob must be settled.
 pub fn is_pending(blob: &BlobRecord) -> bool {
     let copy = blob.copy.as_ref();
     copy.is_some_and(|copy| copy.status == CopyStatus::Pending)
 }
 
-/// As much of the bytes as of the time; nothing of a copy that comes to nothing.
+/// Returns the bytes copied so far, proportional to the time; 0 for a copy that will fail.
 fn progress(pending: &PendingCopy, total: u64, now: Timestamp) -> u64 {
     if pending.failure.is_some() {
         return 0;

@@ -1,4 +1,4 @@
-//! Which bytes of a blob a read returns, and which hash of them.
+//! The bytes that a read returns, and the hash over them.
 //!
 //! Source: "Get Blob" and "Specifying the Range Header for Blob Service Operations".
 
@@ -7,10 +7,10 @@ use std::ops::Range;
 use smalt_protocol::limits::RANGE_MD5_BYTES_MAX;
 use smalt_protocol::{ApiVersion, ByteRange, ErrorCode, StorageError};
 
-/// Since this version any range of an empty blob is out of range. "Version 2013-08-15".
+/// Since this version every range of an empty blob is out of range. "Version 2013-08-15".
 const EMPTY_IS_OUT_OF_RANGE: ApiVersion = ApiVersion::V2013_08_15;
 
-/// A hash of the bytes returned.
+/// A hash over the returned bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeHash {
     /// `x-ms-range-get-content-md5`.
@@ -19,30 +19,30 @@ pub enum RangeHash {
     Crc64,
 }
 
-/// What a read asks for.
+/// The range and hash that a read requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WantedRange {
-    /// Bytes; all where absent.
+    /// Requested bytes; `None` for the whole blob.
     pub range: Option<ByteRange>,
-    /// Hash of these bytes.
+    /// Requested hash over the range.
     pub hash: Option<RangeHash>,
 }
 
-/// What a read gets.
+/// The bytes to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Bytes.
+    /// Offsets in the blob.
     pub bytes: Range<u64>,
-    /// Whether it is a range, with status 206.
+    /// Whether the response is partial, with status 206.
     pub is_partial: bool,
 }
 
 impl WantedRange {
-    /// Reads the values of `x-ms-range`, `Range` and the two hash headers.
+    /// Parses the values of `x-ms-range`, `Range` and the two hash headers.
     ///
     /// # Errors
     /// 400 `BothCrc64AndMd5RangeHeaderPresent`; 400 `InvalidHeaderValue` for a hash without a range
-    /// or of a range beyond 4 MiB, and for a wish that is neither true nor false.
+    /// or over a range of more than 4 MiB, and for a hash header that is neither true nor false.
     pub fn parse(
         ranges: [Option<&str>; 2],
         md5: Option<&str>,
@@ -67,11 +67,11 @@ impl WantedRange {
         })
     }
 
-    /// The bytes of a blob of this length.
+    /// Resolves the range against a blob of `length` bytes.
     ///
     /// # Errors
     /// 416 `InvalidRange` for a range that starts behind the end; 400 `InvalidHeaderValue` for the
-    /// hash of an open range that turns out beyond 4 MiB.
+    /// hash over an open range that turns out to be larger than 4 MiB.
     pub fn of(&self, length: u64, version: ApiVersion) -> Result<Served, StorageError> {
         let whole = Served {
             bytes: 0..length,
@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_served_cut_or_refused() {
+    fn ranges_are_returned_truncated_or_rejected() {
         for (range, length, expected) in [
             ("bytes=0-", 10, Ok((0..10, true))),
             ("bytes=3-5", 10, Ok((3..6, true))),
             ("bytes=3-500", 10, Ok((3..10, true))),
             ("bytes=10-", 10, Err(416)),
             ("bytes=0-0", 0, Err(416)),
-            // What is no range is none.
+            // A malformed or unsupported range is ignored.
             ("bytes=None-", 10, Ok((0..10, false))),
             ("bytes=-5", 10, Ok((0..10, false))),
         ] {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_need_a_range_of_four_mebibytes_at_most() {
+    fn hashes_need_a_range_of_at_most_4_mib() {
         let (yes, no) = (Some("true"), Some("false"));
         for (range, md5, crc64, expected) in [
             (Some("bytes=0-9"), yes, None, Ok(Some(RangeHash::Md5))),
@@ -176,7 +176,7 @@ mod tests {
             let hash = parsed.map(|wanted| wanted.hash).map_err(|e| e.code());
             assert_eq!(hash, expected, "{range:?} {md5:?} {crc64:?}");
         }
-        // How long an open range is shows only with the blob.
+        // The length of an open range is known only with the blob.
         for (md5, crc64, name) in [(yes, None, MD5), (None, yes, CRC64)] {
             let open = WantedRange::parse([Some("bytes=0-"), None], md5, crc64).unwrap();
             assert!(open.of(4 * MIB, ApiVersion::LATEST).is_ok());

@@ -1,40 +1,40 @@
-//! The sequence number of a page blob: conditions on it, and the ways to change it.
+//! The sequence number of a page blob: conditions on it, and ways to change it.
 //!
-//! Sources: "Put Page", "Set Blob Properties". It belongs to the client: the service only keeps and
-//! compares it.
+//! Sources: "Put Page", "Set Blob Properties". The number belongs to the client: the service only
+//! stores and compares it.
 
 use smalt_protocol::{ErrorCode, StorageError};
 
-/// The header that carries it.
+/// The header with the sequence number.
 pub const NAME: &str = "x-ms-blob-sequence-number";
-/// The largest. "Put Blob".
+/// The largest sequence number. "Put Blob".
 const MAX: u64 = i64::MAX as u64;
 
-/// Reads a sequence number.
+/// Parses a sequence number.
 ///
 /// # Errors
-/// 400 `InvalidHeaderValue` for what is none from 0 to 2^63 - 1.
+/// 400 `InvalidHeaderValue` for anything but a number from 0 to 2^63 - 1.
 pub fn parse(text: &str) -> Result<u64, StorageError> {
     let number = text.trim().parse().ok().filter(|number| *number <= MAX);
     number.ok_or_else(|| StorageError::invalid_header(NAME, text))
 }
 
-/// Conditions of a write to pages, all of which must hold.
+/// Conditions of a page write, all of which must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
-    /// At most this.
+    /// Accepts numbers less than or equal to this.
     pub le: Option<u64>,
-    /// Less than this.
+    /// Accepts numbers less than this.
     pub lt: Option<u64>,
-    /// This.
+    /// Accepts only this number.
     pub eq: Option<u64>,
 }
 
 impl Conditions {
-    /// Reads the values of `x-ms-if-sequence-number-le`, `-lt` and `-eq`.
+    /// Parses the values of `x-ms-if-sequence-number-le`, `-lt` and `-eq`.
     ///
     /// # Errors
-    /// 400 `InvalidInput` for what is no sequence number, as recorded for -1.
+    /// 400 `InvalidInput` for an invalid sequence number, as recorded for -1.
     pub fn parse([le, lt, eq]: [Option<&str>; 3]) -> Result<Self, StorageError> {
         let number = |text: Option<&str>| {
             let text = text.filter(|text| !text.is_empty());
@@ -48,7 +48,7 @@ impl Conditions {
         })
     }
 
-    /// Judges the number of a blob.
+    /// Checks the current number of a blob.
     ///
     /// # Errors
     /// 412 `SequenceNumberConditionNotMet`.
@@ -67,20 +67,20 @@ impl Conditions {
 /// `x-ms-sequence-number-action`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The larger of what it is and this.
+    /// Sets the larger of the current number and this one.
     Max(u64),
-    /// This.
+    /// Sets this number.
     Update(u64),
-    /// One more.
+    /// Adds one.
     Increment,
 }
 
 impl Action {
-    /// Reads an action and the number that goes with it.
+    /// Parses an action and its number.
     ///
     /// # Errors
-    /// 400 `InvalidHeaderValue` for an unknown action, for a number that is none, and for any
-    /// number with an increment; 400 `MissingRequiredHeader` for the other two without one.
+    /// 400 `InvalidHeaderValue` for an unknown action, for an invalid number, and for any number
+    /// with an increment; 400 `MissingRequiredHeader` for the other two without a number.
     pub fn parse(action: &str, number: Option<&str>) -> Result<Self, StorageError> {
         let given = || parse(number.ok_or_else(|| StorageError::missing_header(NAME))?);
         match action.to_ascii_lowercase().as_str() {
@@ -97,7 +97,7 @@ impl Action {
         }
     }
 
-    /// The new number.
+    /// Returns the new number.
     ///
     /// # Errors
     /// 409 `SequenceNumberIncrementTooLarge`.

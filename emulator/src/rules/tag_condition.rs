@@ -1,7 +1,8 @@
-//! The predicate of `x-ms-if-tags`: comparisons of index tags under AND, OR and parentheses.
+//! The predicate of `x-ms-if-tags`: comparisons of index tags combined with AND, OR and
+//! parentheses.
 //!
 //! Source: "Manage and find Azure Blob data with blob index tags", conditional blob operations.
-//! Values compare as text. A tag that the blob does not have satisfies no comparison.
+//! Values are compared as strings. A comparison of a tag that the blob does not have is false.
 
 use std::cmp::Ordering;
 
@@ -10,22 +11,22 @@ use super::tag_parser::{Dialect, parse};
 /// A predicate over the tags of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TagExpression {
-    /// A tag compared with a value.
+    /// Compares a tag with a value.
     Compare {
         /// Key of the tag.
         key: String,
-        /// Comparison.
+        /// How the tag's value is compared.
         operator: Operator,
-        /// Value compared with.
+        /// The value to compare with.
         value: String,
     },
-    /// All hold.
+    /// True if all parts are true.
     All(Vec<TagExpression>),
-    /// One at least holds.
+    /// True if at least one part is true.
     Any(Vec<TagExpression>),
 }
 
-/// A comparison of a tag's value with the one given.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `=`
@@ -43,7 +44,8 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// How they are written, longer spellings first, so that none is taken for its beginning.
+    /// The spelling of each operator, longer ones first, so that a prefix is not mistaken for the
+    /// operator.
     pub const SPELLINGS: [(&'static str, Operator); 6] = [
         ("<>", Operator::NotEqual),
         (">=", Operator::AtLeast),
@@ -53,7 +55,7 @@ impl Operator {
         ("<", Operator::Less),
     ];
 
-    /// Whether it accepts how a tag's value compares with the one given.
+    /// Returns `true` if the operator accepts `order`, the tag's value compared with the given one.
     pub fn accepts(self, order: Ordering) -> bool {
         match self {
             Operator::Equal => order.is_eq(),
@@ -67,12 +69,12 @@ impl Operator {
 }
 
 impl TagExpression {
-    /// Reads a predicate; `None` for anything else.
+    /// Parses a predicate; returns `None` if it is malformed.
     pub fn parse(text: &str) -> Option<Self> {
         parse(text, Dialect::Condition).ok()
     }
 
-    /// Whether it holds for these tags.
+    /// Returns `true` if these tags satisfy the predicate.
     pub fn holds(&self, tags: &[(String, String)]) -> bool {
         match self {
             TagExpression::Compare {
@@ -107,12 +109,12 @@ mod tests {
             ("\"tag 2\" >= 'b' AND tag1 <> 'x'", true),
             ("\"tag 2\" > 'b' OR tag1='val1'", true),
             ("\"tag 2\" > 'b' or tag1 < 'a'", false),
-            // AND binds closer.
+            // AND binds more tightly than OR.
             ("tag1='val1' OR n='1' AND n='2'", true),
             ("(tag1='val1' OR n='1') AND n='2'", false),
-            // Text, not numbers.
+            // Values compare as strings, not as numbers.
             ("n < '9'", true),
-            // No tag of this name, and names have case.
+            // There is no such tag: keys are case-sensitive.
             ("missing <> 'x'", false),
             ("TAG1 = 'val1'", false),
         ] {
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_predicate() {
+    fn malformed_predicates_are_rejected() {
         let deep = "(".repeat(5_000);
         for text in [
             "",
@@ -144,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[ab\"'()<>= ANDORandor]{0,40}") {
+        fn any_text_is_parsed_or_rejected(text in "[ab\"'()<>= ANDORandor]{0,40}") {
             if let Some(expression) = TagExpression::parse(&text) {
                 let _ = expression.holds(&tags());
             }

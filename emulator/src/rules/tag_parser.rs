@@ -1,45 +1,47 @@
-//! Reading expressions over index tags: the predicate of `x-ms-if-tags`, and what Find Blobs by
-//! Tags takes as `where`.
+//! Parser for expressions over index tags: the predicate of `x-ms-if-tags`, and the `where` of Find
+//! Blobs by Tags.
 //!
-//! Sources: "Manage and find Azure Blob data with blob index tags", "Find Blobs by Tags".
-//! `"key" op 'value'` with `=`, `>`, `>=`, `<`, `<=`; quotes around a simple key may be left out,
-//! as recordings do. AND joins comparisons, parentheses group them. A condition knows `<>` and OR
-//! as well, which binds less than AND; a query knows `@container`.
+//! Sources: "Manage and find Azure Blob data with blob index tags", "Find Blobs by Tags". `"key" op
+//! 'value'` with `=`, `>`, `>=`, `<`, `<=`; quotes around a simple key are optional, as in
+//! recordings. AND joins comparisons, parentheses group them. A condition also supports `<>`, and
+//! OR, which binds less tightly than AND; a query also supports `@container`.
 
 use smalt_protocol::limits::{TAG_KEY_CHARS, TAG_VALUE_CHARS};
 
 use super::tag_condition::{Operator, TagExpression};
 use super::tags;
 
-/// Nesting that is still read: ours, many times what the ten tags of a blob need.
+/// Maximum depth of parentheses. The limit is the emulator's own, more than enough for the ten tags
+/// of a blob.
 const DEPTH_MAX: usize = 16;
-/// What a query calls the container.
+/// The parameter of a query that names the container.
 pub const CONTAINER: &str = "@container";
-/// Words that are no key without quotes. Users of the service met the parts of a date.
+/// Words that need quotes when used as keys. Users of the service found that the parts of a date
+/// are reserved.
 const RESERVED: [&str; 6] = ["and", "or", "not", "year", "month", "day"];
 
-/// Which of the two grammars.
+/// Which of the two grammars to parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Of `x-ms-if-tags`.
+    /// The grammar of `x-ms-if-tags`.
     Condition,
-    /// Of `where`.
+    /// The grammar of `where`.
     Query,
 }
 
-/// What is no expression.
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unexpected {
-    /// The character at which reading stopped, the first being 1.
+    /// The character at which parsing stopped, counted from 1.
     pub position: usize,
-    /// What is wrong with what stands there, in the words of the service.
+    /// What is wrong there, in the service's words.
     pub problem: String,
 }
 
-/// Reads an expression.
+/// Parses an expression.
 ///
 /// # Errors
-/// Where it cannot go on, and what stands there.
+/// The position and cause of the first syntax error.
 pub fn parse(text: &str, dialect: Dialect) -> Result<TagExpression, Unexpected> {
     let mut parser = Parser {
         text,
@@ -57,7 +59,7 @@ pub fn parse(text: &str, dialect: Dialect) -> Result<TagExpression, Unexpected> 
 
 struct Parser<'a> {
     text: &'a str,
-    /// Offset in bytes, always at a character.
+    /// Byte offset, always at a character boundary.
     at: usize,
     dialect: Dialect,
 }
@@ -96,8 +98,8 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Keys and values are those that a tag can have. A condition may name a longer one, which no
-    /// blob has.
+    /// Checks that a blob could have the key and value. A condition may be longer than any tag; it
+    /// then never matches.
     fn check(&self, key: &str, value: &str) -> Result<(), Unexpected> {
         if key == CONTAINER {
             return Ok(());
@@ -187,7 +189,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// Takes a keyword that is not merely the beginning of a longer word.
+    /// Consumes a keyword, unless it is only the beginning of a longer word.
     fn word(&mut self, word: &str) -> bool {
         self.skip_spaces();
         let found = self.name().eq_ignore_ascii_case(word);
@@ -197,7 +199,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// The letters, digits and underscores that come next.
+    /// Returns the letters, digits and underscores that come next.
     fn name(&self) -> &'a str {
         let rest = self.rest();
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -205,7 +207,7 @@ impl<'a> Parser<'a> {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// A word with what marks a parameter in front, as far as there is one.
+    /// Returns the letters, digits, underscores and `@` that come next.
     fn parameter(&self) -> &'a str {
         let rest = self.rest();
         let is_part = |c: char| c.is_ascii_alphanumeric() || "@_".contains(c);
@@ -222,7 +224,7 @@ impl<'a> Parser<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// A name or an operator whole, else one character.
+    /// Reports the next token: a name, an operator, or else a single character.
     fn unexpected(&self) -> Unexpected {
         let (rest, name) = (self.rest(), self.name());
         let spelled = Operator::SPELLINGS
@@ -237,7 +239,6 @@ impl<'a> Parser<'a> {
         self.problem(format!("unexpected '{found}'"))
     }
 
-    /// This is wrong with what stands here.
     fn problem(&self, problem: String) -> Unexpected {
         let before = self.text.get(..self.at).unwrap_or_default();
         Unexpected {
@@ -266,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_says_where_it_cannot_go_on() {
+    fn syntax_error_has_its_position() {
         for (text, position, found) in [
             ("", 1, ""),
             ("a", 2, ""),
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_are_those_of_tags() {
+    fn keys_and_values_must_be_valid_tags() {
         let (key, value) = ("k".repeat(129), "v".repeat(257));
         for (text, in_query, in_condition) in [
             (format!("{key} = 'v'"), false, true),
@@ -312,9 +313,9 @@ mod tests {
         }
     }
 
-    /// A condition knows six comparisons, a query all but `<>`, of a container `=` alone.
+    /// A condition supports six operators, a query all but `<>`, a container only `=`.
     #[test]
-    fn comparisons_are_those_of_the_dialect() {
+    fn operators_depend_on_the_dialect() {
         for (operator, in_condition, in_query, of_container) in [
             ("=", true, true, true),
             ("<>", true, false, false),
@@ -348,9 +349,10 @@ mod tests {
         }
     }
 
-    /// One comparison is no list of one; AND binds closer than OR, whatever parentheses add.
+    /// A single comparison is not wrapped in a list; AND binds more tightly than OR, and redundant
+    /// parentheses are dropped.
     #[test]
-    fn an_expression_has_the_shape_that_is_written() {
+    fn expression_tree_follows_precedence() {
         let one = |key: &str| TagExpression::Compare {
             key: key.to_owned(),
             operator: Operator::Equal,

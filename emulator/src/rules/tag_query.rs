@@ -1,8 +1,8 @@
-//! What Find Blobs by Tags looks for: comparisons of tags that all have to hold, perhaps in one
-//! container.
+//! The query of Find Blobs by Tags: comparisons of tags that all have to hold, optionally within
+//! one container.
 //!
 //! Source: "Find Blobs by Tags", constructing a search expression. A tag is compared once, or has a
-//! range: one bound below and one above.
+//! range: one lower and one upper bound.
 
 use std::collections::BTreeSet;
 
@@ -11,47 +11,46 @@ use smalt_protocol::StorageError;
 use super::tag_condition::{Operator, TagExpression};
 use super::tag_parser::{CONTAINER, Dialect, parse};
 
-/// Different tags in one query, which is as many as a blob can have.
+/// Maximum number of different tags in a query, which is as many as a blob can have.
 const TAGS_MAX: usize = 10;
-/// The query parameter.
 const WHERE: &str = "where";
 
-/// A comparison of a tag's value.
+/// A comparison of a tag with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
     /// Key of the tag.
     pub key: String,
-    /// Comparison.
+    /// How the tag's value is compared.
     pub operator: Operator,
-    /// Value compared with.
+    /// The value to compare with.
     pub value: String,
 }
 
-/// A query: every comparison holds.
+/// A query; a blob matches if every comparison holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagQuery {
-    /// The one container to look in.
+    /// The container to search; `None` for all.
     pub container: Option<String>,
-    /// At least one.
+    /// Never empty.
     comparisons: Vec<Comparison>,
 }
 
-/// The values that a tag may have: what an index is asked for.
+/// The range of values of one tag to look up in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values<'a> {
     /// Key of the tag.
     pub key: &'a str,
-    /// Least value, and whether it is one of them.
+    /// Lower bound, and whether it is inclusive; `None` if unbounded.
     pub least: Option<(&'a str, bool)>,
-    /// Greatest value, and whether it is one of them.
+    /// Upper bound, and whether it is inclusive; `None` if unbounded.
     pub most: Option<(&'a str, bool)>,
 }
 
 impl TagQuery {
-    /// Reads the parameter `where`.
+    /// Parses the parameter `where`.
     ///
     /// # Errors
-    /// 400 `InvalidQueryParameterValue` in the words of the service.
+    /// 400 `InvalidQueryParameterValue` in the service's words.
     pub fn parse(text: &str) -> Result<Self, StorageError> {
         let expression = parse(text, Dialect::Query).map_err(|unexpected| {
             let (position, problem) = (unexpected.position, unexpected.problem);
@@ -83,17 +82,17 @@ impl TagQuery {
         Ok(query)
     }
 
-    /// The refusal of a query that names a container though the address has one.
+    /// Returns the error for a query that names a container although the URI has one.
     pub fn names_container_twice(text: &str) -> StorageError {
         refused(text, ": Cannot have container in both uri and query")
     }
 
-    /// The keys that are compared.
+    /// Returns the compared keys; a key with a range appears twice.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.comparisons.iter().map(|one| one.key.as_str())
     }
 
-    /// Whether every comparison holds for these tags.
+    /// Returns `true` if these tags satisfy every comparison.
     pub fn holds(&self, tags: &[(String, String)]) -> bool {
         let holds = |one: &Comparison| {
             let tag = tags.iter().find(|(key, _)| *key == one.key);
@@ -102,8 +101,8 @@ impl TagQuery {
         self.comparisons.iter().all(holds)
     }
 
-    /// What the index is asked for: the first tag that must have one value, else the first with a
-    /// range, else the first.
+    /// Returns the range to look up in the index: the first tag with an exact value, else the first
+    /// with both bounds, else the first.
     pub fn driver(&self) -> Values<'_> {
         let is_exact = |values: &&Values<'_>| values.least.is_some() && values.least == values.most;
         let is_bounded = |values: &&Values<'_>| values.least.is_some() && values.most.is_some();
@@ -152,7 +151,7 @@ fn bounds_above(operator: Operator) -> bool {
     matches!(operator, Equal | Less | AtMost)
 }
 
-/// The comparisons of an expression without OR.
+/// Collects the comparisons of an expression without OR.
 fn flatten(expression: TagExpression, into: &mut Vec<Comparison>) {
     match expression {
         TagExpression::Compare {
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_is_asked_for_the_narrowest_tag() {
+    fn index_lookup_uses_the_narrowest_tag() {
         for (text, key, least, most) in [
             (
                 "a > '1' AND b = '2'",
@@ -228,8 +227,8 @@ mod tests {
         }
     }
 
-    /// "There can be at most 10 unique tags in a query": a range is of one tag, and the container
-    /// is none.
+    /// "There can be at most 10 unique tags in a query": a range counts as one tag, and the
+    /// container does not count.
     #[test]
     fn ten_tags_can_be_compared() {
         let bounds = (0..10).flat_map(|n| [format!("t{n}>='1'"), format!("t{n}<'2'")]);
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_query_is_refused_in_the_service_s_words() {
+    fn invalid_query_gets_the_message_of_the_service() {
         let eleven: Vec<_> = (0..11).map(|n| format!("t{n}='1'")).collect();
         let eleven = eleven.join(" AND ");
         for (text, reason) in [
@@ -272,9 +271,8 @@ mod tests {
     }
 
     proptest! {
-        /// What the index is asked for covers every value that the query accepts.
         #[test]
-        fn the_index_covers_the_query(
+        fn index_lookup_covers_the_query(
             operators in proptest::collection::vec(0_usize..6, 1..3),
             bounds in proptest::collection::vec("[ab]{0,2}", 3),
             value in "[ab]{0,2}",

@@ -1,15 +1,15 @@
 //! Index tags of a blob.
 //!
 //! Source: "Set Blob Tags". At most ten; keys of 1 to 128 characters, values of up to 256; letters,
-//! digits, space and `+ - . / : = _`. Case counts.
+//! digits, space and `+ - . / : = _`. Tags are case-sensitive.
 
 use smalt_protocol::limits::{TAG_KEY_CHARS, TAG_VALUE_CHARS, TAGS_MAX};
 use smalt_protocol::{ErrorCode, StorageError};
 
-/// Accepts tags, and puts them into the order of their keys, in which Azure lists them.
+/// Validates tags and sorts them by key, the order in which Azure lists them.
 ///
 /// # Errors
-/// 400 `TagsTooLarge` for too many or too long ones, 400 `EmptyTagName`, 400 `InvalidTag` for a
+/// 400 `TagsTooLarge` for too many or too long tags, 400 `EmptyTagName`, 400 `InvalidTag` for a
 /// character that is not permitted, 400 `DuplicateTagNames`.
 pub fn validate(mut tags: Vec<(String, String)>) -> Result<Vec<(String, String)>, StorageError> {
     if tags.len() > TAGS_MAX {
@@ -22,7 +22,7 @@ pub fn validate(mut tags: Vec<(String, String)>) -> Result<Vec<(String, String)>
         if !(key.chars().all(is_permitted) && value.chars().all(is_permitted)) {
             return Err(ErrorCode::InvalidTag.into());
         }
-        // All characters are ASCII by now.
+        // All characters are known to be ASCII, so bytes are characters.
         if !TAG_KEY_CHARS.contains(&key.len()) || !TAG_VALUE_CHARS.contains(&value.len()) {
             return Err(ErrorCode::TagsTooLarge.into());
         }
@@ -34,7 +34,6 @@ pub fn validate(mut tags: Vec<(String, String)>) -> Result<Vec<(String, String)>
     Ok(tags)
 }
 
-/// Whether a key or a value may have it.
 pub(super) fn is_permitted(c: char) -> bool {
     c.is_ascii_alphanumeric() || " +-./:=_".contains(c)
 }
@@ -49,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_kept_in_the_order_of_their_keys() {
+    fn tags_are_sorted_by_key() {
         let given = ["b", "a1", "a"].map(|key| (key.to_owned(), String::new()));
         let kept = validate(given.to_vec()).unwrap();
         assert!(
@@ -60,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_taken_or_refused() {
+    fn tags_are_accepted_or_rejected() {
         let ten: Vec<String> = (0..10).map(|n| n.to_string()).collect();
         let ten: Vec<_> = ten.iter().map(|key| (key.as_str(), "1")).collect();
         let (key, value) = ("k".repeat(128), "v".repeat(256));

@@ -1,7 +1,7 @@
-//! Access tiers: which there are, and the way from one to another.
+//! Access tiers, and the transitions between them.
 //!
-//! Sources: "Set Blob Tier"; "Blob rehydration from the archive tier" for how long the way back is;
-//! "Smart tier" for where a smart blob's bytes are.
+//! Sources: "Set Blob Tier"; "Blob rehydration from the archive tier" for the time that rehydration
+//! takes; "Smart tier" for the tier that a smart blob is moved to.
 
 use smalt_protocol::time::DAY_S;
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
@@ -14,41 +14,41 @@ pub const BLOCK_BLOB: [&str; 5] = [HOT, COOL, COLD, ARCHIVE, SMART];
 pub const PAGE_BLOB: [&str; 11] = [
     "P4", "P6", "P10", "P15", "P20", "P30", "P40", "P50", "P60", "P70", "P80",
 ];
-/// The tier whose bytes can neither be read nor changed.
+/// The tier in which content can be neither read nor changed.
 pub const ARCHIVE: &str = "Archive";
-/// The usual priority of a way back from the archive.
+/// The default rehydration priority.
 pub const STANDARD: &str = "Standard";
 
-/// The tier that follows the use of a blob.
+/// The tier that moves a blob between hot, cool and cold by its use.
 pub const SMART: &str = "Smart";
 
 const HOT: &str = "Hot";
 const COOL: &str = "Cool";
 const COLD: &str = "Cold";
 const HIGH: &str = "High";
-/// Since this version a block blob can be cold. "Set Blob Tier".
+/// Since this version block blobs have the tier `Cold`. "Set Blob Tier".
 const COLD_SINCE: ApiVersion = ApiVersion::V2021_12_02;
-/// Since this version a block blob can be smart. Same page.
+/// Since this version block blobs have the tier `Smart`. Same page.
 const SMART_SINCE: ApiVersion = ApiVersion::V2026_06_06;
-/// A smart blob that was not used for so long is cool, in seconds.
+/// A smart blob that was not used for this long is cool, in seconds.
 const SMART_COOL_S: u64 = 30 * DAY_S;
-/// A smart blob that was not used for so long is cold, in seconds.
+/// A smart blob that was not used for this long is cold, in seconds.
 const SMART_COLD_S: u64 = 90 * DAY_S;
-/// The longest that a way back of standard priority takes, in seconds.
+/// The longest rehydration at standard priority, in seconds.
 const REHYDRATION_STANDARD_S: u64 = 15 * 60 * 60;
-/// The longest that a way back of high priority takes for blobs below 10 GB, in seconds.
+/// The longest rehydration at high priority for blobs below 10 GB, in seconds.
 const REHYDRATION_HIGH_S: u64 = 60 * 60;
 
-/// How a blob comes to its new tier.
+/// How a blob reaches its new tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// At once, 200.
+    /// Immediately, with status 200.
     Done,
-    /// Out of the archive, 202.
+    /// By rehydration from the archive, with status 202.
     Rehydrate,
 }
 
-/// The tier of this name, in its usual spelling.
+/// Parses the name of a tier, ignoring case; `None` if this version does not know it.
 pub fn parse(text: &str, version: ApiVersion) -> Option<&'static str> {
     let known = BLOCK_BLOB.into_iter().chain(PAGE_BLOB);
     known
@@ -61,7 +61,7 @@ pub fn parse(text: &str, version: ApiVersion) -> Option<&'static str> {
         })
 }
 
-/// Where the bytes of a smart blob are that was used last at this time.
+/// Returns the effective tier of a smart blob that was last used at `used`.
 pub fn smart(used: Timestamp, now: Timestamp) -> &'static str {
     if now < used.plus_s(SMART_COOL_S) {
         HOT
@@ -72,7 +72,7 @@ pub fn smart(used: Timestamp, now: Timestamp) -> &'static str {
     }
 }
 
-/// How long a way back from the archive takes, in seconds.
+/// Returns how long a rehydration takes, in seconds.
 pub fn rehydration_s(priority: &str) -> u64 {
     if priority == HIGH {
         REHYDRATION_HIGH_S
@@ -81,17 +81,17 @@ pub fn rehydration_s(priority: &str) -> u64 {
     }
 }
 
-/// The priority of this name.
+/// Parses a rehydration priority, ignoring case.
 pub fn parse_priority(text: &str) -> Option<&'static str> {
     [STANDARD, HIGH]
         .into_iter()
         .find(|priority| priority.eq_ignore_ascii_case(text))
 }
 
-/// The way from what a blob has to a tier.
+/// Returns how a blob reaches the tier `to`.
 ///
 /// # Errors
-/// 409 `BlobBeingRehydrated` when it is already on its way to another one.
+/// 409 `BlobBeingRehydrated` when it is already being rehydrated to another tier.
 pub fn judge(access: &Access, to: &str) -> Result<Move, StorageError> {
     match &access.rehydration {
         Some(way) if way.tier == to => Ok(Move::Rehydrate),
@@ -101,7 +101,7 @@ pub fn judge(access: &Access, to: &str) -> Result<Move, StorageError> {
     }
 }
 
-/// What holds at this time: a way back from the archive ends by itself.
+/// Returns the access tier at `now`, with a rehydration completed if its time has passed.
 #[must_use]
 pub fn settled(access: Access, now: Timestamp) -> Access {
     let Some(way) = &access.rehydration else {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_between_tiers_follow_the_table() {
+    fn tier_changes_follow_the_table() {
         for (from, on_the_way, to, expected) in [
             (None, None, "Hot", Ok(Move::Done)),
             (Some("Hot"), None, ARCHIVE, Ok(Move::Done)),
@@ -164,7 +164,7 @@ mod tests {
 
     /// "Blob rehydration from the archive tier": up to 15 hours, under one hour with high priority.
     #[test]
-    fn a_way_back_ends_by_the_clock() {
+    fn rehydration_ends_by_the_clock() {
         for (priority, hours) in [("Standard", 15), ("High", 1)] {
             let mut on_the_way = access(Some(ARCHIVE), Some("Cool"));
             let way = on_the_way.rehydration.as_mut().unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smart_blob_cools_down_while_nobody_uses_it() {
+    fn unused_smart_blob_cools_down() {
         let used = Timestamp::from_unix_s(1_000);
         for (days, expected) in [(0, HOT), (29, HOT), (30, COOL), (89, COOL), (90, COLD)] {
             assert_eq!(smart(used, used.plus_s(days * DAY_S)), expected, "{days}");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_in_any_case_and_by_version() {
+    fn names_are_parsed_in_any_case_and_by_version() {
         for (text, version, expected) in [
             ("cool", ApiVersion::LATEST, Some("Cool")),
             ("p10", ApiVersion::LATEST, Some("P10")),

@@ -1,14 +1,14 @@
-//! Web pages and the host names that they use: what a browser sends on behalf of a stranger.
+//! Protection against requests that a browser sends on behalf of a foreign web page.
 //!
-//! A browser lets every page send requests to a server on its reader's machine. It keeps the
-//! answer from a page of another origin, but the request is carried out; and where the page's own
-//! host name is made to lead to that machine (DNS rebinding), the page reads the answer as well.
-//! Azure is safe from both because its keys are secret and its names are its own. The emulator's
-//! key is public.
+//! A browser lets every page send requests to a server on the user's machine. It hides the response
+//! from a page of another origin, but the request is carried out; and if the page's own host name
+//! is made to resolve to that machine (DNS rebinding), the page can read the response as well.
+//! Azure is safe from both because its keys are secret and it owns its names. The emulator's key is
+//! public.
 //!
-//! So a request has to name a host that nobody can point at this machine by public DNS, and a page
-//! has to be of this machine, of the server itself, or let in by a rule of CORS. Whoever answers
-//! the names of the local network is trusted.
+//! So a request must name a host that nobody can point at this machine by public DNS, and a page
+//! must come from this machine, from the server itself, or be allowed by a CORS rule. Whoever
+//! answers DNS queries on the local network is trusted.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,13 +16,12 @@ use std::str::FromStr;
 
 use super::host::{HostPattern, is_below, is_name};
 
-/// Domains below which public DNS has no names. RFC 6761, RFC 6762, RFC 8375, and `internal` by a
-/// resolution of ICANN of 2024; `host.docker.internal` and a cluster's `cluster.local` are among
-/// them.
+/// Domains that public DNS does not serve. RFC 6761, RFC 6762, RFC 8375, and `internal` by an ICANN
+/// resolution of 2024; they include `host.docker.internal` and a cluster's `cluster.local`.
 const PRIVATE_DOMAINS: [&str; 5] = ["localhost", "local", "internal", "test", "home.arpa"];
 
-/// Domains of Azure's endpoints, whose names are Microsoft's to give. "Storage account endpoints",
-/// and the national clouds.
+/// Domains of Azure's endpoints, in which only Microsoft assigns names. "Storage account
+/// endpoints", and the national clouds.
 const AZURE_DOMAINS: [&str; 4] = [
     "core.windows.net",
     "storage.azure.net",
@@ -30,16 +29,16 @@ const AZURE_DOMAINS: [&str; 4] = [
     "core.usgovcloudapi.net",
 ];
 
-/// A host that requests may name besides those that every server has: `--allowHost`.
+/// A host that requests may name in addition to the built-in ones: `--allowHost`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedHost {
-    /// `*`: every host.
+    /// `*`: any host.
     Any,
-    /// `storage.example.com`, `*.example.com`.
+    /// A name or pattern: `storage.example.com`, `*.example.com`.
     Named(HostPattern),
 }
 
-/// A text that allows no host.
+/// A string that is not a host pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a host: use a name (storage.example.com), a domain (*.example.com) or *")]
 pub struct AllowedHostError(String);
@@ -65,8 +64,8 @@ impl fmt::Display for AllowedHost {
     }
 }
 
-/// Whether a request may name this host, with or without a port. An address needs no DNS, and
-/// public DNS has no names of one label, so no stranger can point either at this machine.
+/// Returns `true` if a request may name this host, with or without a port. An address needs no DNS,
+/// and public DNS has no single-label names, so a stranger cannot point either at this machine.
 pub fn is_known_host(authority: &str, allowed: &[AllowedHost]) -> bool {
     let is_named = |allowed: &AllowedHost, host| match allowed {
         AllowedHost::Any => true,
@@ -80,8 +79,8 @@ pub fn is_known_host(authority: &str, allowed: &[AllowedHost]) -> bool {
         || allowed.iter().any(|allowed| is_named(allowed, host))
 }
 
-/// Whether a page of this origin may send any request to a server that is addressed as `authority`:
-/// a page of this machine, or one that came from the server itself.
+/// Returns `true` if pages of this origin may send any request to the server at `authority`: pages
+/// of this machine, and pages of the server itself.
 pub fn is_trusted_origin(origin: &str, authority: &str) -> bool {
     let Some((from, host)) = origin
         .split_once("://")
@@ -101,8 +100,8 @@ fn is_reserved(host: &str) -> bool {
     domains.into_iter().any(|domain| is_below(host, domain))
 }
 
-/// The name of `name:port`, without the dot that may end it, or the address of `[address]:port`.
-/// `None` for what is neither.
+/// Returns the name of `name:port` without a trailing dot, or the address of `[address]:port`;
+/// `None` if the authority is malformed.
 fn name_of(authority: &str) -> Option<&str> {
     let (name, port) = match authority.strip_prefix('[') {
         Some(v6) => v6.split_once(']')?,
@@ -117,9 +116,9 @@ fn name_of(authority: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// Every way in which people name an emulator, and what a stranger can name.
+    /// The usual names of an emulator, and names that a stranger controls.
     #[test]
-    fn names_that_public_dns_cannot_give_are_known() {
+    fn only_names_outside_public_dns_are_known() {
         for (authority, expected) in [
             ("127.0.0.1:10000", true),
             ("127.0.0.1", true),

@@ -1,4 +1,4 @@
-//! Blobs, snapshots and versions: their bytes as files, the rest as lines.
+//! Saves blobs, snapshots and versions: their bytes as files, everything else as JSON lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,11 +15,10 @@ use crate::ops::blob::content::locate;
 use crate::records::{BlobContent, BlobRecord, ContainerRecord, Record};
 use crate::store::{Store, StoreResult};
 
-/// Bytes that are read at once: what is damaged costs as much.
+/// Bytes that are read at once; a damaged byte loses all of them.
 const STEP_BYTES: u64 = 64 * 1024;
-/// The same of a page blob, which may be long and empty.
+/// The same for page blobs, which may be long and mostly empty.
 const PAGES_STEP_BYTES: u64 = 4 * 1024 * 1024;
-/// What there is of blobs.
 const KINDS: [(Kind, &str); 4] = [
     (Kind::Blob, "blob"),
     (Kind::Snapshot, "snapshot"),
@@ -27,13 +26,11 @@ const KINDS: [(Kind, &str); 4] = [
     (Kind::DeletedBlob, "deleted"),
 ];
 
-/// Whose contents a generation keys.
+/// Account and container of each generation.
 type Owners = BTreeMap<Generation, (String, String)>;
 
-/// A record by its key.
 pub(super) type Entry = (Vec<u8>, Bytes);
 
-/// All records of a kind.
 pub(super) fn all_of(store: &Store, kind: Kind) -> StoreResult<Vec<Entry>> {
     let from = keys::all_of(kind);
     let mut found = Vec::new();
@@ -46,18 +43,18 @@ pub(super) fn all_of(store: &Store, kind: Kind) -> StoreResult<Vec<Entry>> {
     Ok(found)
 }
 
-/// The generations that wait to be removed: nobody misses what is in them.
+/// Returns the generations that wait for removal; their contents need not be saved.
 pub(super) fn garbage(store: &Store) -> StoreResult<BTreeSet<Generation>> {
     let all = all_of(store, Kind::Garbage)?;
     Ok(all.iter().map(|(key, _)| keys::generation(key)).collect())
 }
 
-/// What to call a generation whose owner cannot be told.
+/// Returns account and name to use for a generation whose owner is unknown.
 pub(super) fn unknown(generation: Generation) -> (String, String) {
     ("unknown".to_owned(), generation.to_string())
 }
 
-/// All records of a kind; none, and a loss told, when they cannot be read.
+/// Returns all records of a kind. If they cannot be read, reports the loss and returns none.
 pub(super) fn entries(store: &Store, kind: Kind, salvaged: &mut Salvaged) -> Vec<Entry> {
     match all_of(store, kind) {
         Ok(found) => found,
@@ -142,7 +139,8 @@ fn containers(store: &Store, salvaged: &mut Salvaged) -> Owners {
     owners
 }
 
-/// Writes the bytes of a blob, zeros where they cannot be read: which ranges these are.
+/// Writes the bytes of a blob, with zeros where they cannot be read. Returns the damaged ranges
+/// with the errors.
 fn bytes(
     store: &Store,
     blob: &BlobRecord,

@@ -1,4 +1,4 @@
-//! Tables: a line for each entity, as the Table service writes it with minimal metadata.
+//! Saves tables: one line for each entity, in the Table service's format with minimal metadata.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! Queues: a line for each message, in the order of delivery.
+//! Saves queues: one line for each message, in delivery order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -61,14 +61,14 @@ pub(super) fn save(store: &Store, out: &mut Out, salvaged: &mut Salvaged) -> io:
     Ok(())
 }
 
-/// Its place in the order of delivery, and its line.
+/// Returns the position of a message in delivery order, and its line.
 fn message(store: &Store, id: Uuid, value: &[u8]) -> Result<(u64, Value), String> {
     let message = MessageRecord::decode(value).map_err(|error| error.to_string())?;
     let text = store.read(|view| FoundText::locate(view, &message.text));
     let text = text.map_err(|error| error.to_string())?;
     let text = text.read().map_err(|error| {
         let cause = error.cause().unwrap_or_default();
-        format!("its text cannot be read: {cause}")
+        format!("cannot read its text: {cause}")
     })?;
     let line = json!({
         "id": id.to_string(),

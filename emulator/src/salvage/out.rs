@@ -1,5 +1,5 @@
-//! The directory that is written to. Names come from a store that may be damaged, and from clients
-//! before that: whatever they are, each becomes one plain file name.
+//! The output directory. Names come from clients and from a store that may be damaged; each becomes
+//! one plain file name.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,35 +8,34 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, DiskFile};
 
-/// Bytes of a name that are kept: file systems take 255, and a number may follow.
+/// Maximum bytes of a name: file systems allow 255, and a number may follow.
 const NAME_BYTES_MAX: usize = 200;
 
-/// Names that Windows takes for devices, whatever follows a dot.
+/// File names that Windows reserves for devices, with any extension.
 const DEVICES: [&str; 22] = [
     "con", "prn", "aux", "nul", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8",
     "com9", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
 ];
 
-/// The directory.
 pub(super) struct Out {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// What is taken, in small letters: some file systems do not tell them from large ones.
+    /// The used paths in lower case: some file systems ignore case.
     taken: BTreeSet<String>,
 }
 
-/// A file that is written from its start to its end.
+/// A file that is written sequentially.
 pub(super) struct File {
     file: Arc<dyn DiskFile>,
     at: u64,
 }
 
 impl Out {
-    /// Begins in a new or an empty directory.
+    /// Starts in a new or empty directory.
     pub(super) fn new(disk: &Arc<dyn Disk>, dir: &Path) -> io::Result<Self> {
         disk.create_private_dir(dir)?;
         if !disk.list(dir)?.is_empty() {
-            return Err(io::Error::other("it is not empty"));
+            return Err(io::Error::other("the directory is not empty"));
         }
         Ok(Out {
             disk: Arc::clone(disk),
@@ -45,7 +44,7 @@ impl Out {
         })
     }
 
-    /// A new file in these folders, and its path within the directory.
+    /// Creates a file in these folders and returns it with its path relative to the directory.
     pub(super) fn file(&mut self, folders: &[&str], name: &str) -> io::Result<(String, File)> {
         let mut path = String::new();
         for folder in folders {
@@ -60,7 +59,7 @@ impl Out {
         let mut number = 1;
         while !self.taken.insert(free.to_lowercase()) {
             number += 1;
-            // No escaped name has such a sign in it.
+            // Escaped names contain no `~`.
             free = format!("{path}~{number}");
         }
         let file = self.disk.open(&self.dir.join(&free), true)?;
@@ -69,7 +68,7 @@ impl Out {
 }
 
 impl File {
-    /// Appends. Zeros take no room: a page blob of terabytes is mostly that.
+    /// Appends bytes. Zeros take no space: a page blob of terabytes is mostly zeros.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.iter().any(|byte| *byte != 0) {
             self.file.write_at(bytes, self.at)?;
@@ -78,12 +77,11 @@ impl File {
         Ok(())
     }
 
-    /// Appends a line of JSON.
     pub(super) fn line(&mut self, value: &serde_json::Value) -> io::Result<()> {
         self.write(format!("{value}\n").as_bytes())
     }
 
-    /// Appends the last bytes and waits for the disk.
+    /// Appends the last bytes and syncs the file.
     pub(super) fn end(mut self, bytes: &[u8]) -> io::Result<()> {
         self.write(bytes)?;
         if self.file.len()? < self.at {
@@ -93,8 +91,8 @@ impl File {
     }
 }
 
-/// A name as one plain file name: letters, digits, `-`, `_` and dots within stay, every other byte
-/// is `%` and two digits. What is too long is cut.
+/// Escapes a name to one plain file name: letters, digits, `-`, `_` and inner dots stay, every
+/// other byte becomes `%` and two hex digits. A name that is too long is cut.
 pub(super) fn escaped(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
     let stem = name.split('.').next().unwrap_or_default();
@@ -129,7 +127,7 @@ mod tests {
     use crate::disk::{SystemDisk, files_below};
 
     #[test]
-    fn names_stay_readable_where_they_can() {
+    fn names_stay_readable_where_possible() {
         for (name, plain) in [
             ("a.txt", "a.txt"),
             ("dir/a b.txt", "dir%2Fa%20b.txt"),
@@ -149,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_meet_get_numbers() {
+    fn colliding_names_get_numbers() {
         let dir = tempfile::tempdir().unwrap();
         let disk: Arc<dyn Disk> = Arc::new(SystemDisk);
         let mut out = Out::new(&disk, &dir.path().join("out")).unwrap();
@@ -162,7 +160,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a name is, it is one component of a path, and nothing special.
+        /// Every name becomes one plain component of a path.
         #[test]
         fn a_name_never_leaves_its_folder(name in any::<String>()) {
             let plain = escaped(&name);

@@ -1,4 +1,4 @@
-//! What was saved of a store, and what was lost.
+//! The report of a salvage: what was saved and what was lost.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,36 +6,36 @@ use serde_json::Value;
 /// What was saved, and what was lost.
 #[derive(Debug, Default, Serialize)]
 pub struct Salvaged {
-    /// Form of the directory.
+    /// Version of the directory's format.
     pub format: u32,
-    /// The store.
+    /// The directory of the store.
     pub from: String,
-    /// What is wrong with its files.
+    /// What is wrong with the store's files.
     pub findings: Vec<String>,
     /// Containers with their metadata.
     pub containers: Vec<Value>,
     /// Queues with their metadata.
     pub queues: Vec<Value>,
-    /// Tables.
+    /// The tables.
     pub tables: Vec<Value>,
-    /// Blobs, snapshots and versions saved.
+    /// Number of blobs, snapshots and versions saved.
     pub blobs: u64,
-    /// Messages saved.
+    /// Number of messages saved.
     pub messages: u64,
-    /// Entities saved.
+    /// Number of entities saved.
     pub entities: u64,
-    /// Payloads without a name.
+    /// Payloads without a name: segment, offset, length and file of each.
     pub unnamed: Vec<Value>,
-    /// What could not be read.
+    /// Everything that could not be read.
     pub lost: Vec<Lost>,
 }
 
 /// Something that could not be read.
 #[derive(Debug, Serialize)]
 pub struct Lost {
-    /// What it was.
+    /// The name of the resource or record.
     pub what: String,
-    /// Why it is lost.
+    /// The error that it was read with.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! What smalt says of itself when it is ready.
+//! The text that smalt prints when it is ready.
 
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 
@@ -7,7 +7,7 @@ use super::endpoints::DEFAULT_CONTROL_PORT;
 use crate::certificate::Development;
 use crate::cli::Flags;
 
-/// The addresses, where the data is, and a connection string.
+/// Returns the addresses, the place of the data, and a connection string.
 pub(super) fn text(server: &Server, flags: &Flags) -> String {
     let endpoints = &server.endpoints;
     let mut text = format!("smalt {} is ready\n", env!("CARGO_PKG_VERSION"));
@@ -32,9 +32,9 @@ pub(super) fn text(server: &Server, flags: &Flags) -> String {
 fn data(flags: &Flags) -> String {
     match flags.extent_memory_limit {
         Some(bytes) => {
-            format!("in memory, at most {bytes} bytes of contents, gone with the process")
+            format!("in memory, at most {bytes} bytes of contents, lost when smalt stops")
         }
-        None if flags.in_memory_persistence => "in memory, gone with the process".to_owned(),
+        None if flags.in_memory_persistence => "in memory, lost when smalt stops".to_owned(),
         None => {
             let shown = std::path::absolute(&flags.location).unwrap_or(flags.location.clone());
             shown.display().to_string()
@@ -42,7 +42,7 @@ fn data(flags: &Flags) -> String {
     }
 }
 
-/// The first account's connection string. A key that is not the public one is not shown.
+/// Returns the first account's connection string; only the well-known key is shown.
 fn connection_string(server: &Server) -> String {
     let accounts = &server.emulator.core().config.accounts;
     let found = accounts
@@ -58,14 +58,14 @@ fn connection_string(server: &Server) -> String {
     server.endpoints.connection_string(name, &key)
 }
 
-/// How to make clients trust it.
+/// Describes how clients trust the generated certificate.
 fn about_certificate(made: &Development) -> String {
     let ca = std::path::absolute(made.ca()).unwrap_or(made.ca());
     let ca = ca.display();
-    let state = if made.is_new { ", made just now" } else { "" };
+    let state = if made.is_new { ", new" } else { "" };
     format!(
         "  {:<8} {ca}{state}\n\n\
-         Clients have to trust that file, each in its own way:\n  \
+         Clients must trust that file:\n  \
          curl --cacert, SSL_CERT_FILE (Rust, Go, .NET), REQUESTS_CA_BUNDLE (Python),\n  \
          NODE_EXTRA_CA_CERTS (Node.js), keytool -importcert (Java)\n",
         "trust"

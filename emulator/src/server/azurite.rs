@@ -1,4 +1,4 @@
-//! The lines that Azurite prints when its services start and stop. Integrations wait for them.
+//! The lines that Azurite prints when its services start and stop; integrations wait for them.
 //!
 //! Source: Azurite 3.37, run; `ci/integrations.sh` compares both programs.
 
@@ -8,7 +8,7 @@ use smalt_protocol::Service;
 
 use crate::cli::{Flags, Program};
 
-/// Says what Azurite says, in the words of one of its programs.
+/// Formats Azurite's lines as one of its programs words them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Voice {
     program: Program,
@@ -16,7 +16,7 @@ pub(super) struct Voice {
 }
 
 impl Voice {
-    /// The voice that these flags ask for, if any.
+    /// Returns the voice that the flags ask for; `None` without Azurite's output.
     pub(super) fn of(flags: &Flags) -> Option<Self> {
         let voice = Voice {
             program: flags.program,
@@ -25,7 +25,7 @@ impl Voice {
         flags.speaks_as_azurite().then_some(voice)
     }
 
-    /// Before a service is bound to what was asked for.
+    /// Returns the line before a service is bound, with the requested host and port.
     pub(super) fn starting(self, service: Service, (host, port): (&str, u16)) -> String {
         let name = name(service);
         match self.program {
@@ -39,7 +39,7 @@ impl Voice {
         }
     }
 
-    /// When it is bound.
+    /// Returns the line after a service was bound.
     pub(super) fn listening(self, service: Service, host: &str, bound: SocketAddr) -> String {
         let (name, scheme) = (name(service), self.scheme);
         match self.program {
@@ -56,12 +56,12 @@ impl Voice {
         }
     }
 
-    /// When it is told to stop.
+    /// Returns the line for a service that starts to stop.
     pub(super) fn closing(self, service: Service) -> String {
         format!("Azurite {} service is closing...\n", name(service))
     }
 
-    /// When it has stopped.
+    /// Returns the line for a service that has stopped.
     pub(super) fn closed(self, service: Service) -> String {
         format!("Azurite {} service successfully closed\n", name(service))
     }
@@ -79,7 +79,7 @@ fn name(service: Service) -> &'static str {
 mod tests {
     use super::*;
 
-    /// All that a program says of a service that is asked for on port 0.
+    /// Returns all lines of a program about a service that was requested on port 0.
     fn said(program: Program, scheme: &'static str, service: Service) -> String {
         let voice = Voice { program, scheme };
         let bound = "127.0.0.1:4711".parse().unwrap();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn each_program_has_its_own_words() {
+    fn each_program_prints_its_own_lines() {
         let alone = Program::AzuriteService;
         assert_eq!(
             said(Program::Azurite, "https", Service::Blob),

@@ -1,4 +1,4 @@
-//! Where a running emulator is reached, and the connection strings that say so.
+//! The addresses of a running emulator, and its connection strings.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,15 +7,14 @@ use smalt_protocol::Service;
 
 use crate::cli::Flags;
 
-/// Port of the control endpoint when none is given.
+/// Preferred port of the control endpoint without `--controlPort`.
 pub(crate) const DEFAULT_CONTROL_PORT: u16 = 10_003;
 
-/// The services' scheme.
 pub(super) fn scheme(flags: &Flags) -> &'static str {
     if flags.is_https() { "https" } else { "http" }
 }
 
-/// Where everything listens.
+/// The bound addresses of all sockets.
 #[derive(Clone, Debug)]
 pub(super) struct Endpoints {
     pub(super) scheme: &'static str,
@@ -24,13 +23,13 @@ pub(super) struct Endpoints {
     pub(super) control: SocketAddr,
 }
 
-/// One of them, for programs.
+/// One endpoint in the ready file.
 #[derive(Debug, Serialize)]
 pub(super) struct Endpoint {
-    /// The address that it is bound to.
+    /// The bound address.
     host: String,
     port: u16,
-    /// What a client on this machine uses.
+    /// URL for clients on this machine.
     url: String,
 }
 
@@ -46,7 +45,7 @@ impl Endpoints {
         all.any(|address| !address.ip().is_loopback())
     }
 
-    /// The connection string of an account for clients on this machine.
+    /// Returns the connection string of an account for clients on this machine.
     pub(super) fn connection_string(&self, account: &str, key: &str) -> String {
         let scheme = self.scheme;
         let mut text =
@@ -73,7 +72,7 @@ impl Endpoint {
     }
 }
 
-/// The URL of an address for clients on this machine, to whom every address is also loopback.
+/// Returns the URL for clients on this machine, with loopback in place of an unspecified address.
 pub(super) fn url(scheme: &str, address: SocketAddr) -> String {
     let ip = match address.ip() {
         ip if !ip.is_unspecified() => ip,
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_bound_everywhere_is_reached_by_loopback() {
+    fn unspecified_address_has_a_loopback_url() {
         for (bound, expected) in [
             ("127.0.0.1:1", "http://127.0.0.1:1"),
             ("0.0.0.0:1", "http://127.0.0.1:1"),
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_string_names_the_services_that_were_started() {
+    fn connection_string_names_the_started_services() {
         let endpoints = Endpoints {
             scheme: "https",
             services: vec![(Service::Table, "0.0.0.0:2".parse().unwrap())],

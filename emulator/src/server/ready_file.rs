@@ -1,4 +1,4 @@
-//! The file of `--readyFile`: where everything is, for scripts and tests that start an emulator.
+//! The file of `--readyFile`, which tells scripts and tests how to reach the emulator.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::endpoints::{Endpoint, Endpoints};
 use crate::config::Config;
 use crate::disk::{self, Disk as _, SystemDisk};
 
-/// What the file says.
+/// The JSON content of the file.
 #[derive(Debug, Serialize)]
 struct Ready {
     version: &'static str,
@@ -25,7 +25,7 @@ struct Ready {
     table: Option<Endpoint>,
     control: Endpoint,
     accounts: Vec<Account>,
-    /// What clients have to trust, when smalt made the certificate.
+    /// The CA certificate that clients must trust; `None` unless smalt created the certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     ca: Option<PathBuf>,
 }
@@ -37,16 +37,16 @@ struct Account {
     connection_string: String,
 }
 
-/// The file while it stands. Dropped, it is removed.
+/// The written file; dropping it removes the file.
 #[derive(Debug)]
 pub(super) struct ReadyFile(PathBuf);
 
 impl ReadyFile {
-    /// Writes it whole or not at all, in place of a stale one. It holds keys, so that only its
-    /// owner can read it.
+    /// Writes the file atomically and replaces a stale one. Only its owner can read it, because it
+    /// holds keys.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub(super) fn write(
         path: &Path,
         endpoints: &Endpoints,
@@ -55,7 +55,7 @@ impl ReadyFile {
     ) -> anyhow::Result<Self> {
         let text = serde_json::to_vec(&ready(endpoints, config, ca))?;
         let cannot_write = || format!("--readyFile: cannot write {}", path.display());
-        // Dropped with an error, it leaves nothing that says it is ready.
+        // Dropping this after an error removes a stale file, which would report readiness.
         let file = ReadyFile(std::path::absolute(path).with_context(cannot_write)?);
         disk::replace_secret(&SystemDisk, &file.0, &text).with_context(cannot_write)?;
         Ok(file)
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_the_documented_shape() {
+    fn ready_file_has_the_documented_shape() {
         let ready = ready(&endpoints(), &Config::default(), Some("/ca.pem".into()));
         let expected = serde_json::json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn it_replaces_a_stale_one_and_goes_with_its_owner() {
+    fn ready_file_replaces_a_stale_one_and_is_removed_on_drop() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ready.json");
         let read = || disk::read_small(&SystemDisk, &path).unwrap();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_not_there_is_named() {
+    fn missing_directory_is_named_in_the_error() {
         let path = Path::new("/no/such/directory/ready.json");
         let error = ReadyFile::write(path, &endpoints(), &Config::default(), None).unwrap_err();
         assert!(error.to_string().contains("--readyFile"), "{error}");

@@ -1,4 +1,4 @@
-//! Binding: each service to what was asked for, the control endpoint beside another emulator's.
+//! Binds each service to its requested address, and the control endpoint to a free port.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use crate::control::Control;
 use crate::emulator::Emulator;
 use crate::http::{AccessLog, Listener, Patience};
 
-/// Ports from [`DEFAULT_CONTROL_PORT`] on that are tried for the control endpoint: more emulators
-/// than a machine runs at once.
+/// Ports, from [`DEFAULT_CONTROL_PORT`] on, to try for the control endpoint; a machine runs fewer
+/// emulators than that at once.
 const CONTROL_PORTS_TRIED: u16 = 1_000;
 
-/// Binds the services, and says so as Azurite does.
+/// Binds the services, and prints Azurite's lines if they are wanted.
 pub(super) async fn bind_services(
     flags: &Flags,
     tls: Option<&TlsAcceptor>,
@@ -62,7 +62,7 @@ async fn bind(
         .map_err(|error| cannot_listen(service.as_str(), address, &error))
 }
 
-/// Binds the control endpoint: to the port that was asked for, or else to the first free one.
+/// Binds the control endpoint to the requested port, or else to the first free one.
 pub(super) async fn bind_control(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Control> {
     let wanted = flags.control_port.unwrap_or(DEFAULT_CONTROL_PORT);
     let last = match flags.control_port {
@@ -81,11 +81,11 @@ pub(super) async fn bind_control(flags: &Flags, emulator: &Emulator) -> anyhow::
     }
 }
 
-/// Why, and what to do.
+/// Creates an error with the reason and advice.
 fn cannot_listen(name: &str, address: SocketAddr, error: &io::Error) -> anyhow::Error {
     let advice = match error.kind() {
         ErrorKind::AddrInUse => format!(
-            "the port is taken; stop what listens there, or choose another port with \
+            "the port is taken; stop the program that listens there, or choose another port with \
              --{name}Port (0 takes a free one)"
         ),
         ErrorKind::AddrNotAvailable => {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_names_the_service_the_port_and_the_flag() {
+    fn bind_error_names_service_port_and_flag() {
         let address = "127.0.0.1:10001".parse().unwrap();
         for (kind, flag) in [
             (ErrorKind::AddrInUse, "--queuePort"),

@@ -1,4 +1,4 @@
-//! What belongs to a state beside its records: settings of accounts and a clock that was moved.
+//! The parts of a state that are not records: account settings and a moved clock.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use smalt_protocol::Timestamp;
 use crate::config::AccountSettings;
 use crate::core::Core;
 
-/// What belongs to a state beside its records.
+/// The parts of a state that are not records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The emulator's time, in ISO 8601.
     pub now: String,
-    /// Whether the clock moves by itself.
+    /// Whether the clock advances by itself.
     pub running: bool,
-    /// Whether it shows the wall's time: then it is not set.
+    /// Whether the clock follows wall time; `now` is then not restored.
     pub is_wall: bool,
-    /// Settings of the accounts.
+    /// Settings by account name.
     pub accounts: BTreeMap<String, AccountSettings>,
 }
 
 impl About {
-    /// What belongs to the state as it is now.
+    /// Captures the current settings and clock.
     pub fn of(core: &Core) -> Self {
         let reading = core.clock.reading();
         let names = core.config.accounts.keys();
@@ -36,8 +36,8 @@ impl About {
         }
     }
 
-    /// Gives it to an emulator that goes on with the state. Accounts that it does not have are
-    /// passed over.
+    /// Applies the settings and clock to an emulator. Ignores accounts that the emulator does not
+    /// have.
     pub fn restore(self, core: &Core) {
         for (name, settings) in self.accounts {
             core.change_settings(&name, settings);

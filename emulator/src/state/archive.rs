@@ -1,4 +1,5 @@
-//! A state as one stream: a tar archive with an index of records and payloads by their SHA-256.
+//! Export and import of a state as one stream: a tar archive with records, and payloads by their
+//! SHA-256.
 //!
 //! ```text
 //! smalt-state.json        format, release, clock, settings of accounts
@@ -8,7 +9,8 @@
 //! ```
 //!
 //! A record is length of key, length of value (four bytes each, big-endian), key, value. A record
-//! that says where a payload is says its hash and length instead. docs/state.md has the format.
+//! of a payload's location contains the payload's hash and length instead. docs/state.md describes
+//! the format.
 
 mod read;
 mod write;
@@ -22,24 +24,23 @@ use crate::store::StoreError;
 pub use read::import;
 pub use write::export;
 
-/// The format that this release writes and the only one that it reads.
+/// The format that this release writes, and the only one that it reads.
 pub const FORMAT: u32 = 1;
-/// Format of the records: it changes when an older release cannot read them.
+/// Format of the records; changes when older releases cannot read them.
 pub const RECORDS: u32 = 1;
 
 const MANIFEST: &str = "smalt-state.json";
 const END: &str = "end.json";
 const PAYLOADS: &str = "payloads/";
 const RECORD_FILES: &str = "records/";
-/// A file of records is closed at this size.
+/// A file of records ends once it has this size.
 const CHUNK_BYTES: usize = 1024 * 1024;
-/// First byte of the value of a record that names a payload of the archive. The store's own values
+/// First byte of a record value that refers to a payload of the archive. The store's own values
 /// begin with 0 or 1.
 const BY_HASH: u8 = 2;
 
 type Hash = [u8; 32];
 
-/// The first file.
 #[derive(Serialize, Deserialize)]
 struct Manifest {
     format: u32,
@@ -49,7 +50,6 @@ struct Manifest {
     about: About,
 }
 
-/// The last file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct End {
     payloads: u64,
@@ -57,39 +57,39 @@ struct End {
     sha256: String,
 }
 
-/// What an import brought.
+/// The counts of a completed import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// Records.
+    /// Number of imported records.
     pub records: u64,
-    /// Payloads above 16 KiB, each counted once.
+    /// Number of payloads above 16 KiB, without duplicates.
     pub payloads: u64,
 }
 
-/// Why a state cannot be exported or imported. A refused import leaves the state as it was.
+/// Why a state cannot be exported or imported. A failed import leaves the state unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// The stream is of another format.
+    /// The stream has another format.
     #[error(
         "the stream has format {format} with records {records}; \
          this release reads format {FORMAT} with records {RECORDS}: use the release that wrote it"
     )]
     Version {
-        /// Its format.
+        /// Format of the stream.
         format: u32,
-        /// Format of its records.
+        /// Format of the stream's records.
         records: u32,
     },
-    /// The stream is no state, or was changed or cut on its way.
+    /// The stream is not an exported state, or was altered or truncated.
     #[error("the stream is damaged: {0}")]
     Damaged(String),
-    /// The stream holds accounts that this emulator does not have.
-    #[error("the stream holds data of account {0}: start smalt with it (AZURITE_ACCOUNTS)")]
+    /// The stream contains data of an account that this emulator does not have.
+    #[error("the stream contains data of account {0}: add the account to AZURITE_ACCOUNTS")]
     Account(String),
-    /// The other end went away.
-    #[error("the stream broke: {0}")]
+    /// The stream cannot be read or written.
+    #[error("cannot read or write the stream: {0}")]
     Io(#[from] std::io::Error),
-    /// The store cannot read or write.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -102,7 +102,6 @@ fn hash(bytes: &[u8]) -> Hash {
     Sha256::digest(bytes).into()
 }
 
-/// A hash in hexadecimal.
 pub(super) fn hex(hash: &[u8; 32]) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(64);

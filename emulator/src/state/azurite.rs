@@ -1,12 +1,11 @@
-//! Import of a data directory of Azurite: three databases of LokiJS and the files of its extents.
+//! Import of an Azurite data directory: three LokiJS databases and the extent files.
 //!
-//! All of it is read and checked before anything is built, and the state that it becomes is built
-//! beside the current one: a directory that cannot be imported leaves nothing. Azurite's files are
-//! opened for reading only.
+//! The import reads and checks everything first and then builds the new state beside the current
+//! one, so that a failed import leaves nothing behind. It opens Azurite's files for reading only.
 //!
-//! Kept as they are: bytes, block lists, page ranges, snapshots, uncommitted blocks, properties,
-//! metadata, tags, tiers, leases, ETags, times, message ids and visibility, entities. Pop receipts
-//! of Azurite are not: a message that was taken comes back at its time or is taken again.
+//! Bytes, block lists, page ranges, snapshots, uncommitted blocks, properties, metadata, tags,
+//! tiers, leases, ETags, times, message ids and visibility, and entities are preserved. Azurite's
+//! pop receipts are not: a dequeued message becomes visible at its time or is dequeued again.
 
 mod blobs;
 mod build;
@@ -32,10 +31,10 @@ pub use error::{AzuriteError, DATABASES};
 
 const BLOB_EXTENTS: &str = "__blobstorage__";
 const QUEUE_EXTENTS: &str = "__queuestorage__";
-/// Whether a directory holds data of Azurite.
+/// Returns `true` if a directory contains Azurite data.
 ///
 /// # Errors
-/// When the directory cannot be read.
+/// Fails if the directory cannot be read.
 pub fn is_azurite(disk: &dyn Disk, dir: &Path) -> std::io::Result<bool> {
     let found = disk.list(dir)?;
     Ok(found
@@ -43,11 +42,11 @@ pub fn is_azurite(disk: &dyn Disk, dir: &Path) -> std::io::Result<bool> {
         .any(|entry| DATABASES.contains(&entry.name.as_str())))
 }
 
-/// Imports a directory of Azurite into an emulator that holds nothing.
+/// Imports an Azurite directory into an empty emulator.
 ///
 /// # Errors
-/// What is wrong with the directory, or that the store cannot write: then the emulator still holds
-/// nothing.
+/// Fails if the directory is unreadable or invalid, or the store cannot write. The emulator then
+/// stays empty.
 pub fn import(core: &Core, disk: &dyn Disk, dir: &Path) -> Result<Report, AzuriteError> {
     let data = Data::read(disk, dir)?;
     let configured = |name: &str| core.config.account(name).is_some();
@@ -64,7 +63,7 @@ pub fn import(core: &Core, disk: &dyn Disk, dir: &Path) -> Result<Report, Azurit
         let (report, stamp) = (build.report, build.stamp());
         successor.stamp(stamp)?;
         match check::first(successor)? {
-            // Two documents of one name, for instance.
+            // For example, two documents have the same name.
             Some(finding) => Err(AzuriteError::Shape {
                 file: dir.to_owned(),
                 what: finding.what,
@@ -74,7 +73,7 @@ pub fn import(core: &Core, disk: &dyn Disk, dir: &Path) -> Result<Report, Azurit
     })
 }
 
-/// Everything that a directory holds, checked.
+/// The checked contents of a directory.
 struct Data {
     blobs: blobs::Blobs,
     queues: queues::Queues,

@@ -1,10 +1,10 @@
-//! Seeds: containers, blobs, queues, messages, tables and entities that are there after the start.
+//! Seeds: containers, blobs, queues, messages, tables and entities that exist after the start.
 //!
-//! A seed is a file in TOML ([`file`]) or a folder whose sub-folders are containers ([`folder`]).
-//! Either becomes a list of steps: a request that asks whether something is there, and those that
-//! make it. What is there is left as it is. What is missing is made in a fork of the emulator, by
-//! the operations themselves, and the state that comes of it takes the place of the current one at
-//! once: a refusal or a crash leaves the state as it was.
+//! A seed is a TOML file ([`file`]) or a folder whose sub-folders are containers ([`folder`]). Both
+//! become a list of steps, each with a request that checks whether something exists and the
+//! requests that create it. Existing resources stay unchanged. Missing ones are created in a fork
+//! of the emulator by the regular operations, and the fork's state then replaces the current one
+//! atomically: a failure or a crash leaves the state unchanged.
 
 mod call;
 mod entity;
@@ -22,20 +22,21 @@ use crate::emulator::Emulator;
 
 pub use error::{Place, SeedError};
 
-/// What a seed did.
+/// The counts of an applied seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seeded {
-    /// What was made: containers, blobs, queues with their messages, tables, entities, properties
-    /// of services.
+    /// Number of created containers, blobs, queues (with their messages), tables, entities and
+    /// service properties.
     pub made: usize,
-    /// What was there already, and was left as it is.
+    /// Number of resources that already existed and stayed unchanged.
     pub left: usize,
 }
 
-/// Makes what a seed names and the emulator does not have.
+/// Creates the resources of a seed that do not exist yet.
 ///
 /// # Errors
-/// What is wrong with the seed, or that the store cannot write: then the state is as it was.
+/// Fails if the seed is invalid, the service rejects it, or the store cannot write. The state is
+/// then unchanged.
 pub async fn plant(emulator: &Emulator, disk: &dyn Disk, seed: &Path) -> Result<Seeded, SeedError> {
     let Plan { steps } = plan(emulator, disk, seed)?;
     let mut missing = Vec::new();
@@ -68,7 +69,7 @@ fn plan(emulator: &Emulator, disk: &dyn Disk, seed: &Path) -> Result<Plan, SeedE
     Ok(plan)
 }
 
-/// Makes what is missing in a fork, and goes on with the fork's state.
+/// Creates the missing resources in a fork, then takes over the fork's state.
 async fn grow(emulator: &Emulator, disk: &dyn Disk, missing: &[&Step]) -> Result<(), SeedError> {
     let fork = emulator.fork()?;
     for step in missing {

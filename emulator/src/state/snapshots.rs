@@ -7,24 +7,24 @@ use crate::core::Core;
 use crate::emulator::Emulator;
 use crate::store::{SnapshotError, StoreError, StoreResult};
 
-/// The snapshot of the state after the start: seeds are in it.
+/// Name of the snapshot that is taken after the start, with the seed applied.
 pub const START: &str = "start";
 
-/// A snapshot as a list shows it.
+/// A snapshot in a listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SavedState {
-    /// Its name.
+    /// The name that it was saved under.
     pub name: String,
-    /// The emulator's time when it was saved, in ISO 8601; absent where it is damaged.
+    /// The emulator's time of the snapshot, in ISO 8601; `None` if it is damaged.
     pub now: Option<String>,
-    /// Why it cannot be loaded.
+    /// Why the snapshot cannot be loaded; `None` if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }
 
 impl Emulator {
-    /// Saves the whole state under a name, in place of an earlier one of this name: records,
-    /// payloads, settings of accounts, a clock that was moved. It blocks meanwhile.
+    /// Saves the whole state under a name, replacing an earlier snapshot: records, payloads,
+    /// account settings, a moved clock. Blocks until done.
     ///
     /// ```
     /// # use smalt::Emulator;
@@ -36,20 +36,20 @@ impl Emulator {
     /// ```
     ///
     /// # Errors
-    /// An invalid name; when the disk fails.
+    /// Fails if the name is invalid or the disk fails.
     pub fn save(&self, name: &str) -> Result<(), SnapshotError> {
         save(self.core(), name)
     }
 
-    /// Goes on with a saved state. What was written since is gone. It blocks meanwhile.
+    /// Restores a saved state and discards everything written since. Blocks until done.
     ///
     /// # Errors
-    /// When there is no snapshot of this name, it is damaged, or the store takes no writes.
+    /// Fails if there is no snapshot of this name, it is damaged, or the store cannot write.
     pub fn load(&self, name: &str) -> Result<(), SnapshotError> {
         load(self.core(), name)
     }
 
-    /// Every snapshot, by name.
+    /// Lists the snapshots by name.
     pub fn snapshots(&self) -> Vec<SavedState> {
         list(self.core())
     }
@@ -57,17 +57,18 @@ impl Emulator {
     /// Deletes a snapshot.
     ///
     /// # Errors
-    /// When there is none of this name, or the disk fails.
+    /// Fails if there is no snapshot of this name or the disk fails.
     pub fn delete_snapshot(&self, name: &str) -> Result<(), SnapshotError> {
         self.core().store.snapshots().delete(name)
     }
 
-    /// Another emulator, in memory, that begins with the state of this one: neither sees what the
-    /// other does from now on. It has the same settings and ids, and a clock of its own that shows
-    /// the same time. In memory this takes no time; the first write afterwards copies the records.
+    /// Creates another emulator, in memory, that starts with this one's state, settings and ids.
+    /// Later changes in one do not affect the other. The fork has its own clock, which starts at
+    /// the same time. Forking an emulator in memory takes no time; the first write afterwards
+    /// copies the records.
     ///
     /// # Errors
-    /// When the state cannot be read.
+    /// Fails if the state cannot be read.
     pub fn fork(&self) -> StoreResult<Emulator> {
         let core = self.core();
         let clock = core.clock.fork();
@@ -75,11 +76,11 @@ impl Emulator {
         Ok(Emulator::of(core.fork(clock, store)))
     }
 
-    /// Keeps the state after the start, for [`START`], where that costs little: in memory, when the
-    /// store is empty, or when a seed asks for it.
+    /// Saves the state after the start as [`START`] where that is cheap, in memory or with an empty
+    /// store, or if there is a seed.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// Fails if the disk fails.
     pub(crate) fn keep_start(&self, seeded: bool) -> Result<(), SnapshotError> {
         let store = &self.core().store;
         if seeded || store.is_in_memory() || store.is_fresh() {
@@ -92,7 +93,7 @@ impl Emulator {
     }
 }
 
-/// As [`Emulator::save`].
+/// Implements [`Emulator::save`].
 ///
 /// # Errors
 /// As [`Emulator::save`].
@@ -101,7 +102,7 @@ pub fn save(core: &Core, name: &str) -> Result<(), SnapshotError> {
     core.store.snapshots().save(name, &about)
 }
 
-/// As [`Emulator::load`].
+/// Implements [`Emulator::load`].
 ///
 /// # Errors
 /// As [`Emulator::load`].
@@ -112,7 +113,7 @@ pub fn load(core: &Core, name: &str) -> Result<(), SnapshotError> {
     Ok(())
 }
 
-/// As [`Emulator::snapshots`].
+/// Implements [`Emulator::snapshots`].
 pub fn list(core: &Core) -> Vec<SavedState> {
     let listed = core.store.snapshots().list().into_iter();
     let shown = listed.map(|snapshot| {

@@ -1,4 +1,4 @@
-//! What is done with the state between the opening of the store and the first request.
+//! Prepares the state between opening the store and the first request: import, seed, snapshot.
 
 use std::path::{Path, PathBuf};
 
@@ -10,69 +10,70 @@ use crate::disk::{Disk, read_small, replace_small};
 use crate::emulator::Emulator;
 use crate::store::SnapshotError;
 
-/// Beside the store: which data of Azurite it was made of.
+/// File beside the store with the fingerprint of the imported Azurite data.
 const NOTE: &str = "azurite-import";
 
-/// What a start is asked to do.
+/// What to do at the start.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// Where the store is; absent in memory.
+    /// Directory of the store; `None` in memory.
     pub location: Option<PathBuf>,
-    /// A data directory of Azurite to import.
+    /// Azurite data directory to import.
     pub azurite: Option<PathBuf>,
-    /// A seed.
+    /// Seed to apply: a file or folder.
     pub seed: Option<PathBuf>,
 }
 
-/// What a start has done.
+/// What the start has done.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Started {
-    /// Which directory of Azurite was imported.
+    /// The imported Azurite directory and what it contained.
     pub imported: Option<(PathBuf, azurite::Report)>,
-    /// What the seed did.
+    /// The counts of the applied seed.
     pub seeded: Option<Seeded>,
-    /// Where data of Azurite lies that the store was not made of.
+    /// Directory with Azurite data that was not imported, because the store already has other data.
     pub passed_over: Option<PathBuf>,
 }
 
-/// Why a start cannot go on.
+/// Why the start failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Data of Azurite cannot be imported.
+    /// The Azurite data cannot be imported.
     #[error(
-        "{} holds data of Azurite that cannot be imported: {error}; nothing was imported or \
-         changed. To start without it, choose another --location",
+        "cannot import the Azurite data in {}: {error}; nothing was imported or changed. To start \
+         without it, choose another --location",
         dir.display()
     )]
     Azurite {
-        /// The directory.
+        /// The Azurite directory.
         dir: PathBuf,
-        /// Why.
+        /// The cause.
         error: AzuriteError,
     },
-    /// The seed is refused.
+    /// The seed cannot be applied.
     #[error("cannot apply the seed")]
     Seed(#[from] SeedError),
-    /// The state after the start cannot be kept.
+    /// The snapshot of the state after the start cannot be saved.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// A file cannot be read or written.
     #[error("cannot read or write {}: {error}", file.display())]
     Io {
-        /// The file.
+        /// The file that failed.
         file: PathBuf,
         /// The system's error.
         error: std::io::Error,
     },
 }
 
-/// Imports what Azurite left, plants the seed, keeps the state after the start.
+/// Imports Azurite data, applies the seed and saves the state after the start.
 ///
-/// A location that holds data of Azurite and no store yet is imported by itself: whoever changes
-/// one word of a command line expects to find the same data. Azurite's files stay as they are.
+/// A location with Azurite data and no store yet is imported automatically: users who only replace
+/// `azurite` by `smalt` on the command line expect to find the same data. Azurite's files stay
+/// unchanged.
 ///
 /// # Errors
-/// When an import or the seed is refused: then the state is as it was.
+/// Fails if the import or the seed fails; the state is then unchanged.
 pub async fn start(
     emulator: &Emulator,
     disk: &dyn Disk,
@@ -84,7 +85,7 @@ pub async fn start(
         let note = location.map(|location| location.join(NOTE));
         let fingerprint = fingerprint(disk, &dir)?;
         if emulator.core().store.is_fresh() {
-            // Before the import: without it the next start imports again.
+            // Written first, because the next start repeats an interrupted import.
             if let Some(note) = &note {
                 replace_small(disk, note, fingerprint.as_bytes()).map_err(io(note))?;
             }
@@ -107,7 +108,7 @@ pub async fn start(
     Ok(started)
 }
 
-/// The directory of Azurite that the store is to be made of.
+/// Returns the Azurite directory to import, if any.
 fn source(disk: &dyn Disk, what: &Start) -> Result<Option<PathBuf>, StartError> {
     if what.azurite.is_some() {
         return Ok(what.azurite.clone());
@@ -166,9 +167,9 @@ mod tests {
         started
     }
 
-    /// Whoever starts smalt where Azurite was finds its data, once, and hears of later changes.
+    /// Azurite data in the location is imported once, and later changes to it are reported.
     #[tokio::test]
-    async fn data_of_azurite_is_imported_where_it_lies() {
+    async fn azurite_data_in_the_location_is_imported() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(started(dir.path()).await.unwrap(), Started::default());
         write(dir.path(), CONTAINER);
@@ -180,9 +181,9 @@ mod tests {
         assert_eq!(later.passed_over.as_deref(), Some(dir.path()));
     }
 
-    /// What cannot be imported ends the start, each time, and leaves nothing that hides it.
+    /// A failed import fails every start, and leaves nothing that would prevent a later import.
     #[tokio::test]
-    async fn data_of_azurite_that_cannot_be_imported_is_not_passed_over() {
+    async fn failed_azurite_import_fails_every_start() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), &EMPTY.replace("1.5", "9.5"));
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Running commits: jobs in order, each over the published state plus what its group did so far.
+//! Runs commits in order, each on the published state plus the earlier writes of its group.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,28 +18,29 @@ use super::stamp;
 use super::view::{Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan};
 use crate::clock::Clock;
 
-/// A task that gives answers costs about as much as waking so many.
+/// Fewest answers that a task of the runtime sends; spawning it costs about as much as waking so
+/// many.
 const ANSWERED_THERE_MIN: usize = 4;
 
 /// A commit that waits for its turn and then for its answer.
 pub(super) trait Work: Send {
-    /// The time at which it was asked for, where only who asks can tell it.
+    /// Returns the time of the call if the committer's thread cannot see the caller's clock.
     fn asked(&self) -> Option<Timestamp>;
 
-    /// Where who waits for the answer runs, if it is known.
+    /// Returns the runtime on which the caller waits, if known.
     fn runtime(&self) -> Option<&Handle>;
 
-    /// Whether it may go on when there is little room.
+    /// Returns the purpose, which decides whether the commit may run when there is little room.
     fn purpose(&self) -> Purpose;
 
-    /// Runs the operation; its answer waits. `None` when it refused.
+    /// Runs the operation and keeps its result for the answer. Returns `None` when it refused.
     fn run(&mut self, below: &dyn View, stamp: &Stamp) -> Option<(Writes, Vec<Reservation>)>;
 
-    /// Answers with what `run` returned, or with why the group failed.
+    /// Answers with the result of `run`, or with the group's error.
     fn answer(self: Box<Self>, group: Result<(), StoreError>);
 }
 
-/// A job, and where its result goes.
+/// A job and the receiver of its result.
 pub(super) struct Commit<T, J, A> {
     asked: Option<Timestamp>,
     purpose: Purpose,
@@ -66,13 +67,12 @@ where
         }
     }
 
-    /// What it is for.
     pub(super) fn meant_for(mut self, purpose: Purpose) -> Self {
         self.purpose = purpose;
         self
     }
 
-    /// Who waits for the answer runs there.
+    /// Sets the runtime on which the caller waits for the answer.
     pub(super) fn awaited_on(mut self, runtime: Option<Handle>) -> Self {
         self.runtime = runtime;
         self
@@ -100,7 +100,7 @@ where
     fn run(&mut self, below: &dyn View, stamp: &Stamp) -> Option<(Writes, Vec<Reservation>)> {
         let job = self.job.take()?;
         let mut tx = Transaction::new(below);
-        // An operation that panics must not take the committer with it: its transaction is dropped.
+        // A panic in an operation must not end the committer: its transaction is dropped.
         let result = catch_unwind(AssertUnwindSafe(|| job(&mut tx, stamp)))
             .unwrap_or_else(|_| Err(StorageError::internal("the operation panicked")));
         let (writes, held) = tx.into_parts();
@@ -120,7 +120,7 @@ where
     }
 }
 
-/// Answers of a group that are still to be given. Who drops them gives them.
+/// The pending answers of a group; dropping it sends them.
 struct Answers {
     group: Vec<Box<dyn Work>>,
     outcome: Result<(), StoreError>,
@@ -134,9 +134,9 @@ impl Drop for Answers {
     }
 }
 
-/// Answers a group. From the committer's thread each answer would be a system call that wakes a
-/// thread of the runtime: where many wait on one runtime, a task of its own gives them their
-/// answers there. A runtime that is ending drops the task, which gives them as well.
+/// Answers a group. On the committer's thread each answer would be a system call that wakes a
+/// thread of the runtime. When many callers wait on one runtime, a task on it answers them instead.
+/// A runtime that is shutting down drops the task, which answers them as well.
 pub(super) fn answer_all(group: Vec<Box<dyn Work>>, outcome: Result<(), StoreError>) {
     let runtime = match group.first().and_then(|work| work.runtime()) {
         Some(runtime) if group.len() >= ANSWERED_THERE_MIN => runtime.clone(),
@@ -157,27 +157,27 @@ pub(super) fn check_sizes(writes: &Writes) -> Result<(), StorageError> {
     let largest = writes.values().flatten().map(Bytes::len).max();
     match largest {
         Some(bytes) if bytes > VALUE_BYTES_MAX => Err(StorageError::internal(format!(
-            "a value of {bytes} bytes belongs into an extent"
+            "a value of {bytes} bytes is too large for a record and belongs in an extent"
         ))),
         _ => Ok(()),
     }
 }
 
-/// Gives the stamps. Time never goes back, whatever the clock does.
+/// Assigns the stamps. Time never goes back, whatever the clock does.
 ///
-/// Where the end of the history can be lost, so can its ticks, and ETags and ids come from them:
-/// then the ticks of some time ahead are set aside, which is written before any of them is given.
-/// What is opened next begins after them.
+/// When a crash can lose the last commits, it can also lose their ticks, from which ETags and ids
+/// come. So the ticks of some time ahead are reserved, and the reservation is written before any of
+/// them is used. The next opening continues after them.
 #[derive(Debug)]
 pub(super) struct Stamps {
     clock: Clock,
     last: Stamp,
-    /// The last tick that was set aside, in a mode that does.
+    /// The last reserved tick; `None` in a mode without reservations.
     aside: Option<Timestamp>,
 }
 
-/// So many ticks are set aside at once. What is opened after a crash names snapshots by times up to
-/// so far ahead; and a store that is never idle syncs once in this time.
+/// Number of ticks reserved at once. After a crash, snapshots are named by times up to this far
+/// ahead; and a store that is never idle syncs once in this time.
 const TICKS_ASIDE: u64 = TICKS_PER_SECOND;
 
 impl Stamps {
@@ -189,8 +189,8 @@ impl Stamps {
         }
     }
 
-    /// Has a group persist the last tick that is set aside in place of its own. Whether there are
-    /// new ones among them.
+    /// Makes a group persist the last reserved tick instead of its own. Returns whether it reserves
+    /// new ones.
     pub(super) fn set_aside(&mut self, writes: &mut Writes) -> bool {
         let Some(aside) = &mut self.aside else {
             return false;
@@ -213,7 +213,7 @@ impl Stamps {
         self.last
     }
 
-    /// A stamp at the clock's time, although that may be before the last one. Its tick is not.
+    /// Returns a stamp at the clock's time, which may be before the last one; its tick is not.
     pub(super) fn rebased(&mut self) -> Stamp {
         self.last.now = self.clock.now();
         self.next(None)
@@ -230,7 +230,7 @@ impl Stamps {
     }
 }
 
-/// What a group of commits has done so far.
+/// The results of a group of commits so far.
 pub(super) struct Group<'a> {
     below: &'a dyn View,
     pub(super) writes: Writes,
@@ -246,7 +246,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Runs one commit and keeps its writes if it succeeded.
+    /// Runs a commit and keeps its writes if it succeeds.
     pub(super) fn run(&mut self, work: &mut dyn Work, stamp: &Stamp) {
         if let Some((writes, held)) = work.run(self, stamp) {
             self.held.extend(held);

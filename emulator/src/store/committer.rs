@@ -1,10 +1,11 @@
 //! The committer: takes waiting commits in order, in groups, and publishes a group when it is
-//! durable. In memory it runs inline; on disk on a thread of its own.
+//! durable. In memory it runs inline, on disk on its own thread.
 //!
-//! A group: jobs run over the published state plus what the group did; payloads are synced; a mask
-//! of the old values hides the batch from readers; the batch is applied and synced; the mask goes;
-//! everybody is answered. If a write fails in between, what is on disk is unknown: the mask stays
-//! and the store takes no more writes until it is opened again.
+//! Jobs of a group run on the published state plus the earlier writes of the group. Then the
+//! committer syncs payloads, hides the batch from readers behind a mask of the old values, applies
+//! and syncs the batch, removes the mask, and answers every commit. If a write fails in between,
+//! the state on disk is unknown: the mask stays and the store accepts no writes until it is
+//! reopened.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,38 +30,34 @@ use super::stamp;
 use super::sync::mpsc::{Receiver, SyncSender};
 use super::view::{Stamp, Writes};
 
-/// Commits in one group: bounds the memory of a group and the wait of its first member.
+/// Most commits in one group; limits the memory of a group and the wait of its first member.
 const GROUP_COMMITS_MAX: usize = 512;
 
-/// What the committer is asked.
 pub(super) enum Request {
-    /// Run a commit.
     Commit(Box<dyn Work>),
-    /// Write out and sync what was committed.
+    /// Write out and sync all commits.
     WriteOut(SyncSender<StoreResult<()>>),
-    /// Let time go on from the clock's, which is behind the last commit's.
+    /// Continue from the clock's time, which is before the last commit's.
     Rebase(SyncSender<StoreResult<()>>),
-    /// Go on with another state.
+    /// Continue with another state.
     Replace(Box<Next>, SyncSender<StoreResult<()>>),
-    /// Make everything durable and end.
+    /// Make everything durable and stop.
     Close(SyncSender<StoreResult<()>>),
 }
 
-/// The state that takes the place of the current one.
+/// The state that replaces the current one.
 pub(super) enum Next {
-    /// Nothing at all.
     Empty,
-    /// What was prepared beside the current state.
     Built(Built),
 }
 
-/// A state that was prepared beside the current one, and is durable where that one is.
+/// A state that was prepared beside the current one, and is durable if the current one is on disk.
 pub(super) struct Built {
     pub(super) engine: Box<dyn Engine>,
     pub(super) reached: Stamp,
-    /// Those that it refers to, in memory.
+    /// The segments that it refers to, in memory.
     pub(super) segments: Segments,
-    /// Payloads that it took, kept until it is the current state.
+    /// Reservations of its payloads, kept until it is the current state.
     pub(super) held: Vec<Reservation>,
 }
 
@@ -81,25 +78,25 @@ impl Next {
     }
 }
 
-/// What a group of commits has done.
+/// The results of a group of commits.
 pub(super) struct Collected {
     writes: Writes,
     held: Vec<Reservation>,
     known: Known,
-    /// Ticks were set aside that nobody may be told before that is written.
+    /// Whether the group reserves ticks, which may only be used after the reservation is written.
     sets_ticks_aside: bool,
-    /// Why none of it is written.
+    /// The reason why none of the writes is applied.
     refused: Option<StoreError>,
 }
 
-/// Runs commits. There is one of it.
+/// Runs commits. A store has exactly one.
 pub(super) struct Committer {
     shared: Arc<Shared>,
     stamps: Stamps,
 }
 
 impl Committer {
-    /// Goes on from the last stamp that was persisted.
+    /// Creates a committer that continues from the last persisted stamp.
     pub(super) fn new(shared: Arc<Shared>) -> StoreResult<Self> {
         let last = shared.unmasked(|view| stamp::read(view))?;
         shared.last_now.store(last.now.ticks(), Ordering::Release);
@@ -107,12 +104,11 @@ impl Committer {
         Ok(Committer { shared, stamps })
     }
 
-    /// The tick of the last commit.
     pub(super) fn last_tick(&self) -> Timestamp {
         self.stamps.last().tick
     }
 
-    /// Serves requests until it is told to close, or nobody is left to ask.
+    /// Serves requests until a close, or until all senders are dropped.
     pub(super) fn serve(mut self, requests: &Receiver<Request>) {
         let mut next = requests.recv().ok();
         while let Some(request) = next.take() {
@@ -147,9 +143,9 @@ impl Committer {
             }
             next = next.or_else(|| requests.recv().ok());
         }
-        // Every handle is gone without a close: fast mode still has something to write.
+        // All handles were dropped without a close: fast mode still has data to write.
         if let Err(error) = self.sync_all() {
-            tracing::error!(%error, "the store could not be closed");
+            tracing::error!(%error, "cannot close the store cleanly");
         }
     }
 
@@ -163,11 +159,11 @@ impl Committer {
 
     /// Runs a group of commits, publishes it and answers it.
     pub(super) fn run(&mut self, group: Vec<Box<dyn Work>>) {
-        // Ready at once: only a stepped store is held at its points, and that one polls by itself.
+        // Ready at once: only a stepped store waits at its points, and it polls by itself.
         let _ = self.run_past_points(group).now_or_never();
     }
 
-    /// As [`Committer::run`], held at every point of a stepped store.
+    /// Like [`Committer::run`], but waits at every point of a stepped store.
     #[cfg(any(test, feature = "schedule"))]
     pub(super) async fn run_whole(mut self, group: Vec<Box<dyn Work>>) -> Self {
         self.run_past_points(group).await;
@@ -181,7 +177,7 @@ impl Committer {
         let Some(full) = full.flatten() else {
             return self.run_group(group).await;
         };
-        // What frees room runs one by one, so that each needs as little of it as can be.
+        // Commits that free room run one by one, so that each needs as little room as possible.
         let (frees, grows): (Vec<_>, Vec<_>) = group
             .into_iter()
             .partition(|work| work.purpose() == Purpose::Frees);
@@ -228,7 +224,8 @@ impl Committer {
             let (mut writes, held) = (done.writes, done.held);
             let refused = shared.admit(bytes_needed(&writes), purpose).err();
             if refused.is_some() {
-                // Before ticks are set aside: those are given only once they are written.
+                // Drops the writes before ticks are reserved, because those may only be used once
+                // written.
                 writes.clear();
             }
             Collected {
@@ -254,7 +251,7 @@ impl Committer {
             let published = publishing.catch_unwind().await;
             let published = published.unwrap_or_else(|_| Err(gave_up()));
             published.inspect_err(|error| {
-                // A payload that found no room refuses its group before the engine hears of it.
+                // A payload without room refuses its group before the engine gets any write.
                 let is_whole = matches!(error, StoreError::Refused(_));
                 if !is_whole {
                     self.shared.fail(error);
@@ -293,7 +290,7 @@ impl Committer {
             engine.sync()?;
         }
         if self.shared.is_durable() {
-            // Syncing a file that has been removed succeeds.
+            // Syncing a removed file succeeds.
             self.shared.home.check_is_there()?;
         }
         self.shared.points.pass(Point::Synced).await;
@@ -303,7 +300,8 @@ impl Committer {
         Ok(())
     }
 
-    /// In one go; a stepped store in two, for readers may come by between any two keys.
+    /// Applies the writes at once; in a stepped store in two parts, because readers may run between
+    /// any two keys.
     async fn apply(&self, engine: &dyn Engine, writes: &Writes) -> StoreResult<()> {
         if !self.shared.points.are_held() {
             return engine.apply(writes);
@@ -316,7 +314,8 @@ impl Committer {
         engine.apply(&pairs.collect())
     }
 
-    /// Lets readers find segments in memory; those in files are known since their reservation.
+    /// Makes segments in memory visible to readers; those in files are visible since their
+    /// reservation.
     fn enter_segments(&self, held: &[Reservation]) {
         for reservation in held {
             self.shared.extents.enter(reservation.segment());
@@ -332,8 +331,8 @@ impl Committer {
         }
     }
 
-    /// Lets `now` go on from the clock's time, although commits have seen later ones. Ticks go on
-    /// from where they are: no ETag and no id is given twice.
+    /// Continues `now` from the clock's time, although commits have seen later times. Ticks keep
+    /// rising, so that no ETag and no id is used twice.
     pub(super) fn rebase(&mut self) -> StoreResult<()> {
         self.shared.writable()?;
         let stamp = self.stamps.rebased();
@@ -354,10 +353,10 @@ impl Committer {
         Arc::clone(&self.shared)
     }
 
-    /// Goes on with another state in place of the current one: state, payloads, time.
+    /// Replaces the current state, payloads and time.
     pub(super) fn replace(&mut self, next: Next) -> StoreResult<()> {
         self.shared.writable()?;
-        // After a failure it is unknown which of the two engines a restart would find.
+        // After a failure it is unknown which of the two engines a restart opens.
         let engine = guarded(|| next.take(&self.shared.home));
         let (engine, segments, held) = engine.inspect_err(|error| self.shared.fail(error))?;
         let old = {
@@ -383,7 +382,8 @@ impl Committer {
     }
 }
 
-/// About what the engine writes for a group: each value, and the node that it goes to.
+/// Estimates the bytes that the engine writes for a group: each value, and the node that contains
+/// it.
 fn bytes_needed(writes: &Writes) -> u64 {
     const NODE_BYTES: usize = 4 * 1024;
     let bytes = |(key, value): (&Vec<u8>, &Option<Bytes>)| {
@@ -392,11 +392,11 @@ fn bytes_needed(writes: &Writes) -> u64 {
     writes.iter().map(bytes).sum::<usize>() as u64
 }
 
-/// sled panics when its own invariants break: the committer, its readers and the process go on.
+/// Catches sled's panics about its own invariants, so that the committer and readers continue.
 fn guarded<T>(f: impl FnOnce() -> StoreResult<T>) -> StoreResult<T> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| Err(gave_up()))
 }
 
 fn gave_up() -> StoreError {
-    StoreError::Io("the engine gave up".to_owned())
+    StoreError::Io("the engine panicked".to_owned())
 }

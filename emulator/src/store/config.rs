@@ -1,69 +1,72 @@
-//! How a store is opened.
+//! The options for opening a store.
 
 use std::path::PathBuf;
 
 use crate::clock::Clock;
 
-/// Cache of the metadata engine unless told otherwise: small, for a server beside a build.
-/// Measured with a million keys written twice and read at random: 122 MiB resident with 16 MiB,
-/// 180 with 32, 79 with 4 at a third of the speed.
+/// Default cache of the metadata engine, in bytes: small, for a server beside a build. Measured
+/// with a million keys written twice and read at random: 122 MiB resident with 16 MiB, 180 with 32,
+/// 79 with 4 at a third of the speed.
 const CACHE_BYTES: u64 = 16 * 1024 * 1024;
-/// A segment of extents is closed at this size: small enough to compact in one go, large enough
-/// that a million payloads of 64 KiB are a thousand files.
+/// Size at which a segment of extents is closed: small enough to compact in one go, large enough
+/// that a million payloads of 64 KiB take a thousand files.
 const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What [`Mode::Fast`] may lose of the time before a kill -9.
+/// Most milliseconds of commits before a kill -9 that [`Mode::Fast`] may lose.
 pub const FAST_LOSS_MS_MAX: u64 = 100;
 
-/// What an acknowledged commit has survived.
+/// What an acknowledged commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It survives kill -9 and the loss of power.
+    /// Commits survive kill -9 and power loss.
     Durable,
-    /// It survives kill -9 after at most [`FAST_LOSS_MS_MAX`], or a sync that takes longer. Order
-    /// is kept: what is lost is the end, and its ETags and ids are not given again. After a loss of
-    /// power the system decides, and may keep a later thing without an earlier one.
+    /// Commits survive kill -9 after at most [`FAST_LOSS_MS_MAX`], or after a sync that takes
+    /// longer. Order is kept: only the last commits are lost, and their ETags and ids are not used
+    /// again. After a power loss the system decides, and may keep a later commit without an earlier
+    /// one.
     Fast,
-    /// It lives as long as the process; commits run inline and in a deterministic order.
+    /// Commits live as long as the process; they run inline and in a deterministic order.
     Memory,
 }
 
-/// How a store is opened.
+/// The options for opening a store.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
-    /// What an acknowledged commit has survived.
+    /// What an acknowledged commit survives.
     pub mode: Mode,
-    /// Where state is kept; unused in [`Mode::Memory`].
+    /// Directory of the state; unused in [`Mode::Memory`].
     pub dir: Option<PathBuf>,
     /// The source of `now`.
     pub clock: Clock,
-    /// Cache of the metadata engine.
+    /// Cache of the metadata engine, in bytes.
     pub cache_bytes: u64,
-    /// How often the metadata engine writes out what no sync asked for, in milliseconds: in
+    /// How often the metadata engine writes out commits that no sync requires, in milliseconds: in
     /// [`Mode::Fast`] every [`FAST_LOSS_MS_MAX`]. `None` leaves a commit unwritten until a later
-    /// one, or a sync, has it written.
+    /// one or a sync.
     pub flush_every_ms: Option<u64>,
-    /// A segment of extents is closed at this size; a larger payload gets one of its own.
+    /// Size in bytes at which a segment of extents is closed; a larger payload gets its own
+    /// segment.
     pub segment_bytes: u64,
-    /// What payloads in extents may take together in [`Mode::Memory`], in bytes.
+    /// Most bytes of payloads in extents in [`Mode::Memory`]; `None` for no limit.
     pub memory_limit: Option<u64>,
-    /// Commits go on only when they are told to: [`Store::step`](super::Store::step).
+    /// Whether commits wait for [`Store::step`](super::Store::step).
     #[cfg(any(test, feature = "schedule"))]
     pub stepped: bool,
 }
 
 impl StoreConfig {
-    /// A store that keeps nothing.
+    /// Returns the options of a store in memory.
     pub fn memory(clock: Clock) -> Self {
         Self::new(Mode::Memory, None, clock)
     }
 
-    /// A store in `dir` that loses nothing that it acknowledged.
+    /// Returns the options of a store in `dir` that loses no acknowledged commit.
     pub fn durable(dir: impl Into<PathBuf>, clock: Clock) -> Self {
         Self::new(Mode::Durable, Some(dir.into()), clock)
     }
 
-    /// A store in `dir` that trades the last moments before a crash for speed.
+    /// Returns the options of a store in `dir` that may lose the last commits in a crash, for
+    /// speed.
     pub fn fast(dir: impl Into<PathBuf>, clock: Clock) -> Self {
         Self::new(Mode::Fast, Some(dir.into()), clock)
     }

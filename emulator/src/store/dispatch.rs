@@ -1,5 +1,4 @@
-//! The way of commits to the committer: inline, by a thread of its own, or in steps that a test
-//! chooses.
+//! Passes commits to the committer: inline, through its thread, or in steps that a test chooses.
 
 use super::commit::Work;
 use super::committer::{Committer, Request};
@@ -20,7 +19,7 @@ use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
 pub(super) enum Dispatch {
     Inline(Mutex<Committer>),
     Thread {
-        /// Taken by the close, whose request is therefore the last one that the thread is sent.
+        /// Taken by the close, so that its request is the last one.
         requests: RwLock<Option<mpsc::Sender<Request>>>,
         thread: Mutex<Option<thread::JoinHandle<()>>>,
     },
@@ -29,7 +28,6 @@ pub(super) enum Dispatch {
 }
 
 impl Dispatch {
-    /// Starts it.
     pub(super) fn start(config: &StoreConfig, committer: Committer) -> std::io::Result<Self> {
         #[cfg(any(test, feature = "schedule"))]
         if config.stepped {
@@ -48,7 +46,7 @@ impl Dispatch {
         })
     }
 
-    /// Hands a commit to the committer; a store that is closed answers at once.
+    /// Passes a commit to the committer; a closed store answers at once.
     pub(super) fn submit(&self, work: Box<dyn Work>) {
         match self {
             Dispatch::Inline(committer) => committer.lock().run(vec![work]),
@@ -66,11 +64,11 @@ impl Dispatch {
         }
     }
 
-    /// Ends the committer behind the commits that wait; whether everything is durable then.
+    /// Stops the committer after the waiting commits. Fails when not everything is durable.
     pub(super) fn close(&self) -> StoreResult<()> {
         match self {
             Dispatch::Inline(committer) => {
-                // Waits for a commit that is under way on another thread.
+                // Waits for a commit that runs on another thread.
                 drop(committer.lock());
                 Ok(())
             }
@@ -80,7 +78,7 @@ impl Dispatch {
                 if let Some(thread) = thread.lock().take()
                     && thread.thread().id() != thread::current().id()
                 {
-                    // It has answered and holds nothing any more.
+                    // The thread has answered and holds nothing any more.
                     let _ = thread.join();
                 }
                 synced
@@ -93,7 +91,7 @@ impl Dispatch {
 
 pub(super) type Asked = mpsc::Receiver<StoreResult<()>>;
 
-/// Asks the committer; its answer is waited for when no lock is held any more.
+/// Sends a request to the committer, and waits for the answer without holding a lock.
 pub(super) fn ask(
     requests: Option<&mpsc::Sender<Request>>,
     request: impl FnOnce(mpsc::SyncSender<StoreResult<()>>) -> Request,

@@ -1,4 +1,4 @@
-//! The narrow trait behind which an ordered map of small values stands, and the one in memory.
+//! The trait of the ordered map of small values, and its implementation in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,25 +11,24 @@ use super::view::{Visit, Writes};
 
 /// An ordered map of small values. Only the committer writes.
 pub(super) trait Engine: Send + Sync {
-    /// The value of a key.
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>>;
 
-    /// The first entry whose key is not before this one.
+    /// Returns the first entry whose key is `key` or after it.
     fn first_from(&self, key: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>>;
 
-    /// Visits `from <= key < to` in order until told to stop.
+    /// Visits the keys `from <= key < to` in order until `visit` breaks.
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()>;
 
-    /// Applies all writes, after a crash all or none of them.
+    /// Applies all writes; after a crash all or none of them are there.
     fn apply(&self, writes: &Writes) -> StoreResult<()>;
 
-    /// Makes durable what was applied.
+    /// Makes the applied writes durable.
     fn sync(&self) -> StoreResult<()>;
 
-    /// Bytes that the engine takes on disk.
+    /// Returns the bytes that the engine uses on disk.
     fn disk_bytes(&self) -> u64;
 
-    /// Everything as it is now, where that costs nothing.
+    /// Returns all current entries if that needs no copy.
     fn frozen(&self) -> Option<Arc<Records>> {
         None
     }
@@ -38,12 +37,11 @@ pub(super) trait Engine: Send + Sync {
 /// All entries of an engine.
 pub(super) type Records = BTreeMap<Vec<u8>, Bytes>;
 
-/// Keeps everything in an ordered map, which is copied by the first write after somebody froze it.
+/// Keeps the entries in an ordered map, which the first write after [`Engine::frozen`] copies.
 #[derive(Default)]
 pub(super) struct MemoryEngine(RwLock<Arc<Records>>);
 
 impl MemoryEngine {
-    /// An engine that goes on from these entries.
     pub(super) fn of(records: Arc<Records>) -> Self {
         MemoryEngine(RwLock::new(records))
     }
@@ -65,7 +63,7 @@ impl Engine for MemoryEngine {
         if from >= to {
             return Ok(());
         }
-        // A visitor may read through the same view: the lock must let it in again.
+        // A visitor may read through the same view, so the lock must be recursive.
         let map = self.0.read_recursive();
         for (key, value) in map.range::<[u8], _>((
             std::ops::Bound::Included(from),
@@ -83,7 +81,7 @@ impl Engine for MemoryEngine {
         let map = Arc::make_mut(&mut shared);
         for (key, written) in writes {
             match written {
-                // A copy: the value may be a slice that keeps a larger buffer alive.
+                // Copies, because the value may be a slice that keeps a larger buffer alive.
                 Some(value) => map.insert(key.clone(), Bytes::copy_from_slice(value)),
                 None => map.remove(key),
             };

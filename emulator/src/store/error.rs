@@ -1,4 +1,4 @@
-//! Why the store cannot open, read or commit.
+//! Errors of opening, reading and committing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use smalt_protocol::{ErrorCode, StorageError};
 
 use crate::disk::is_full;
 
-/// Why the store cannot answer. Operations never see why a commit failed; they see that it did.
+/// An error of the store. Operations never see why a commit failed, only that it did.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk failed; the store takes no more writes until it is opened again.
-    #[error("the store cannot reach its disk: {0}")]
+    /// The disk failed; the store accepts no writes until it is reopened.
+    #[error("the store cannot access its disk: {0}")]
     Io(String),
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from those that were written.
     #[error("the store holds damaged data: {0}")]
     Corrupt(String),
-    /// A write failed earlier: what is on disk is unknown, so nothing more is acknowledged.
+    /// A write failed earlier, so the state on disk is unknown and nothing more is acknowledged.
     #[error("the store is read-only since a failed write: {0}")]
     ReadOnly(String),
-    /// There is no room. Nothing was written; the same may succeed later.
-    #[error("the store takes no writes at present: {0}")]
+    /// There is no room. Nothing was written; a retry may succeed.
+    #[error("the store currently refuses writes: {0}")]
     Refused(String),
     /// The store's files were removed, moved or replaced while it was open.
     #[error("the store's files are gone: {0}")]
@@ -30,13 +30,13 @@ pub enum StoreError {
     Closed,
 }
 
-/// What the cause of a [`StoreError::ReadOnly`] says when the failed write was cut off while it was
-/// being applied. The engine may then need a write to finish what it was at, and it finishes that
-/// for readers too: those that come by there are refused until the store is opened again.
+/// Part of the cause of a [`StoreError::ReadOnly`] when the failed write was interrupted while a
+/// batch was being applied. The engine may then need a write to finish its work, also for readers:
+/// reads in that place are refused until the store is reopened.
 pub const CUT_OFF: &str = "in the middle of a batch: some reads may fail until it is opened again";
 
 impl StoreError {
-    /// Why a file cannot be written before any commit depends on it.
+    /// Converts an error of writing a file on which no commit depends yet.
     pub(super) fn of_staging(path: &Path, error: &io::Error) -> Self {
         if is_full(error) {
             return StoreError::Refused("the disk is full".to_owned());
@@ -44,7 +44,7 @@ impl StoreError {
         StoreError::Io(format!("{}: {error}", path.display()))
     }
 
-    /// The same, met while a batch was being applied.
+    /// Adds [`CUT_OFF`], for an error while a batch was being applied.
     pub(super) fn cut_off(self) -> Self {
         match self {
             StoreError::Io(cause) => StoreError::Io(format!("{cause}, {CUT_OFF}")),
@@ -54,15 +54,15 @@ impl StoreError {
 }
 
 impl From<StoreError> for StorageError {
-    /// Whoever is refused before anything happened may try again: 503. Else it is unknown what
-    /// happened: 500, with its cause in the log.
+    /// A request that was refused before anything happened can be retried: 503. Otherwise the
+    /// outcome is unknown: 500, with the cause in the log.
     fn from(error: StoreError) -> Self {
         let reason = match &error {
             StoreError::Refused(_) => error.to_string(),
-            // What failed is in the log, with paths that are nothing to a client.
+            // The log has the cause, with paths that clients should not see.
             StoreError::Gone(_) => "the data directory is gone".to_owned(),
             StoreError::ReadOnly(_) => {
-                "no writes are taken until the store is opened again".to_owned()
+                "writes are refused until the store is opened again".to_owned()
             }
             _ => return StorageError::internal(error),
         };
@@ -71,13 +71,13 @@ impl From<StoreError> for StorageError {
     }
 }
 
-/// Shorthand for the store's results.
+/// A result of the store.
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// Why a store cannot be opened. Each message says what to do.
+/// The reason why a store cannot be opened. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A mode that keeps state needs a directory.
+    /// The mode keeps state, but no directory is given.
     #[error("the store needs a directory in this mode")]
     NoDirectory,
     /// Another process has the store open.
@@ -86,7 +86,7 @@ pub enum OpenError {
         /// The store's directory.
         dir: PathBuf,
     },
-    /// The store was written by a newer release.
+    /// A newer release wrote the store.
     #[error(
         "{} has format {found}, this release reads up to {known}: \
          use the newer release, or another directory",
@@ -95,29 +95,29 @@ pub enum OpenError {
     Newer {
         /// The store's directory.
         dir: PathBuf,
-        /// Its format.
+        /// Format version of the store.
         found: u32,
         /// The newest format that this release reads.
         known: u32,
     },
-    /// The store's own files are damaged beyond what can be recovered without losing data.
+    /// The store's own files are damaged and cannot be recovered without losing data.
     #[error(
-        "{} is damaged ({cause}){}; nothing was reset: look with `smalt check`, save what is \
-         readable with `smalt salvage`, restore a copy, or choose another directory",
+        "{} is damaged ({cause}){}; nothing was reset: run `smalt check`, save the readable data \
+         with `smalt salvage`, restore a copy, or choose another directory",
         dir.display(), backup_text(backup.as_ref())
     )]
     Damaged {
         /// The store's directory.
         dir: PathBuf,
-        /// A copy of the damaged files as they were found.
+        /// A copy of the damaged files as they were found; `None` when there is none.
         backup: Option<PathBuf>,
-        /// What was found.
+        /// Description of the damage.
         cause: String,
     },
-    /// A file or directory cannot be reached.
+    /// A file or directory cannot be accessed.
     #[error("cannot open the store at {}: {cause}", path.display())]
     Io {
-        /// What was reached for.
+        /// The file or directory.
         path: PathBuf,
         /// The system's message.
         cause: String,

@@ -1,6 +1,6 @@
-//! Extents: where payloads live that are too large for the metadata engine.
+//! Extents: storage for payloads that are too large for the metadata engine.
 //!
-//! A payload is a row of frames of 64 KiB in one append-only segment, `extents/<n>.seg`:
+//! A payload is a sequence of frames of 64 KiB in one append-only segment, `extents/<n>.seg`:
 //!
 //! ```text
 //! segment:  | frame 0 | frame 1 | ... | last frame |   next payload ...
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Space is reserved under a lock and written without one, so that uploads do not wait for each
-//! other. The checksum knows the place: bytes that were never written, or belong elsewhere, fail.
-//! In memory a segment holds one payload.
+//! other. The checksum includes the place: bytes that were never written, or belong elsewhere,
+//! fail. In memory a segment has one payload.
 
 mod carve;
 mod memory;
@@ -24,12 +24,12 @@ pub use segment::Segment;
 /// Segments by number.
 pub(super) type Segments = std::collections::BTreeMap<u64, std::sync::Arc<Segment>>;
 
-/// Bytes of a payload in one frame, the unit that is checked.
+/// Payload bytes in one frame, the unit with a checksum.
 pub(super) const FRAME_BYTES: usize = 64 * 1024;
-/// The checksum behind each frame.
+/// Bytes of the checksum after each frame.
 pub(super) const CHECKSUM_BYTES: usize = 4;
 
-/// What a payload of `len` bytes takes in its segment.
+/// Returns the bytes that a payload of `len` bytes needs in its segment.
 pub(super) fn framed_bytes(len: u64) -> u64 {
     len + len.div_ceil(FRAME_BYTES as u64) * CHECKSUM_BYTES as u64
 }

@@ -1,7 +1,8 @@
-//! Named steps at which the crash test lets its child die. Without the feature `failpoints` there
-//! is nothing behind a name, and no way to choose one.
+//! Named steps at which the crash test lets its child process die. Without the feature `failpoints`
+//! the names do nothing and none can be chosen.
 
-/// Every step in the order of a store's life. `harness check crash --part failpoints` dies at each.
+/// Every step, in the order of a store's life. `harness check crash --part failpoints` dies at
+/// each.
 pub const POINTS: &[&str] = &[
     "open.locked",
     "open.begun",
@@ -40,19 +41,19 @@ mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Name, and how often it is still passed before the process dies there.
+    /// The name, and how often it is still passed before the process dies there.
     static ARMED: OnceLock<(String, AtomicU64)> = OnceLock::new();
 
-    /// Lets the process die when it comes to `name` for the `nth` time, counted from 1. Only the
-    /// first call of a process counts.
+    /// Aborts the process when it reaches `name` for the `nth` time, counted from 1. Only the first
+    /// call of a process has an effect.
     pub fn arm(name: &str, nth: u64) {
-        // A second call changes nothing, as it says.
+        // A second call has no effect.
         let _ = ARMED.set((name.to_owned(), AtomicU64::new(nth)));
     }
 
     pub(in crate::store) fn reach(name: &str) {
         let armed = ARMED.get().filter(|(armed, _)| armed == name);
-        // Nobody cleans up, as with `kill -9`: no destructor, no buffer, no lock is looked after.
+        // Like `kill -9`, this runs no destructor and flushes no buffer.
         if armed.is_some_and(|(_, left)| left.fetch_sub(1, Ordering::AcqRel) == 1) {
             std::process::abort();
         }
@@ -64,7 +65,6 @@ pub use armed::arm;
 #[cfg(feature = "failpoints")]
 pub(super) use armed::reach;
 
-/// Nothing.
 #[cfg(not(feature = "failpoints"))]
 #[inline(always)]
 pub(super) const fn reach(_: &str) {}

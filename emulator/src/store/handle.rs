@@ -1,4 +1,4 @@
-//! The store as operations hold it.
+//! The handle with which operations use the store.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -31,18 +31,18 @@ use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 use crate::clock::Clock;
 use crate::disk::{Disk, SystemDisk};
 
-/// The store. Clones are cheap and share it; the last one to go closes it.
+/// The store. Clones are cheap and share it; dropping the last one closes it.
 #[derive(Clone)]
 pub struct Store(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     shared: Arc<Shared>,
     dispatch: Dispatch,
-    /// Payloads whose bytes maintenance found damaged. Held while it runs: two at once would move
-    /// the same payloads.
+    /// Payloads that maintenance found damaged. Locked while it runs, because two runs at once
+    /// would move the same payloads.
     damaged: parking_lot::Mutex<BTreeSet<PayloadId>>,
     saved: Saved,
-    /// Held by whoever prepares another state.
+    /// Locked while another state is prepared.
     replacing: Mutex<()>,
     opened_after: Timestamp,
 }
@@ -56,8 +56,8 @@ impl Store {
         Self::open_on(config, Arc::new(SystemDisk))
     }
 
-    /// Opens or creates a store on a disk of the caller's, which takes everything but the files
-    /// that the metadata engine opens by itself.
+    /// Opens or creates a store on the caller's disk, except for the files that the metadata engine
+    /// opens by itself.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -87,8 +87,8 @@ impl Store {
             shared.keep_everything(format!("segments {lost:?} are missing or too short"));
         }
         if let Some(copy) = shared.home.damaged_copy() {
-            let told = format!("{copy} holds what an earlier opening found damaged");
-            shared.keep_everything(format!("{told}; remove it when nothing is missed"));
+            let told = format!("{copy} is a copy of files that an earlier start found damaged");
+            shared.keep_everything(format!("{told}; remove it when no data is missing"));
         }
         for trouble in store.troubles() {
             tracing::warn!("{trouble}");
@@ -119,7 +119,7 @@ impl Store {
         })))
     }
 
-    /// A store of these parts that takes no writes.
+    /// Creates a store of these parts that accepts no writes.
     pub(super) fn to_read(
         mode: Mode,
         clock: Clock,
@@ -128,7 +128,7 @@ impl Store {
         extents: Extents,
     ) -> StoreResult<Store> {
         let shared = Arc::new(Shared::new(mode, clock, home, engine, extents));
-        shared.take_no_writes("it was opened to be read");
+        shared.take_no_writes("it was opened for reading only");
         let committer = Committer::new(Arc::clone(&shared))?;
         Ok(Store(Arc::new(Inner {
             opened_after: committer.last_tick(),
@@ -140,14 +140,14 @@ impl Store {
         })))
     }
 
-    /// Reads published, durable state of one moment. Not to be nested, and not to wait in: the next
-    /// commit waits for it to end.
+    /// Reads published, durable state of one moment. Do not nest it and do not wait in it: the next
+    /// commit waits for its end.
     pub fn read<T>(&self, f: impl FnOnce(&dyn View) -> T) -> T {
         self.0.shared.read(|view| f(view))
     }
 
     /// Runs an operation as one atomic step in commit order and waits until it is durable. A job
-    /// that refuses leaves nothing. A caller that goes away does not take its commit back.
+    /// that refuses changes nothing. Dropping the future does not undo the commit.
     ///
     /// # Errors
     /// The job's own; 500 when the store cannot write.
@@ -159,7 +159,8 @@ impl Store {
         self.commit_for(Purpose::Grows, job).await
     }
 
-    /// As [`Store::commit`]; the purpose says whether it goes on when there is little room.
+    /// Like [`Store::commit`], with a purpose that decides whether it runs when there is little
+    /// room.
     ///
     /// # Errors
     /// The job's own; 503 when there is no room for it; 500 when the store cannot write.
@@ -171,7 +172,7 @@ impl Store {
         let (sender, mut answer) = oneshot::channel();
         let asked = self.0.shared.asked();
         let work = Commit::new(asked, job, move |result| {
-            // Nobody waits any more when the client has gone; the commit stands.
+            // Fails when the client is gone; the commit stays.
             let _ = sender.send(result);
         });
         let work = work.awaited_on(self.0.runtime()).meant_for(purpose);
@@ -190,8 +191,8 @@ impl Store {
         }
     }
 
-    /// Lets a stepped store take one step: the point that it has reached, `None` when no commit
-    /// waits. A group that is formed now has at most so many commits.
+    /// Lets a stepped store take one step. Returns the point that it reached, or `None` when no
+    /// commit waits. A new group has at most `most` commits.
     #[cfg(any(test, feature = "schedule"))]
     pub fn step(&self, most: usize) -> Option<Point> {
         match &self.0.dispatch {
@@ -200,18 +201,18 @@ impl Store {
         }
     }
 
-    /// The emulator's time: never before that of a published commit.
+    /// Returns the emulator's time, which is never before that of a published commit.
     pub fn now(&self) -> Timestamp {
         self.0.shared.clock.now().max(self.last_used())
     }
 
-    /// The highest time that was used: the clock may not be set below it.
+    /// Returns the highest time used; the clock may not be set to an earlier one.
     pub fn last_used(&self) -> Timestamp {
         Timestamp::from_ticks(self.0.shared.last_now.load(Ordering::Acquire))
     }
 
-    /// The tick of the last commit before this opening, which no other opening that kept a commit
-    /// has; zero for a fresh store.
+    /// Returns the tick of the last commit before this opening, which is unique among openings that
+    /// kept a commit; zero for a new store.
     pub fn opened_after(&self) -> Timestamp {
         self.0.opened_after
     }
@@ -220,26 +221,26 @@ impl Store {
     /// extent.
     ///
     /// # Errors
-    /// When the store takes no writes, or has no room for it.
+    /// When the store accepts no writes, or has no room for it.
     pub fn stage(&self, len: u64) -> StoreResult<PayloadWriter> {
         self.0.stage(len, Purpose::Grows)
     }
 
-    /// Reads a range of a payload that [`super::location`] found; what lies beyond the end is left
-    /// out.
+    /// Returns a reader of a payload's range, cut at the end of the payload; [`super::location`]
+    /// finds payloads.
     pub fn payload(&self, payload: &Payload, range: Range<u64>) -> PayloadReader {
         payload.reader(range)
     }
 
-    /// Why no more writes are taken, when one has failed.
+    /// Returns the failure since which writes are refused; `None` when there was none.
     pub fn failure(&self) -> Option<&str> {
         self.0.shared.failure()
     }
 
-    /// As [`Store::commit`], for background work: blocks the thread until it is durable.
+    /// Like [`Store::commit`], for background work: blocks the thread until the commit is durable.
     ///
     /// # Errors
-    /// The job's own; when the store cannot write.
+    /// The job's own; also when the store cannot write.
     pub fn commit_blocking<T, F>(&self, job: F) -> StoreResult<T>
     where
         F: FnOnce(&mut Transaction<'_>) -> StoreResult<T> + Send + 'static,
@@ -248,20 +249,21 @@ impl Store {
         self.0.commit_blocking(job)
     }
 
-    /// Forgets everything: state, payloads, time. What is being staged or read stays whole.
+    /// Deletes all state, payloads and time. Payloads that are being staged or read stay intact.
     ///
     /// # Errors
-    /// When the store takes no writes.
+    /// When the store accepts no writes.
     pub fn reset(&self) -> StoreResult<()> {
         let _alone = self.0.replacing.lock();
         self.0.replace(Next::Empty)
     }
 
-    /// Builds another state beside the current one and goes on with it: after a crash there is the
-    /// one or the other. What is written to the current state meanwhile goes with it.
+    /// Builds another state and replaces the current one with it; after a crash one of the two is
+    /// there. Writes to the current state during the build are lost.
     ///
     /// # Errors
-    /// Those of `build`, which leave the current state as it is; when the store takes no writes.
+    /// Those of `build`, which leave the current state unchanged; also when the store accepts no
+    /// writes.
     pub fn replace<T, E: From<StoreError>>(
         &self,
         build: impl FnOnce(&mut Successor<'_>) -> Result<T, E>,
@@ -276,18 +278,18 @@ impl Store {
                 Ok(built)
             }
             Err(error) => {
-                // What is left of it is in nobody's way, and gone after the next start.
+                // Remaining files do no harm, and the next start removes them.
                 let _ = self.0.shared.home.remove_others();
                 Err(error)
             }
         }
     }
 
-    /// Lets time go on from the clock's, when that is behind the last commit's. Times that are kept
-    /// stay as they are; ticks go on, so that no ETag and no id is given twice.
+    /// Continues time from the clock's when that is behind the last commit's. Stored times do not
+    /// change; ticks keep rising, so that no ETag and no id is used twice.
     ///
     /// # Errors
-    /// When the store takes no writes.
+    /// When the store accepts no writes.
     pub fn rebase(&self) -> StoreResult<()> {
         match &self.0.dispatch {
             Dispatch::Inline(committer) => committer.lock().rebase(),
@@ -301,8 +303,8 @@ impl Store {
         }
     }
 
-    /// Makes everything durable, ends the committer and lets go of the files. Commits that wait are
-    /// served first; whatever comes later gets [`StoreError::Closed`]. A second close does nothing.
+    /// Makes everything durable, stops the committer and releases the files. Serves waiting commits
+    /// first; later calls get [`StoreError::Closed`]. A second close does nothing.
     ///
     /// # Errors
     /// When the disk fails.
@@ -310,17 +312,17 @@ impl Store {
         self.0.close()
     }
 
-    /// Whether it keeps nothing on disk.
+    /// Returns whether the store keeps nothing on disk.
     pub fn is_in_memory(&self) -> bool {
         self.0.shared.mode == Mode::Memory
     }
 
-    /// Whether nothing was ever committed to it.
+    /// Returns whether the store never had a commit.
     pub fn is_fresh(&self) -> bool {
         self.last_used().ticks() == 0
     }
 
-    /// The store's figures.
+    /// Returns the store's figures.
     pub fn stats(&self) -> Stats {
         let (segments, segment_bytes) = self.0.shared.extents.size();
         let engine_bytes = self.0.shared.published.read().engine.disk_bytes();
@@ -347,7 +349,7 @@ impl Inner {
         &self.damaged
     }
 
-    /// The lock of whoever prepares another state.
+    /// Returns the lock that is held while another state is prepared.
     pub(super) fn replacing(&self) -> &Mutex<()> {
         &self.replacing
     }
@@ -374,7 +376,7 @@ impl Inner {
         let reservation = if len > INLINE_BYTES_MAX as u64 {
             self.shared.admit(framed_bytes(len), purpose)?;
             let reserved = self.shared.extents.reserve(len);
-            // A segment that cannot be made may be the first to tell that the directory is gone.
+            // A failure to create a segment may be the first sign that the directory is gone.
             Some(reserved.inspect_err(|_| drop(self.shared.look()))?)
         } else {
             None
@@ -382,7 +384,7 @@ impl Inner {
         Ok(PayloadWriter::new(len, reservation))
     }
 
-    /// As [`Store::commit`], waiting on the thread.
+    /// Like [`Store::commit`], but blocks the thread.
     pub(super) fn commit_blocking<T, F>(&self, job: F) -> StoreResult<T>
     where
         F: FnOnce(&mut Transaction<'_>) -> StoreResult<T> + Send + 'static,
@@ -392,14 +394,14 @@ impl Inner {
         let run = move |tx: &mut Transaction<'_>, _: &Stamp| Ok(job(tx)?);
         let asked = self.shared.asked();
         let work = Commit::new(asked, run, move |result: Result<T, StorageError>| {
-            // The receiver waits below.
+            // Cannot fail: the receiver waits below.
             let _ = sender.send(result);
         });
         let work = work.meant_for(Purpose::Frees);
         self.dispatch.submit(Box::new(work));
         #[cfg(any(test, feature = "schedule"))]
         if let Dispatch::Stepped(stepped) = &self.dispatch {
-            // Whoever would step waits here.
+            // This thread waits, so no other can step.
             stepped.finish(|_| ());
         }
         match answer.recv() {
@@ -411,8 +413,8 @@ impl Inner {
         }
     }
 
-    /// Waits until no crash brings back a state before the published one. Where every commit is
-    /// durable before it is published that is so already.
+    /// Waits until no crash can restore a state before the published one. When every commit is
+    /// durable before it is published, that is so already.
     pub(super) fn write_out(&self) -> StoreResult<()> {
         match &self.dispatch {
             Dispatch::Thread { requests, .. } if self.shared.mode == Mode::Fast => {
@@ -423,8 +425,8 @@ impl Inner {
         }
     }
 
-    /// Where the caller's task runs, if the committer has a thread that answers it and the
-    /// runtime has threads of its own: another one may stand still.
+    /// Returns the caller's runtime if the committer has a thread to answer it and the runtime has
+    /// its own threads; a single-threaded runtime may not be running.
     fn runtime(&self) -> Option<Handle> {
         let is_driven = |on: &Handle| on.runtime_flavor() == RuntimeFlavor::MultiThread;
         match &self.dispatch {
@@ -448,7 +450,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if let Err(error) = self.close() {
-            tracing::error!(%error, "the store could not be closed");
+            tracing::error!(%error, "cannot close the store cleanly");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The store's directory: who has it open, which format it has, which engine files are current.
+//! The store's directory: its lock, its format, and the current engine files.
 //!
 //! ```text
 //! lock           held while the store is open
@@ -33,7 +33,7 @@ pub use watch::Purpose;
 
 use files::Files;
 
-/// Where the store lives.
+/// The place of a store: memory or a directory.
 pub(super) enum Home {
     Memory,
     Files(Box<Files>),
@@ -52,7 +52,7 @@ impl Home {
         Ok((Home::Files(Box::new(files)), engine))
     }
 
-    /// An empty engine in place of the current one.
+    /// Replaces the current engine with an empty one, and returns it.
     pub(super) fn next_engine(&self) -> StoreResult<Box<dyn Engine>> {
         match self {
             Home::Memory => Ok(Box::new(MemoryEngine::default())),
@@ -64,8 +64,7 @@ impl Home {
         }
     }
 
-    /// An empty engine beside the current one: a start does not find it before
-    /// [`Home::switch`].
+    /// Creates an empty engine beside the current one; a start ignores it before [`Home::switch`].
     pub(super) fn prepare(&self) -> StoreResult<Box<dyn Engine>> {
         match self {
             Home::Memory => Ok(Box::new(MemoryEngine::default())),
@@ -73,7 +72,7 @@ impl Home {
         }
     }
 
-    /// Makes the prepared engine, which is synced and has reached this stamp, the current one.
+    /// Makes the prepared engine current; it is synced and has reached this stamp.
     pub(super) fn switch(&self, reached: Stamp) -> StoreResult<()> {
         match self {
             Home::Memory => Ok(()),
@@ -81,7 +80,7 @@ impl Home {
         }
     }
 
-    /// Disk and directory, where there are such.
+    /// Returns disk and directory; `None` in memory.
     pub(super) fn files(&self) -> Option<(&Arc<dyn Disk>, &Path)> {
         match self {
             Home::Memory => None,
@@ -97,7 +96,7 @@ impl Home {
         }
     }
 
-    /// Notes a stamp that the engine has durably reached.
+    /// Records a stamp that the engine has durably reached.
     pub(super) fn note(&self, reached: Stamp) -> StoreResult<()> {
         match self {
             Home::Memory => Ok(()),
@@ -113,7 +112,7 @@ impl Home {
         }
     }
 
-    /// Refuses a write that there is no room for; see [`Watch::admit`].
+    /// Refuses a write without room; see [`Watch::admit`].
     pub(super) fn admit(&self, need: u64, promised: u64, purpose: Purpose) -> StoreResult<()> {
         match self {
             Home::Memory => Ok(()),
@@ -121,12 +120,12 @@ impl Home {
         }
     }
 
-    /// Whether writes that add something are refused.
+    /// Returns whether writes that add data are refused.
     pub(super) fn is_full(&self, promised: u64) -> bool {
         matches!(self, Home::Files(files) if files.watch.is_full(promised))
     }
 
-    /// Why there is no room for writes, if there is none.
+    /// Returns why there is no room for writes; `None` when there is.
     pub(super) fn look(&self, promised: u64) -> Option<String> {
         match self {
             Home::Memory => None,
@@ -134,7 +133,7 @@ impl Home {
         }
     }
 
-    /// Bytes that the file system still has, where the system tells.
+    /// Returns the free bytes of the file system; `None` when the system does not report them.
     pub(super) fn available(&self) -> Option<u64> {
         match self {
             Home::Memory => None,
@@ -142,7 +141,8 @@ impl Home {
         }
     }
 
-    /// A copy of an engine directory that this or an earlier opening found damaged.
+    /// Returns the name of a copy of an engine directory that this or an earlier start found
+    /// damaged.
     pub(super) fn damaged_copy(&self) -> Option<&str> {
         match self {
             Home::Memory => None,
@@ -150,7 +150,7 @@ impl Home {
         }
     }
 
-    /// Lets another process in.
+    /// Releases the directory for another process.
     pub(super) fn close(&self) {
         if let Home::Files(files) = self {
             files.watch.end();

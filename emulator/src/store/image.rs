@@ -1,4 +1,4 @@
-//! The state of one moment: all records, and a hold on the segments that they refer to.
+//! The state of one moment: all records, and handles that keep their segments alive.
 //!
 //! In memory it shares the records with the engine. On disk it is a file:
 //!
@@ -7,8 +7,8 @@
 //!   ffffffff, number of records, CRC-32 of the records
 //! ```
 //!
-//! Lengths are big-endian and take four bytes, the number of records eight. The head is
-//! MessagePack: what its maker says about the image, and the segments.
+//! Lengths are big-endian and have four bytes, the number of records eight. The head is
+//! MessagePack: the caller's description of the image, and the segments.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,11 +28,11 @@ use super::view::View;
 use crate::disk::{Disk, DiskFile};
 
 const MAGIC: &[u8; 16] = b"smalt-image-001\n";
-/// Stands where the length of a key would, behind the last record.
+/// Marks the end of the records, in place of a key's length.
 const END: u32 = u32::MAX;
-/// What is written and read at once.
+/// Bytes per read and write.
 const BUFFER_BYTES: usize = 1024 * 1024;
-/// Largest head: a number for each segment of a store of a hundred terabytes.
+/// Largest head: enough for the segment numbers of a store of a hundred terabytes.
 const HEAD_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The state of one moment.
@@ -54,7 +54,7 @@ struct ImageFile {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     records_from: u64,
-    /// Whether the file goes with the image.
+    /// Whether the file is removed when the image is dropped.
     temporary: bool,
 }
 
@@ -64,11 +64,11 @@ struct Head {
     segments: Vec<u64>,
 }
 
-/// Part of an image.
+/// A part of an image.
 pub enum Entry<'a> {
     /// A payload with its bytes.
     Payload(PayloadId, Payload),
-    /// A record that means the same in any store.
+    /// A record that has the same meaning in any store.
     Record(&'a [u8], &'a Bytes),
 }
 
@@ -81,7 +81,7 @@ impl Image {
         }
     }
 
-    /// Opens a file; `pin` finds the segments.
+    /// Opens a file; `pin` returns the segments.
     pub(super) fn open(
         disk: &Arc<dyn Disk>,
         path: &Path,
@@ -93,7 +93,7 @@ impl Image {
         let (magic, sizes) = fixed.split_at(MAGIC.len());
         let [len, sum] = words(sizes);
         if magic != MAGIC || u64::from(len) > HEAD_BYTES_MAX {
-            return Err(damaged(path, "it does not begin as one"));
+            return Err(damaged(path, "it does not begin like a snapshot"));
         }
         let mut head = vec![0; len as usize];
         read(file.as_ref(), path, &mut head, fixed.len() as u64)?;
@@ -119,7 +119,7 @@ impl Image {
         })
     }
 
-    /// Removes the file when the image goes.
+    /// Removes the file when the image is dropped.
     pub(super) fn temporary(mut self) -> Self {
         if let Kept::File(file) = &mut self.records {
             file.temporary = true;
@@ -127,7 +127,7 @@ impl Image {
         self
     }
 
-    /// The same, when its file has another name by now.
+    /// Changes the path after the file was renamed.
     pub(super) fn renamed(mut self, path: PathBuf) -> Self {
         if let Kept::File(file) = &mut self.records {
             file.path = path;
@@ -135,7 +135,7 @@ impl Image {
         self
     }
 
-    /// What its maker said about it.
+    /// Returns the description from the image's creation.
     pub fn about(&self) -> &str {
         &self.about
     }
@@ -147,10 +147,10 @@ impl Image {
         }
     }
 
-    /// Shows every payload and record in the order of keys; payloads come before records.
+    /// Visits every payload and record in key order; payloads come before records.
     ///
     /// # Errors
-    /// The visitor's own; when the image is damaged or cannot be read.
+    /// The visitor's own; also when the image is damaged or cannot be read.
     pub fn scan<E: From<StoreError>>(
         &self,
         mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
@@ -223,7 +223,7 @@ impl ImageFile {
 impl Drop for ImageFile {
     fn drop(&mut self) {
         if self.temporary {
-            // What stays is removed by the next start.
+            // The next start removes a file that remains.
             let _ = self.disk.remove(&self.path);
         }
     }
@@ -262,7 +262,7 @@ impl Reader<'_> {
     }
 }
 
-/// Writes an image of a view to a new file, durably; returns the segments that it refers to.
+/// Writes an image of a view to a new file, durably. Returns the segments that it refers to.
 pub(super) fn write(
     disk: &dyn Disk,
     path: &Path,

@@ -1,7 +1,7 @@
-//! A store that is looked at and not changed, as far as it can be: for `smalt check` and
-//! `smalt salvage`.
+//! Reads a store without changing it, as far as possible, for `smalt check` and `smalt salvage`.
 //!
-//! The metadata engine writes when it is opened, so a copy of it is; segments are read in place.
+//! The metadata engine writes when it is opened, so a copy of it is opened; segments are read in
+//! place.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use super::{Mode, StoreConfig, payload, stamp};
 use crate::clock::Clock;
 use crate::disk::{Disk, ReadingDisk, copy_dir, read_small};
 
-/// Which files a copy leaves out.
+/// Returns whether a copy leaves out a file.
 type Skip<'a> = &'a dyn Fn(&Path) -> bool;
 
-/// What was found of a store.
+/// The readable parts of a store, and what is wrong with it.
 pub struct Inspected {
-    /// What can be read; `None` when the metadata cannot, and with it no name.
+    /// The readable part; `None` when the metadata, and with it every name, is unreadable.
     pub store: Option<Store>,
-    /// What is wrong with the files.
+    /// Descriptions of the damage.
     pub findings: Vec<String>,
-    /// What is not wrong and good to know.
+    /// Observations that are not damage.
     pub notes: Vec<String>,
     disk: Arc<dyn Disk>,
     dir: std::path::PathBuf,
-    /// Nobody else opens it meanwhile.
+    /// Keeps others from opening the store.
     _lock: Box<dyn std::any::Any + Send + Sync>,
 }
 
 impl Inspected {
-    /// Opens what there is in `dir`. The copy of the engine is made in `scratch`.
+    /// Opens the readable parts of the store in `dir`. Copies the engine to `scratch`.
     ///
     /// # Errors
     /// When there is no store, it is in use, or its files cannot be read.
@@ -68,16 +68,16 @@ impl Inspected {
             return Err(cannot(&"there is no store"));
         }
         if format.is_none() && inspected.findings.is_empty() {
-            let text = format!("`format` is missing; found are {found}");
+            let text = format!("`format` is missing; the directory has {found}");
             inspected.findings.push(text);
         }
         for copy in &found.copies {
-            let text = format!("{copy} is a copy that an opening made of what it found damaged");
+            let text = format!("{copy} is a copy of files that an earlier start found damaged");
             inspected.notes.push(text);
         }
         let last = found.engines.last().copied();
         let Some(index) = format.map(|format| format.index).or(last) else {
-            let text = format!("there is no engine directory; found are {found}");
+            let text = format!("there is no engine directory; the directory has {found}");
             inspected.findings.push(text);
             return Ok(inspected);
         };
@@ -89,8 +89,8 @@ impl Inspected {
         Ok(inspected)
     }
 
-    /// The payloads that can be told by their checksums alone, piece by piece: of a store without
-    /// metadata there is nothing else.
+    /// Passes the payloads that their checksums alone identify to `take`, piece by piece. A store
+    /// without metadata has nothing else.
     ///
     /// # Errors
     /// That of `take`, or the disk's.
@@ -116,7 +116,7 @@ impl Inspected {
             None => self.findings.push("`format` is unreadable".to_owned()),
             Some(format) if format.version > FORMAT => {
                 let found = format.version;
-                let text = format!("`format` says {found}, this release reads up to {FORMAT}");
+                let text = format!("`format` is {found}, this release reads up to {FORMAT}");
                 self.findings.push(text);
                 return Ok(None);
             }
@@ -125,7 +125,7 @@ impl Inspected {
         Ok(format)
     }
 
-    /// The engine, from a copy: whole, or without what it can do without.
+    /// Opens a copy of the engine: with all files, or else without the expendable ones.
     fn engine(
         &mut self,
         index: u64,
@@ -154,7 +154,7 @@ impl Inspected {
             }
         }
         if opened.is_some() && !findings.is_empty() {
-            let text = format!("{name} opens without its snapshot and settings only");
+            let text = format!("{name} opens only without its snapshot and settings");
             findings.push(text);
         }
         findings.dedup();
@@ -162,7 +162,7 @@ impl Inspected {
         Ok(opened)
     }
 
-    /// A store of the copied engine and the segments.
+    /// Creates a store of the copied engine and the segments.
     fn read_with(
         &mut self,
         engine: SledEngine,
@@ -174,8 +174,8 @@ impl Inspected {
             let reached = stamp::read(&view)?.tick.ticks();
             if reached < format.tick {
                 let lost = format!(
-                    "the last commits are gone: the engine has come to tick {reached}, \
-                     `format` has seen {}",
+                    "the last commits are lost: the engine is at tick {reached}, \
+                     but `format` records {}",
                     format.tick
                 );
                 self.findings.push(lost);
@@ -218,7 +218,7 @@ fn open_copy(disk: &dyn Disk, copy: &Path) -> StoreResult<SledEngine> {
     let engine = SledEngine::open(disk, copy, cache_bytes, None)?;
     match Bare(&engine).get(&keys::FORMAT)? {
         Some(found) if keys::numbers::<1>(&found)? <= [u64::from(FORMAT)] => Ok(engine),
-        Some(_) => Err(StoreError::Corrupt("its format is a newer one".to_owned())),
-        None => Err(StoreError::Corrupt("its records are gone".to_owned())),
+        Some(_) => Err(StoreError::Corrupt("its format is too new".to_owned())),
+        None => Err(StoreError::Corrupt("its records are lost".to_owned())),
     }
 }

@@ -1,9 +1,9 @@
 //! The store's small concurrent parts under the model checker shuttle: the queue of commits, the
-//! mask between readers and the committer, the close. It is the code that serves, with other locks.
+//! mask between readers and the committer, the close. It is the production code with other locks.
 //!
-//! Each property has a wrong variant beside it, made of the same parts in another order, that the
-//! checker must find: a test that cannot fail proves nothing. Run by
-//! `cargo test -p smalt --features shuttle --lib kernels`.
+//! Each property has a wrong variant, made of the same parts in another order, which the checker
+//! must find: a test that cannot fail proves nothing. Run them with `cargo test -p smalt --features
+//! shuttle --lib kernels`.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -27,20 +27,20 @@ use super::{Mode, Stamp, Store, StoreConfig, StoreError, StoreResult, Transactio
 use super::{Writes, keys};
 use crate::clock::Clock;
 
-/// Schedules of each kind for a property; a wrong variant is found in some tens.
+/// Schedules of each kind for a property; a wrong variant is found within some tens.
 const SCHEDULES: usize = 1_000;
-/// Changes of priority in a schedule of the kind that looks for rare orders.
+/// Priority changes in a schedule of the kind that searches for rare orders.
 const PCT_DEPTH: usize = 3;
 const KEY: &[u8] = &[0x20, 1];
 const OTHER: &[u8] = &[0x20, 2];
 
-/// The property holds in all schedules that are tried.
+/// Checks that the property holds in all tried schedules.
 fn holds(property: fn()) {
     check_random(property, SCHEDULES);
     check_pct(property, SCHEDULES, PCT_DEPTH);
 }
 
-/// The checker finds a schedule in which the wrong variant fails.
+/// Checks that the checker finds a schedule in which the wrong variant fails.
 fn is_found(wrong: fn()) {
     let told = catch_unwind(|| check_random(wrong, SCHEDULES));
     assert!(told.is_err(), "the wrong variant was not found");
@@ -64,7 +64,6 @@ fn get(store: &Store, key: &[u8]) -> StoreResult<u8> {
 
 type Job = fn(&mut Transaction<'_>, &Stamp) -> Result<u8, StorageError>;
 
-/// Adds one to both keys.
 fn add(tx: &mut Transaction<'_>, _: &Stamp) -> Result<u8, StorageError> {
     let next = number(tx, KEY)? + 1;
     tx.put(KEY.to_vec(), vec![next]);
@@ -94,12 +93,12 @@ mod queue {
     }
 
     #[test]
-    fn no_commit_is_lost_or_run_over_an_older_state() {
+    fn no_commit_is_lost_or_sees_an_older_state() {
         holds(|| all_are_served(|store| block_on(store.commit(add as Job)).unwrap()));
     }
 
     #[test]
-    fn a_check_outside_the_commit_is_found() {
+    fn wrong_check_outside_the_commit_is_found() {
         is_found(|| {
             all_are_served(|store| {
                 let next = get(store, KEY).unwrap() + 1;
@@ -112,7 +111,7 @@ mod queue {
         });
     }
 
-    /// A commit during a close is done or refused, and never hangs.
+    /// A commit during a close succeeds or is refused, and never hangs.
     fn close_answers(close: fn(&Store)) {
         let store = store();
         let client = {
@@ -129,13 +128,13 @@ mod queue {
     }
 
     #[test]
-    fn a_commit_during_a_close_is_done_or_refused() {
+    fn commit_during_a_close_succeeds_or_is_refused() {
         holds(|| close_answers(|store| store.close().unwrap()));
     }
 
-    /// A commit that waits when the close begins is done.
+    /// A commit that waits when the close begins is completed.
     #[test]
-    fn a_close_serves_what_waits() {
+    fn close_completes_waiting_commits() {
         holds(|| {
             let store = store();
             let mut waits = Box::pin(store.commit(add as Job));
@@ -151,7 +150,7 @@ mod queue {
     }
 
     #[test]
-    fn two_closes_at_once_are_one() {
+    fn concurrent_closes_both_succeed() {
         holds(|| {
             close_answers(|store| {
                 let other = {
@@ -159,15 +158,15 @@ mod queue {
                     thread::spawn(move || store.close().unwrap())
                 };
                 store.close().unwrap();
-                // One of the two may come back while the other is still at it.
+                // One of the two may return while the other is still closing.
                 other.join().unwrap();
             });
         });
     }
 
-    /// Wrong: a close that ends the committer and not the queue in front of it.
+    /// Wrong: a close that stops the committer but not the queue before it.
     #[test]
-    fn a_request_behind_the_last_one_is_found() {
+    fn wrong_request_after_the_close_is_found() {
         is_found(|| {
             let (requests, waiting) = mpsc::channel();
             let serving = thread::spawn(move || {
@@ -200,7 +199,7 @@ mod queue {
 mod mask {
     use super::*;
 
-    /// An engine that shows writes at once, and may fail to make them durable: what sled does.
+    /// An engine that shows writes at once and may fail to make them durable, like sled.
     struct Unsynced {
         map: MemoryEngine,
         fails: bool,
@@ -221,7 +220,7 @@ mod mask {
             self.map.scan(from, to, visit)
         }
 
-        /// One key after the other, as anybody sees who looks meanwhile.
+        /// Applies one key after the other, which concurrent readers can see.
         fn apply(&self, writes: &Writes) -> StoreResult<()> {
             for (key, value) in writes {
                 thread::yield_now();
@@ -256,7 +255,7 @@ mod mask {
         ))
     }
 
-    /// A commit whose answer raises a flag.
+    /// Returns a commit that sets a flag when it is answered.
     fn work(answered: &Arc<shuttle::sync::atomic::AtomicBool>) -> Box<dyn Work> {
         let answered = Arc::clone(answered);
         Box::new(Commit::new(
@@ -268,7 +267,7 @@ mod mask {
         ))
     }
 
-    /// How a group is run, and how readers look.
+    /// How a group runs, and how readers read.
     #[derive(Clone, Copy)]
     struct Variant {
         run: fn(&mut Committer, Vec<Box<dyn Work>>),
@@ -284,7 +283,8 @@ mod mask {
         (number(view, KEY).unwrap(), number(view, OTHER).unwrap())
     }
 
-    /// Readers see all of a group or nothing, never what failed; what was answered they see.
+    /// Readers see all or nothing of a group, nothing of a failed one, and everything of an
+    /// answered one.
     fn readers_see_what_is_durable(variant: Variant, fails: bool) {
         let shared = shared(fails);
         let mut committer = Committer::new(Arc::clone(&shared)).unwrap();
@@ -301,9 +301,9 @@ mod mask {
         assert!(first <= second, "{second:?} after {first:?}");
         assert!(
             !was_answered || first == (1, 1),
-            "answered, and not to be seen"
+            "answered, but not visible"
         );
-        assert!(!fails || second == (0, 0), "seen, and never durable");
+        assert!(!fails || second == (0, 0), "visible, but never durable");
         commits.join().unwrap();
         let last = (variant.read)(&shared);
         assert_eq!(last, if fails { (0, 0) } else { (1, 1) });
@@ -316,23 +316,23 @@ mod mask {
     }
 
     #[test]
-    fn readers_never_see_what_could_not_be_synced() {
+    fn readers_never_see_unsynced_writes() {
         holds(|| readers_see_what_is_durable(REAL, true));
     }
 
-    /// Wrong: readers look past the mask.
+    /// Wrong: readers ignore the mask.
     const UNMASKED: Variant = Variant {
         read: |shared| shared.unmasked(|view| both(view)),
         ..REAL
     };
 
     #[test]
-    fn a_reader_past_the_mask_is_found() {
+    fn wrong_reader_without_the_mask_is_found() {
         is_found(|| readers_see_what_is_durable(UNMASKED, false));
         is_found(|| readers_see_what_is_durable(UNMASKED, true));
     }
 
-    /// Wrong: the answer goes out before the group is durable.
+    /// Wrong: the group is answered before it is durable.
     const TOO_EARLY: Variant = Variant {
         run: |committer, mut group| {
             let collected = committer.collect(&mut group);
@@ -343,11 +343,11 @@ mod mask {
     };
 
     #[test]
-    fn an_answer_before_the_sync_is_found() {
+    fn wrong_answer_before_the_sync_is_found() {
         is_found(|| readers_see_what_is_durable(TOO_EARLY, false));
     }
 
-    /// Wrong: two reads in place of one that holds the state for its whole length.
+    /// Wrong: two reads instead of one that locks the state throughout.
     const TORN: Variant = Variant {
         read: |shared| {
             let first = shared.read(|view| number(view, KEY)).unwrap();
@@ -357,12 +357,12 @@ mod mask {
     };
 
     #[test]
-    fn a_read_of_two_moments_is_found() {
+    fn wrong_read_of_two_moments_is_found() {
         is_found(|| readers_see_what_is_durable(TORN, false));
     }
 }
 
-/// The stamp goes on behind that of the last group, whoever commits it.
+/// Each stamp is later than that of the last group, whichever thread commits it.
 #[test]
 fn stamps_rise_in_the_order_of_commits() {
     holds(|| {

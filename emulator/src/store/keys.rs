@@ -1,16 +1,16 @@
-//! The store's own keys and their values. The table stands in the documentation of the store.
+//! The store's own keys and their values; the store's documentation has a table of them.
 
 use std::ops::RangeInclusive;
 
 use super::error::{StoreError, StoreResult};
 use super::payload::PayloadId;
 
-/// First bytes of keys that belong to the store; operations use all others.
+/// First bytes of the store's own keys; operations use all others.
 pub const OWN_PREFIXES: RangeInclusive<u8> = 0x00..=0x0F;
 
 /// The last stamp: `now`, `tick`.
 pub(super) const STAMP: [u8; 2] = [0x00, 0x01];
-/// The last payload id given.
+/// The last assigned payload id.
 pub(super) const LAST_PAYLOAD: [u8; 2] = [0x00, 0x02];
 /// The format version; absent in an empty or lost store.
 pub(super) const FORMAT: [u8; 2] = [0x00, 0x03];
@@ -19,33 +19,33 @@ const REFERENCES: u8 = 0x02;
 const SEGMENT: u8 = 0x03;
 const SEGMENT_PAYLOAD: u8 = 0x04;
 
-/// Where a payload is.
+/// Returns the key of a payload's place.
 pub fn location(id: PayloadId) -> Vec<u8> {
     numbered(LOCATION, id.0)
 }
 
-/// The payload of a [`location`] key; `None` for other keys.
+/// Returns the payload of a [`location`] key; `None` for other keys.
 pub fn payload_at(key: &[u8]) -> Option<PayloadId> {
     let id = key.strip_prefix(&[LOCATION])?;
     id.try_into().ok().map(u64::from_be_bytes).map(PayloadId)
 }
 
-/// Whether a record is about this store alone: its format, where payloads are, what segments hold.
+/// Returns whether a record concerns a single store: its format, places of payloads, and segments.
 pub(super) fn is_local(key: &[u8]) -> bool {
     key == FORMAT || matches!(key.first(), Some(&(LOCATION | SEGMENT | SEGMENT_PAYLOAD)))
 }
 
-/// How many references a payload has beyond the first.
+/// Returns the key of the number of references beyond the first.
 pub(super) fn references(id: PayloadId) -> Vec<u8> {
     numbered(REFERENCES, id.0)
 }
 
-/// How many bytes of a segment live payloads take.
+/// Returns the key of the number of bytes that live payloads take in a segment.
 pub(super) fn segment(number: u64) -> Vec<u8> {
     numbered(SEGMENT, number)
 }
 
-/// The segment of a [`segment`] key; `None` for other keys.
+/// Returns the segment of a [`segment`] key; `None` for other keys.
 pub(super) fn segment_of(key: &[u8]) -> Option<u64> {
     let (prefix, number) = key.split_first()?;
     if *prefix != SEGMENT {
@@ -54,13 +54,13 @@ pub(super) fn segment_of(key: &[u8]) -> Option<u64> {
     number.try_into().ok().map(u64::from_be_bytes)
 }
 
-/// The payload of a [`segment_payload`] key; `None` for other keys.
+/// Returns the payload of a [`segment_payload`] key; `None` for other keys.
 pub(super) fn payload_of(key: &[u8]) -> Option<PayloadId> {
     let id = key.strip_prefix(&[SEGMENT_PAYLOAD])?.get(8..)?;
     id.try_into().ok().map(u64::from_be_bytes).map(PayloadId)
 }
 
-/// That a segment holds a payload.
+/// Returns the key that records a payload in a segment.
 pub(super) fn segment_payload(segment: u64, id: PayloadId) -> Vec<u8> {
     let mut key = numbered(SEGMENT_PAYLOAD, segment);
     key.extend_from_slice(&id.0.to_be_bytes());
@@ -74,7 +74,7 @@ fn numbered(prefix: u8, number: u64) -> Vec<u8> {
     key
 }
 
-/// The numbers of a value that is made of exactly `N`.
+/// Decodes a value of exactly `N` numbers.
 pub(super) fn numbers<const N: usize>(value: &[u8]) -> StoreResult<[u64; N]> {
     let (words, rest) = value.as_chunks::<8>();
     match <[[u8; 8]; N]>::try_from(words) {
@@ -87,7 +87,7 @@ pub(super) fn numbers<const N: usize>(value: &[u8]) -> StoreResult<[u64; N]> {
     }
 }
 
-/// The value of some numbers.
+/// Encodes numbers as a value.
 pub(super) fn value(numbers: &[u64]) -> Vec<u8> {
     numbers.iter().flat_map(|n| n.to_be_bytes()).collect()
 }

@@ -1,10 +1,9 @@
-//! What a group of commits has read of the engine, kept until its mask is made.
+//! Caches what a group of commits has read from the engine, until its mask is built.
 //!
 //! The mask of a group needs the old value of every key that it writes (ADR 4), and the checks have
-//! read most of them a moment before: a get of 32 messages has seen each place and each record that
-//! it moves. Looking them up again was a third of the committer's time, and the larger the tree the
-//! more: so they are remembered. Keys that are new to the tree mostly stand side by side, and one
-//! look at the gap where they go answers for all of them.
+//! just read most of them: a get of 32 messages has read each place and each record that it moves.
+//! Reading them again took a third of the committer's time, and more in larger trees. Keys that are
+//! new to the tree are mostly adjacent, and one lookup of the gap around them answers for all.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,14 +17,14 @@ use super::error::StoreResult;
 use super::extents::Segment;
 use super::view::{View, Visit, Writes};
 
-/// Bytes of keys and values that a group remembers, at most: what goes beyond is looked up again.
-/// 512 gets of 32 messages without text read about as much.
+/// Most bytes of keys and values in a group's cache; keys beyond it are read again. 512 gets of 32
+/// messages without text read about as much.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Values by key; `None` where there is nothing.
+/// Values by key; `None` for a missing key.
 pub(super) type Known = BTreeMap<Vec<u8>, Option<Bytes>>;
 
-/// A view that remembers what was read through it.
+/// A view that caches what is read through it.
 pub(super) struct Remembering<'a> {
     below: &'a dyn View,
     known: RefCell<Known>,
@@ -41,7 +40,6 @@ impl<'a> Remembering<'a> {
         }
     }
 
-    /// What was read.
     pub(super) fn into_known(self) -> Known {
         self.known.into_inner()
     }
@@ -78,14 +76,14 @@ impl View for Remembering<'_> {
     }
 }
 
-/// The values in the engine of all keys that are written.
+/// Returns the engine's values of all written keys.
 pub(super) fn old_values(
     engine: &dyn Engine,
     writes: &Writes,
     known: &Known,
 ) -> StoreResult<Writes> {
     let mut old = Writes::new();
-    // Nothing stands from where was looked last up to here; `None` in it: up to the end.
+    // End of the gap after the last looked-up key; an inner `None` means that no key follows it.
     let mut gap: Option<Option<Vec<u8>>> = None;
     for (key, written) in writes {
         let is_in_gap = |until: &Option<Vec<u8>>| until.as_ref().is_none_or(|until| key < until);
@@ -94,7 +92,7 @@ pub(super) fn old_values(
         } else if gap.as_ref().is_some_and(is_in_gap) {
             None
         } else if written.is_none() {
-            // What is removed is there, or nearly always.
+            // A deleted key nearly always exists.
             engine.get(key)?
         } else {
             let next = engine.first_from(key)?;
@@ -129,7 +127,7 @@ mod tests {
         }
     }
 
-    /// An engine that counts how often it is asked.
+    /// An engine that counts its lookups.
     #[derive(Default)]
     struct Counting {
         inner: MemoryEngine,
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_not_looked_up_again() {
+    fn cached_values_are_not_looked_up_again() {
         let engine = Counting::of(0..40);
         let below = Direct(&engine);
         let view = Remembering::new(&below);
@@ -206,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_go_side_by_side_are_looked_up_at_once() {
+    fn adjacent_new_keys_need_one_lookup() {
         let engine = Counting::of([0, 100, 200]);
         let many = writes((1..99).chain([100]).chain(201..=255));
         let old = old_values(&engine, &many, &Known::new()).unwrap();
@@ -215,7 +213,7 @@ mod tests {
     }
 
     proptest! {
-        /// However much is known, the mask has what is in the engine.
+        /// The mask has the engine's values, however many are cached.
         #[test]
         fn old_values_are_those_of_the_engine(
             entries: std::collections::BTreeSet<u8>,

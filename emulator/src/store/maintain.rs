@@ -1,9 +1,9 @@
-//! Maintenance: gives the disk back what nobody refers to. The owner of the store calls it now and
-//! then; each call is bounded.
+//! Maintenance: returns unreferenced space to the disk. The owner of the store calls it from time
+//! to time; each call is bounded.
 //!
-//! A segment is garbage where it holds neither a live payload nor a reservation: freed payloads,
-//! stagings that no commit took, stagings of a process that died. A sealed segment without live
-//! payloads is deleted; one that is mostly garbage has its payloads moved first.
+//! Bytes of a segment are garbage when neither a live payload nor a reservation contains them:
+//! freed payloads, stagings that no commit took, stagings of a killed process. A sealed segment
+//! without live payloads is deleted; one that is mostly garbage has its payloads moved first.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -21,27 +21,27 @@ use super::shared::Shared;
 use super::staging::Place;
 use super::view::{Transaction, View};
 
-/// Payloads moved in one commit.
+/// Most payloads moved in one commit.
 const MOVES_MAX: usize = 64;
-/// Bytes moved in one commit, so that it takes no longer than a few uploads.
+/// Most bytes moved in one commit, so that it takes no longer than a few uploads.
 const MOVE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// What [`super::Store::maintain`] did.
+/// The result of [`super::Store::maintain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MaintainReport {
     /// Payloads moved out of segments that were mostly garbage.
     pub payloads_moved: usize,
-    /// Their bytes.
+    /// Bytes of the moved payloads.
     pub bytes_moved: u64,
     /// Segments deleted.
     pub segments_removed: usize,
-    /// Bytes given back to the disk.
+    /// Bytes returned to the disk.
     pub bytes_freed: u64,
-    /// Payloads that could not be moved because their bytes are damaged; they stay where they are.
+    /// Payloads that were not moved because their bytes are damaged.
     pub payloads_damaged: usize,
-    /// Records removed of what was deleted or ran out.
+    /// Records of deleted or expired resources that were removed.
     pub records_reaped: usize,
-    /// Whether the budget ended before the work.
+    /// Whether work is left because the budget was used up.
     pub more: bool,
 }
 
@@ -51,7 +51,7 @@ impl MaintainReport {
     }
 }
 
-/// What is to be done with a segment.
+/// How to treat a segment.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Keep,
@@ -59,7 +59,7 @@ enum Verdict {
     Remove,
 }
 
-/// A payload that lies in its new place and waits for the commit.
+/// A payload that was copied to its new place and waits for the commit.
 struct Move {
     id: PayloadId,
     from: Extent,
@@ -68,8 +68,8 @@ struct Move {
 }
 
 impl Store {
-    /// Does background work in at most `budget` steps: a payload moved or a segment removed is one.
-    /// It blocks while it commits.
+    /// Runs at most `budget` steps of background work and blocks meanwhile: moving a payload or
+    /// removing a segment is one step.
     ///
     /// # Errors
     /// When the disk fails.
@@ -100,7 +100,7 @@ impl Store {
                     _ => {
                         let room = budget - report.steps();
                         match compact(store, &sweep, room, &mut damaged, &mut report) {
-                            // There is no room for its copies: another segment may give some.
+                            // There is no room for the copies: another segment may free some.
                             Err(StoreError::Refused(_)) => false,
                             moved => moved?,
                         }
@@ -122,10 +122,10 @@ fn judge(shared: &Shared, sweep: &Sweep) -> StoreResult<Verdict> {
     let garbage = sweep.size.saturating_sub(live + sweep.reserved);
     let active = shared.extents.is_active(number);
     Ok(match (live, garbage) {
-        // The active segment is sealed only to be removed.
+        // Seals the active segment only to remove it.
         (0, _) if sweep.reserved == 0 && (sweep.size > 0 || !active) => Verdict::Remove,
         _ if active => Verdict::Keep,
-        // Half of it: a byte is moved at most once for each byte that is freed.
+        // At least half is garbage, so that a byte is moved at most once per freed byte.
         (1.., garbage) if garbage >= sweep.size.div_ceil(2) => Verdict::Compact,
         _ => Verdict::Keep,
     })
@@ -142,8 +142,7 @@ fn remove(store: &Inner, sweep: &Sweep, report: &mut MaintainReport) -> StoreRes
     })?;
     if retired {
         failpoint::reach("maintain.retired");
-        // Its payloads are dead, or lie elsewhere: a crash must not bring back a state in which
-        // they are here.
+        // Its payloads are dead or moved: a crash must not restore a state in which they are here.
         store.write_out()?;
         shared.extents.delete(&sweep.segment)?;
         failpoint::reach("maintain.deleted");
@@ -153,7 +152,7 @@ fn remove(store: &Inner, sweep: &Sweep, report: &mut MaintainReport) -> StoreRes
     Ok(())
 }
 
-/// Moves some payloads out of a segment; returns whether some were moved.
+/// Moves some payloads out of a segment. Returns whether any were moved.
 fn compact(
     store: &Inner,
     sweep: &Sweep,
@@ -168,7 +167,7 @@ fn compact(
         match copy(store, id, from, &payload) {
             Ok(moved) => moves.push(moved),
             Err(StoreError::Corrupt(cause)) => {
-                tracing::error!(payload = id.0, %cause, "a payload is damaged and stays");
+                tracing::error!(payload = id.0, %cause, "a payload is damaged and was not moved");
                 damaged.insert(id);
                 continue;
             }
@@ -247,7 +246,7 @@ fn copy(store: &Inner, id: PayloadId, from: Extent, payload: &Payload) -> StoreR
 }
 
 fn rewrite(tx: &mut Transaction<'_>, moved: Move) -> StoreResult<()> {
-    // It may have been released since; then the copy is garbage like any other.
+    // The payload may have been released since; then the copy is garbage.
     if Location::read(tx, moved.id)? != Some(Location::Extent(moved.from)) {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Payloads inside commits and views: reference-counted, named by a number that never changes.
+//! Payloads inside commits and views: reference-counted, named by an id that never changes.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -16,14 +16,14 @@ use super::view::{Transaction, View};
 const INLINE: u8 = 0;
 const EXTENT: u8 = 1;
 
-/// Names a payload in records; rises by one with each payload of a store and is never used again.
+/// Id of a payload in records; each payload of a store gets a higher one, and none is reused.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(transparent)]
 pub struct PayloadId(pub u64);
 
-/// A payload's bytes, held alive: neither release nor compaction takes them from a reader.
+/// A payload's bytes, kept alive for a reader: neither release nor compaction frees them meanwhile.
 #[derive(Clone, Debug)]
 pub struct Payload {
     len: u64,
@@ -45,17 +45,17 @@ impl Payload {
         &self.source
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether the payload has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All bytes, when they are in memory already.
+    /// Returns all bytes if they are in memory already.
     pub fn inline(&self) -> Option<&Bytes> {
         match &self.source {
             Source::Inline(bytes) => Some(bytes),
@@ -63,26 +63,25 @@ impl Payload {
         }
     }
 
-    /// Reads `range`; what lies beyond the end is left out.
+    /// Returns a reader of `range`, cut at the end of the payload.
     pub fn reader(&self, range: Range<u64>) -> PayloadReader {
         let end = range.end.min(self.len);
         PayloadReader::new(self.source.clone(), self.len, range.start.min(end)..end)
     }
 }
 
-/// Where a record says that a payload is.
+/// The place of a payload as its record names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Location {
     Inline(Bytes),
     Extent(Extent),
 }
 
-/// A range of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) segment: u64,
     pub(super) offset: u64,
-    /// Length of the payload; the range is longer by its checksums.
+    /// Length of the payload; the range is longer because of the checksums.
     pub(super) len: u64,
 }
 
@@ -143,10 +142,10 @@ pub fn adopt(tx: &mut Transaction<'_>, staged: Staged) -> StoreResult<PayloadId>
     Ok(id)
 }
 
-/// Adds a reference: a snapshot, a version or a copy shares the bytes.
+/// Adds a reference, for a snapshot, a version or a copy that shares the bytes.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when there is no such payload.
+/// [`StoreError::Corrupt`] when the payload does not exist.
 pub fn retain(tx: &mut Transaction<'_>, id: PayloadId) -> StoreResult<()> {
     if tx.get(&keys::location(id))?.is_none() {
         return Err(missing(id));
@@ -157,10 +156,10 @@ pub fn retain(tx: &mut Transaction<'_>, id: PayloadId) -> StoreResult<()> {
     Ok(())
 }
 
-/// Takes a reference away; the last one frees the bytes.
+/// Removes a reference; removing the last one frees the bytes.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when there is no such payload.
+/// [`StoreError::Corrupt`] when the payload does not exist.
 pub fn release(tx: &mut Transaction<'_>, id: PayloadId) -> StoreResult<()> {
     let location = Location::read(tx, id)?.ok_or_else(|| missing(id))?;
     let key = keys::references(id);
@@ -177,10 +176,10 @@ pub fn release(tx: &mut Transaction<'_>, id: PayloadId) -> StoreResult<()> {
     Ok(())
 }
 
-/// A payload's bytes, to be read after the view is gone.
+/// Returns a payload's bytes, which can be read after the view is dropped.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when there is no such payload, or its segment is gone.
+/// [`StoreError::Corrupt`] when the payload or its segment does not exist.
 pub fn location(view: &dyn View, id: PayloadId) -> StoreResult<Payload> {
     match Location::read(view, id)?.ok_or_else(|| missing(id))? {
         Location::Inline(bytes) => Ok(Payload::new(bytes.len() as u64, Source::Inline(bytes))),
@@ -194,7 +193,7 @@ pub fn location(view: &dyn View, id: PayloadId) -> StoreResult<Payload> {
     }
 }
 
-/// Counts a payload to its segment.
+/// Adds a payload to its segment's count.
 pub(super) fn enter_segment(
     tx: &mut Transaction<'_>,
     id: PayloadId,
@@ -207,7 +206,7 @@ pub(super) fn enter_segment(
     Ok(())
 }
 
-/// Takes a payload out of its segment's count.
+/// Removes a payload from its segment's count.
 pub(super) fn leave_segment(
     tx: &mut Transaction<'_>,
     id: PayloadId,
@@ -224,8 +223,8 @@ pub(super) fn leave_segment(
     Ok(())
 }
 
-/// How long each segment must be that payloads refer to. For the last one that is exact; for those
-/// before it, which are never written again, it is the bytes of their live payloads.
+/// Returns the required length of each segment with payloads. It is exact for the last segment; for
+/// earlier ones, which are never written again, it is the bytes of their live payloads.
 pub(super) fn segments_needed(view: &dyn View) -> StoreResult<BTreeMap<u64, u64>> {
     let mut needed = BTreeMap::new();
     let mut failed = Ok(());
@@ -245,7 +244,7 @@ pub(super) fn segments_needed(view: &dyn View) -> StoreResult<BTreeMap<u64, u64>
     Ok(needed)
 }
 
-/// Where the last live payload of a segment ends.
+/// Returns the end of a segment's last live payload.
 fn end_of_last(view: &dyn View, segment: u64) -> StoreResult<u64> {
     let first = PayloadId(0);
     let mut ids = Vec::new();
@@ -264,7 +263,7 @@ fn end_of_last(view: &dyn View, segment: u64) -> StoreResult<u64> {
     Ok(end)
 }
 
-/// The number of a key, 0 when there is none.
+/// Returns the number at a key, 0 when there is none.
 pub(super) fn number_at(view: &dyn View, key: &[u8]) -> StoreResult<u64> {
     match view.get(key)? {
         Some(value) => keys::numbers::<1>(&value).map(|[number]| number),

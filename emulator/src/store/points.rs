@@ -1,9 +1,9 @@
-//! Named points of the commit path: a group of commits can be held there, and the process can be
-//! told to die there ([`failpoint`]).
+//! Named points of the commit path, at which a group of commits can be held and the process can be
+//! told to die ([`failpoint`]).
 //!
-//! Who tests what happens at once has to choose what happens next. A store that is *stepped* stops
-//! at every point until it is told to go on ([`Store::step`](super::Store::step)); every other
-//! store passes them without noticing, and without the feature `schedule` they are nothing at all.
+//! A concurrency test must choose the order of events. A *stepped* store stops at every point until
+//! it is told to continue ([`Store::step`](super::Store::step)); every other store passes them
+//! without delay, and without the feature `schedule` they do nothing.
 
 #[cfg(any(test, feature = "schedule"))]
 use std::sync::OnceLock;
@@ -16,26 +16,26 @@ use super::failpoint;
 /// The points in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Point {
-    /// The group is formed, nothing has run.
+    /// The group is formed; no operation has run.
     Taken,
-    /// Its operations have run; their writes are collected.
+    /// The operations have run; their writes are collected.
     Collected,
-    /// Payloads are synced, the old values lie over the engine.
+    /// Payloads are synced; the mask of old values hides the engine.
     Masked,
     /// The engine has some of the writes; readers see none of them.
     HalfApplied,
-    /// The engine has the writes; readers do not see them.
+    /// The engine has all writes; readers do not see them.
     Applied,
-    /// The engine is synced; readers still do not see it.
+    /// The engine is synced; readers still do not see the writes.
     Synced,
-    /// Readers see it, nobody has been answered.
+    /// Readers see the writes; no commit is answered.
     Published,
-    /// Everybody has been answered.
+    /// All commits are answered.
     Answered,
 }
 
 impl Point {
-    /// All of them.
+    /// All points in their order.
     pub const ALL: [Point; 8] = [
         Point::Taken,
         Point::Collected,
@@ -48,7 +48,7 @@ impl Point {
     ];
 }
 
-/// The failpoint of a point, where it has one.
+/// Reaches the failpoint of a point, if it has one.
 fn reach(point: Point) {
     match point {
         Point::Collected => failpoint::reach("commit.collected"),
@@ -60,7 +60,7 @@ fn reach(point: Point) {
     }
 }
 
-/// Where the group under way stands, in a store that is stepped.
+/// The current point of the group in a stepped store.
 #[derive(Debug, Default)]
 pub(super) struct Points {
     #[cfg(any(test, feature = "schedule"))]
@@ -68,7 +68,7 @@ pub(super) struct Points {
 }
 
 impl Points {
-    /// Goes on at once, unless the store is stepped: then when it is told to.
+    /// Continues at once; in a stepped store when it is told to.
     #[cfg(any(test, feature = "schedule"))]
     pub(super) async fn pass(&self, point: Point) {
         reach(point);
@@ -79,13 +79,13 @@ impl Points {
         let mut was_held = false;
         std::future::poll_fn(|_| match std::mem::replace(&mut was_held, true) {
             true => std::task::Poll::Ready(()),
-            // Nobody wakes it: whoever steps polls again.
+            // Nothing wakes the task: the stepping test polls it again.
             false => std::task::Poll::Pending,
         })
         .await;
     }
 
-    /// Goes on at once.
+    /// Continues at once.
     #[cfg(not(any(test, feature = "schedule")))]
     pub(super) async fn pass(&self, point: Point) {
         reach(point);
@@ -94,11 +94,11 @@ impl Points {
     /// Holds every group at every point from now on.
     #[cfg(any(test, feature = "schedule"))]
     pub(super) fn hold(&self) {
-        // A store is made to be stepped once.
+        // This is called once per store.
         let _ = self.held_at.set(Mutex::new(Point::Answered));
     }
 
-    /// Whether groups are held.
+    /// Returns whether groups are held.
     pub(super) fn are_held(&self) -> bool {
         #[cfg(any(test, feature = "schedule"))]
         return self.held_at.get().is_some();
@@ -106,7 +106,7 @@ impl Points {
         false
     }
 
-    /// Where the group under way is held.
+    /// Returns the point at which the group is held.
     #[cfg(any(test, feature = "schedule"))]
     pub(super) fn held_at(&self) -> Point {
         self.held_at

@@ -1,4 +1,5 @@
-//! Reading a payload: chunks of one frame at most, checked on the way, usable as a response body.
+//! Reads a payload in chunks of at most one frame, verifies their checksums, and is a response
+//! body.
 
 use std::io;
 use std::ops::Range;
@@ -21,7 +22,7 @@ pub struct PayloadReader {
     source: Source,
     payload_len: u64,
     left: Range<u64>,
-    /// Frames read and not yet yielded, in reverse.
+    /// Frames that were read and not yet yielded, in reverse order.
     ahead: Vec<Bytes>,
 }
 
@@ -35,12 +36,12 @@ impl PayloadReader {
         }
     }
 
-    /// How many bytes are still to come.
+    /// Returns the number of bytes that are still to come.
     pub fn remaining(&self) -> u64 {
         self.left.end - self.left.start
     }
 
-    /// The next chunk; `None` at the end. After an error there is nothing more.
+    /// Returns the next chunk; `None` at the end and after an error.
     ///
     /// # Errors
     /// When the disk fails, or the bytes are not those that were written.
@@ -66,7 +67,7 @@ impl PayloadReader {
         }
     }
 
-    /// Everything that is left, in one piece: for payloads whose size an operation limits.
+    /// Returns all remaining bytes at once, for payloads whose size an operation limits.
     ///
     /// # Errors
     /// As [`PayloadReader::next_chunk`].

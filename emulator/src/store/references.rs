@@ -1,4 +1,4 @@
-//! How often payloads are referred to, as the store counts it.
+//! The store's reference counts of payloads, and checks of their consistency.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -10,12 +10,13 @@ use super::payload::{Extent, Location, PayloadId, number_at};
 use super::view::View;
 use crate::clock::Clock;
 
-/// No store counts as far as this.
+/// Largest plausible number; no store counts this far.
 const NUMBER_MAX: u64 = u64::MAX / 2;
-/// How long a store may go on after the latest time that its clock shows, in seconds.
+/// How long a store must be able to run after the latest time of its clock, in seconds.
 const TIME_LEFT_S: u64 = 365 * 24 * 60 * 60;
 
-/// What payloads' places and the counts of segments do not agree in, in words.
+/// Returns descriptions of the inconsistencies between the payloads' places and the segments'
+/// counts.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -27,7 +28,7 @@ pub fn disagreements(view: &dyn View) -> StoreResult<Vec<String>> {
     let most = payloads.keys().next_back().map_or(0, |id| id.0);
     if last < most || last > NUMBER_MAX {
         wrong.push(format!(
-            "the last payload is {most}, and the last one that got an id is {last}"
+            "the highest payload id is {most}, but the last assigned one is {last}"
         ));
     }
     let tick = super::stamp::read(view)?.tick;
@@ -40,13 +41,13 @@ pub fn disagreements(view: &dyn View) -> StoreResult<Vec<String>> {
                 *live.entry(at.segment).or_default() += framed_bytes(at.len);
                 if view.get(&keys::segment_payload(at.segment, id))?.is_none() {
                     wrong.push(format!(
-                        "segment {} does not name payload {}",
+                        "segment {} does not list payload {}",
                         at.segment, id.0
                     ));
                 }
             }
             Ok(Some(Location::Inline(_))) => {}
-            Ok(None) => wrong.push(format!("payload {} is counted and is nowhere", id.0)),
+            Ok(None) => wrong.push(format!("payload {} has references but no place", id.0)),
             Err(error) => wrong.push(format!("payload {}: {error}", id.0)),
         }
     }
@@ -62,7 +63,7 @@ pub fn disagreements(view: &dyn View) -> StoreResult<Vec<String>> {
             |at: Extent| id.is_some_and(|id| keys::segment_payload(at.segment, id) == key);
         if !matches!(found, Some(Location::Extent(at)) if is_here(at)) {
             let id = id.map_or(0, |id| id.0);
-            wrong.push(format!("a segment names payload {id}, which is not in it"));
+            wrong.push(format!("a segment lists payload {id}, which is not in it"));
         }
         ControlFlow::Continue(())
     })?;
@@ -72,19 +73,19 @@ pub fn disagreements(view: &dyn View) -> StoreResult<Vec<String>> {
         let alive = live.remove(&number).unwrap_or_default();
         if keys::numbers::<1>(value).ok() != Some([alive]) {
             wrong.push(format!(
-                "segment {number} has {alive} live bytes and counts others"
+                "segment {number} has {alive} live bytes, but another count"
             ));
         }
         ControlFlow::Continue(())
     })?;
     wrong.extend(
         live.keys()
-            .map(|number| format!("segment {number} counts no live bytes")),
+            .map(|number| format!("segment {number} has live bytes, but no count")),
     );
     Ok(wrong)
 }
 
-/// Every payload with its references.
+/// Returns every payload with its number of references.
 ///
 /// # Errors
 /// When the store's own records cannot be read.

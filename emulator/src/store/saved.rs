@@ -1,4 +1,4 @@
-//! Named snapshots of the whole state: images that the store keeps, in files where it keeps files.
+//! Named snapshots of the whole state: images in memory or, if the store has a directory, in files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,19 +21,19 @@ use crate::clock::Clock;
 
 const DIRECTORY: &str = "snapshots";
 const SUFFIX: &str = ".snap";
-/// Longest name: with the suffix it is a file name everywhere.
+/// Longest name; with the suffix it is a valid file name on every system.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Why a snapshot cannot be saved, loaded or deleted.
+/// The reason why a snapshot cannot be saved, loaded or deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// The name cannot be one.
+    /// The name is invalid.
     #[error(
         "invalid snapshot name {0:?}: use 1 to {NAME_CHARS_MAX} of a-z, 0-9, `-`, `_` and `.`, \
          and begin with a letter or digit"
     )]
     Name(String),
-    /// There is none of this name.
+    /// No snapshot has this name.
     #[error("there is no snapshot {0:?}")]
     NotFound(String),
     /// The store cannot read or write.
@@ -41,16 +41,16 @@ pub enum SnapshotError {
     Store(#[from] StoreError),
 }
 
-/// A snapshot as a list shows it.
+/// A snapshot in a list.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Its name.
+    /// Name given when it was saved.
     pub name: String,
-    /// What was said about it when it was saved, or why it cannot be loaded.
+    /// The description given when it was saved, or why it cannot be loaded.
     pub about: Result<String, String>,
 }
 
-/// The images that a store keeps.
+/// The images of a store.
 #[derive(Default)]
 pub(super) struct Saved {
     named: Mutex<BTreeMap<String, Result<Arc<Image>, String>>>,
@@ -58,12 +58,12 @@ pub(super) struct Saved {
 }
 
 impl Store {
-    /// The snapshots of this store.
+    /// Returns the snapshots of this store.
     pub fn snapshots(&self) -> Snapshots<'_> {
         Snapshots(&self.0)
     }
 
-    /// The state of one moment, to be read while others write.
+    /// Returns the current state, which can be read during later writes.
     ///
     /// # Errors
     /// When the disk fails.
@@ -71,8 +71,8 @@ impl Store {
         self.0.saved().image(self.0.shared())
     }
 
-    /// A store in memory that begins with the state of this one, on a clock of its own. It shares
-    /// payloads with this store.
+    /// Creates a store in memory with the state of this one and its own clock. It shares payloads
+    /// with this store.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -88,7 +88,7 @@ impl Store {
 }
 
 impl Saved {
-    /// Finds the snapshots of a directory. One that is damaged stays and says so.
+    /// Finds the snapshots of a directory. Keeps and logs damaged ones.
     pub(super) fn open(home: &Home, extents: &Extents) -> StoreResult<Self> {
         let Some((disk, dir)) = home.files() else {
             return Ok(Self::default());
@@ -98,14 +98,14 @@ impl Saved {
         for entry in disk.list(&dir).map_err(io_error)? {
             let path = dir.join(&entry.name);
             let Some(name) = entry.name.strip_suffix(SUFFIX) else {
-                // What a process that died was writing.
+                // A killed process left it incomplete.
                 disk.remove(&path).map_err(io_error)?;
                 continue;
             };
             let opened = Image::open(disk, &path, |number| extents.pin(number));
             let opened = opened.map(Arc::new).map_err(|error| error.to_string());
             if let Err(cause) = &opened {
-                tracing::warn!(name, cause, "a snapshot cannot be loaded");
+                tracing::warn!(name, cause, "cannot load a snapshot");
             }
             named.insert(name.to_owned(), opened);
         }
@@ -115,7 +115,7 @@ impl Saved {
         })
     }
 
-    /// The state as it is now, under no name.
+    /// Returns an unnamed image of the current state.
     pub(super) fn image(&self, shared: &Shared) -> StoreResult<Image> {
         if shared.home.files().is_none() {
             let (records, segments) = shared.frozen()?;
@@ -131,7 +131,7 @@ impl Saved {
 pub struct Snapshots<'a>(&'a Inner);
 
 impl Snapshots<'_> {
-    /// Every snapshot.
+    /// Returns every snapshot.
     pub fn list(&self) -> Vec<Snapshot> {
         let named = self.0.saved().named.lock();
         let listed = named.iter().map(|(name, image)| Snapshot {
@@ -144,7 +144,7 @@ impl Snapshots<'_> {
         listed.collect()
     }
 
-    /// Saves the state as it is now, in place of a snapshot of the same name.
+    /// Saves the current state, and replaces a snapshot of the same name.
     ///
     /// # Errors
     /// An invalid name; when the disk fails.
@@ -171,10 +171,11 @@ impl Snapshots<'_> {
         Ok(())
     }
 
-    /// Goes on with a saved state in place of the current one; returns what was said about it.
+    /// Replaces the current state with a saved one. Returns the description given when it was
+    /// saved.
     ///
     /// # Errors
-    /// When there is none of this name, it is damaged, or the store takes no writes.
+    /// When no snapshot has this name, it is damaged, or the store accepts no writes.
     pub fn load(&self, name: &str) -> Result<String, SnapshotError> {
         let image = self.get(name)?;
         let _alone = self.0.replacing().lock();
@@ -198,10 +199,10 @@ impl Snapshots<'_> {
         Ok(image.about().to_owned())
     }
 
-    /// Deletes a snapshot; its payloads go with the next maintenance.
+    /// Deletes a snapshot; the next maintenance frees its payloads.
     ///
     /// # Errors
-    /// When there is none of this name, or the disk fails.
+    /// When no snapshot has this name, or the disk fails.
     pub fn delete(&self, name: &str) -> Result<(), SnapshotError> {
         check(name)?;
         let mut named = self.0.saved().named.lock();
@@ -229,17 +230,17 @@ impl Snapshots<'_> {
     }
 }
 
-/// Writes an image of what readers see, whose payloads are durable by then.
+/// Writes an image of the readers' state, after making its payloads durable.
 fn write(shared: &Shared, path: PathBuf, about: &str) -> StoreResult<Image> {
     let (disk, _) = shared.home.files().ok_or(StoreError::Closed)?;
     let written = shared
         .read(|view| image::write(disk.as_ref(), &path, about, view))
         .and_then(|held| shared.extents.sync_all().map(|()| held));
     match written {
-        // Held meanwhile, so that maintenance leaves what the image refers to.
+        // Holding the segments keeps maintenance from deleting them.
         Ok(_held) => Image::open(disk, &path, |number| shared.extents.pin(number)),
         Err(error) => {
-            // The cause counts; what is left goes with the next start.
+            // Returns the cause; the next start removes a file that remains.
             let _ = disk.remove(&path);
             Err(error)
         }

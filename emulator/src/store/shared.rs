@@ -1,4 +1,4 @@
-//! What readers, stagings and the committer share.
+//! The state that readers, stagings and the committer share.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -22,12 +22,12 @@ use super::sync::{IS_CHECKED, RwLock};
 use super::view::{View, Visit, Writes, merged_scan};
 use crate::clock::Clock;
 
-/// What readers, stagings and the committer share.
+/// The state that readers, stagings and the committer share.
 pub(super) struct Shared {
     pub(super) mode: Mode,
     pub(super) clock: Clock,
     pub(super) home: Home,
-    /// Readers hold it for the whole of a read; the committer takes it to publish.
+    /// Readers lock it for the whole of a read; the committer locks it to publish.
     pub(super) published: RwLock<Published>,
     pub(super) extents: Extents,
     /// `now` of the last commit, in ticks.
@@ -40,19 +40,19 @@ pub(super) struct Shared {
     closed: AtomicBool,
 }
 
-/// What readers see: the engine, with the values laid over it that are not durable in it yet.
+/// The readers' state: the engine, masked by the old values of keys that are not durable yet.
 pub(super) struct Published {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) mask: Writes,
 }
 
-/// What readers see, for the length of one read.
+/// The readers' view during one read.
 pub(super) struct Masked<'a> {
     published: &'a Published,
     extents: &'a Extents,
 }
 
-/// What the committer sees: everything that was applied.
+/// The committer's view: everything that was applied.
 pub(super) struct Unmasked<'a> {
     engine: &'a dyn Engine,
     extents: &'a Extents,
@@ -85,7 +85,7 @@ impl Shared {
         }
     }
 
-    /// Whether a group is published in one go: there is nothing to wait for between its steps.
+    /// Returns whether a group is published in one step, because nothing waits between its steps.
     pub(super) fn is_published_at_once(&self) -> bool {
         self.mode == Mode::Memory && !self.points.are_held() && !IS_CHECKED
     }
@@ -94,7 +94,6 @@ impl Shared {
         self.mode == Mode::Durable
     }
 
-    /// Reads what is published.
     pub(super) fn read<T>(&self, f: impl FnOnce(&Masked<'_>) -> T) -> T {
         let published = self.published.read();
         f(&Masked {
@@ -103,7 +102,7 @@ impl Shared {
         })
     }
 
-    /// Reads what was applied; only for the committer, when no group is under way.
+    /// Reads the applied state; only for the committer, between groups.
     pub(super) fn unmasked<T>(&self, f: impl FnOnce(&Unmasked<'_>) -> T) -> T {
         let engine = Arc::clone(&self.published.read().engine);
         f(&Unmasked {
@@ -112,7 +111,7 @@ impl Shared {
         })
     }
 
-    /// All records as readers see them, and the segments that they refer to.
+    /// Returns all records as readers see them, and the segments that they refer to.
     pub(super) fn frozen(&self) -> StoreResult<(Arc<Records>, Segments)> {
         let published = self.published.read();
         let view = Masked {
@@ -133,28 +132,28 @@ impl Shared {
         Ok((Arc::new(records), segments))
     }
 
-    /// The time at which a commit is asked for. Tokio's paused clock shows its time to its own
-    /// threads only, and the committer's is none of them.
+    /// Returns the time at which a commit is requested. Tokio's paused clock shows its time only on
+    /// tokio's threads, and the committer's is not one of them.
     pub(super) fn asked(&self) -> Option<Timestamp> {
         self.clock.follows_tokio().then(|| self.clock.now())
     }
 
-    /// The failed write since which no more are taken.
+    /// Returns the failure after which writes are refused.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.get().map(|(_, text)| text.as_str())
     }
 
-    /// What made the store take no more writes.
+    /// Returns the error after which writes are refused.
     pub(super) fn failed_by(&self) -> Option<&StoreError> {
         self.failure.get().map(|(error, _)| error)
     }
 
-    /// Refuses writes that there is no room for.
+    /// Refuses writes without room.
     pub(super) fn admit(&self, need: u64, purpose: Purpose) -> StoreResult<()> {
         self.home.admit(need, self.extents.unwritten(), purpose)
     }
 
-    /// Looks whether the directory is still there; why there is no room, when there is none.
+    /// Checks that the directory still exists. Returns why there is no room; `None` when there is.
     pub(super) fn look(&self) -> Option<String> {
         if self.is_closed() || self.failure().is_some() {
             return None;
@@ -165,24 +164,24 @@ impl Shared {
         self.home.look(self.extents.unwritten())
     }
 
-    /// Why nothing is collected: the files do not account for each other, so what looks like
-    /// garbage may be what somebody wants to save.
+    /// Returns why garbage is not collected: the files are inconsistent, so apparent garbage may be
+    /// data that a user wants to salvage.
     pub(super) fn unexplained(&self) -> Option<&str> {
         self.unexplained.get().map(String::as_str)
     }
 
-    /// Collects nothing from now on.
+    /// Stops collecting garbage.
     pub(super) fn keep_everything(&self, cause: String) {
         tracing::warn!(
             %cause,
-            "the store is not whole: it serves what is there and deletes no file; \
-             look with `smalt check`"
+            "the store is damaged: it serves the remaining data and deletes no file; \
+             run `smalt check`"
         );
-        // The first cause is enough.
+        // Only the first cause is kept.
         let _ = self.unexplained.set(cause);
     }
 
-    /// Whether writes are taken.
+    /// Fails when writes are refused.
     pub(super) fn writable(&self) -> StoreResult<()> {
         if let Some(cause) = self.failure() {
             return Err(StoreError::ReadOnly(cause.to_owned()));
@@ -193,45 +192,45 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether the files were let go of.
+    /// Returns whether the files were released.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Takes no writes, for a reason that is no trouble.
+    /// Refuses writes from now on, for a reason that is not a trouble.
     pub(super) fn take_no_writes(&self, cause: &str) {
         let error = StoreError::ReadOnly(cause.to_owned());
-        // The first reason is enough.
+        // Only the first reason is kept.
         let _ = self.failure.set((error, cause.to_owned()));
     }
 
-    /// Takes no more writes after a failed one.
+    /// Refuses writes from now on, after a failed one.
     pub(super) fn fail(&self, error: &StoreError) {
-        // The first failure is the cause.
+        // Only the first failure is kept as the cause.
         if (self.failure.set((error.clone(), error.to_string()))).is_ok() {
-            tracing::error!(%error, "no more writes are taken until the store is opened again");
+            tracing::error!(%error, "writes are refused until the store is opened again");
         }
     }
 
-    /// False when somebody closes or has closed it already. What waits is still served.
+    /// Returns false when a close is running or done. Waiting commits are still served.
     pub(super) fn begin_close(&self) -> bool {
         !self.closing.swap(true, Ordering::AcqRel)
     }
 
-    /// Takes no more commits and lets go of the files. Reads fail from now on.
+    /// Refuses further commits and releases the files. Reads fail from now on.
     pub(super) fn end_close(&self) {
         self.closed.store(true, Ordering::Release);
         let closed = Published {
             engine: Arc::new(ClosedEngine),
             mask: Writes::new(),
         };
-        // It may take a while to go, and who reads meanwhile is to hear that it is closed.
+        // Dropping it may take a while, and readers should see meanwhile that the store is closed.
         let last = std::mem::replace(&mut *self.published.write(), closed);
         drop(last);
         self.home.close();
     }
 
-    /// Writes out and syncs everything that was committed.
+    /// Writes out and syncs all commits.
     pub(super) fn write_out(&self) -> StoreResult<()> {
         if let Some(cause) = self.failure() {
             return Err(StoreError::ReadOnly(cause.to_owned()));
@@ -241,7 +240,7 @@ impl Shared {
         engine.sync()
     }
 
-    /// Makes everything durable that was committed, for the last time.
+    /// Makes all commits durable, for the last time.
     pub(super) fn sync_all(&self) -> StoreResult<()> {
         self.write_out()?;
         failpoint::reach("close.durable");
@@ -252,10 +251,10 @@ impl Shared {
     }
 }
 
-/// Behind every key.
+/// A bound after every key.
 pub(super) const LAST_KEY: [u8; 2] = [u8::MAX; 2];
 
-/// The segments that hold payloads of a state.
+/// Returns the segments that contain payloads of a state.
 pub(super) fn segments(view: &dyn View) -> StoreResult<Segments> {
     let (mut found, mut missing) = (BTreeMap::new(), None);
     let (from, to) = (keys::segment(0), keys::segment(u64::MAX));
@@ -313,7 +312,7 @@ impl View for Unmasked<'_> {
     }
 }
 
-/// Stands in when the store is closed.
+/// The engine of a closed store; every call fails.
 struct ClosedEngine;
 
 impl Engine for ClosedEngine {

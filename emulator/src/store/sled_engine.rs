@@ -1,8 +1,8 @@
-//! The metadata engine on disk: sled, one tree. Nothing else in smalt knows sled.
+//! The metadata engine on disk: sled, with one tree. No other module uses sled.
 //!
-//! sled applies a batch at once for readers and writes it out on `flush`, without a sync that a
-//! loss of power would honour; so the committer masks what is not durable, and the file is synced
-//! here through a descriptor of our own.
+//! sled applies a batch at once for readers and writes it out on `flush`, without a sync that
+//! survives a power loss. So the committer masks what is not durable, and this module syncs the
+//! file through its own descriptor.
 
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,20 +19,20 @@ use super::sled_waker::Waker;
 use super::view::{Visit, Writes};
 use crate::disk::{Disk, DiskFile, LOCK_TRIES_MAX, read_small, wait_for_lock};
 
-/// A value from this size on is handed out without a copy; below it a copy is cheaper.
+/// Smallest value that is returned without a copy; copying smaller ones is cheaper.
 const SHARED_VALUE_BYTES_MIN: usize = 512;
 
 /// The file of sled's settings.
 const SETTINGS: &str = "conf";
 
-/// sled in a directory of its own.
+/// sled in its own directory.
 pub(super) struct SledEngine {
     db: Open,
     file: Arc<dyn DiskFile>,
 }
 
-/// An open sled. It syncs once more when it goes, and panics if that fails: who closes the store
-/// has heard of it by then, and the process is to go on.
+/// An open sled. Dropping it syncs once more and panics if that fails; the panic is caught, because
+/// the close has reported the error by then.
 struct Open {
     db: Option<sled::Db>,
     waker: Option<Waker>,
@@ -69,20 +69,20 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.unwritten();
-        // Here and not when it goes, for then nobody watches any more.
+        // Flushes before the drop, during which no waker runs.
         let flushed = catch_unwind(AssertUnwindSafe(|| self.flush()));
         let (waker, db) = (self.waker.take(), self.db.take());
         let closed = catch_unwind(AssertUnwindSafe(|| drop((waker, db))));
         if closed.is_err() || !matches!(flushed, Ok(Ok(()))) {
-            tracing::error!("the metadata engine could not be closed cleanly");
+            tracing::error!("cannot close the metadata engine cleanly");
         }
     }
 }
 
 impl SledEngine {
-    /// Which of its files a copy is better without, when sled cannot open what it finds: snapshots,
-    /// since the log has all that they have, and settings that were cut short, since they are
-    /// always the same. Settings of another release of sled are whole, and stay.
+    /// Returns whether a copy may leave out a file when sled cannot open the directory: snapshots,
+    /// whose content the log has as well, and settings that were cut short, because they are always
+    /// the same. Complete settings of another sled release stay.
     pub(super) fn is_expendable(disk: &dyn Disk, file: &Path) -> bool {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         if name == SETTINGS {
@@ -91,14 +91,14 @@ impl SledEngine {
         name.starts_with("snap.")
     }
 
-    /// Opens or creates the directory. sled panics on some damaged files: that is an error here.
+    /// Opens or creates the directory. Returns an error where sled panics on damaged files.
     pub(super) fn open(
         disk: &dyn Disk,
         dir: &Path,
         cache_bytes: u64,
         flush_every_ms: Option<u64>,
     ) -> StoreResult<Self> {
-        // Its two modes were measured: the same speed and the same disk, after overwriting as well.
+        // Both of sled's modes were measured: same speed and disk space, also after overwriting.
         let config = sled::Config::new()
             .path(dir)
             .cache_capacity(cache_bytes)
@@ -109,15 +109,15 @@ impl SledEngine {
         let settings = disk.open(&dir.join(SETTINGS), true).map_err(io_error)?;
         settings.sync_data().map_err(io_error)?;
         let file = disk.open(&dir.join("db"), true).map_err(io_error)?;
-        // Who was killed before a sync leaves commits that are read from now on, and beyond which
-        // the store must not be said to have come while a loss of power can take them.
+        // A process that was killed before a sync leaves commits that are read from now on. They
+        // must be durable before the store records that it has reached them.
         file.sync_data().map_err(io_error)?;
         disk.sync_dir(dir).map_err(io_error)?;
         Ok(SledEngine { db, file })
     }
 }
 
-/// Whether sled's settings end in their own checksum.
+/// Returns whether sled's settings end in their own checksum.
 fn is_whole(settings: &[u8]) -> bool {
     let checked = settings.split_last_chunk::<4>();
     checked.is_some_and(|(body, sum)| {
@@ -125,8 +125,8 @@ fn is_whole(settings: &[u8]) -> bool {
     })
 }
 
-/// Our own lock says that nobody else is here; but a sled that was closed a moment ago may keep its
-/// file until its threads have noticed.
+/// Opens sled, retrying while its lock is taken: our own lock excludes other processes, but a sled
+/// that was just closed may keep its file until its threads have ended.
 fn open_unlocked(config: &sled::Config) -> StoreResult<sled::Db> {
     let mut tries = 0;
     loop {
@@ -137,7 +137,7 @@ fn open_unlocked(config: &sled::Config) -> StoreResult<sled::Db> {
                 wait_for_lock();
             }
             Ok(Err(error)) => return Err(to_store_error(error)),
-            Err(_) => return Err(StoreError::Corrupt("sled gave up".to_owned())),
+            Err(_) => return Err(StoreError::Corrupt("sled panicked".to_owned())),
         }
     }
 }
@@ -197,10 +197,11 @@ impl Engine for SledEngine {
     }
 }
 
-/// Has sled split the nodes that have become too large, and join those that are too small.
+/// Makes sled split nodes that have become too large, and join those that are too small.
 ///
-/// It leaves that to whoever comes to the node next, a reader too; but it is a write, and once one
-/// has failed none is taken any more. So the readers after a failed write must find nothing to do.
+/// sled leaves that to the next access of the node, even a read; but it is a write, and after one
+/// has failed sled refuses all writes. So reads after a failed write must have nothing to split or
+/// join.
 fn settle(db: &sled::Db, writes: &Writes) -> sled::Result<()> {
     for key in writes.keys() {
         db.contains_key(key)?;

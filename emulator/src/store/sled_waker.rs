@@ -1,10 +1,11 @@
-//! Wakes whoever waits in sled for a write that has failed.
+//! Wakes threads that wait in sled for a write that has failed.
 //!
-//! sled writes on threads of its own, and whoever needs a write to be done waits for a signal. When
-//! the write of a batch's first record fails (`Log::exit_reservation` of sled 0.34), the error is
-//! noted and the signal is not given: the waiter waits until somebody else comes to sled. On a full
-//! disk nobody does, for the committer is that waiter. So a thread here looks while anything is not
-//! written, and asks sled for a flush once it has noted an error: that fails at once, and signals.
+//! sled writes on its own threads, and a caller that needs a write to finish waits for a signal.
+//! When the write of a batch's first record fails (`Log::exit_reservation` of sled 0.34), sled
+//! records the error but does not send the signal: the caller waits until another one calls sled.
+//! On a full disk there is no other one, because the committer is the caller. So a thread here
+//! checks while anything is unwritten, and asks sled for a flush once it has recorded an error:
+//! that fails at once, and sends the signal.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,11 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Between two looks while something is unwritten. A failed write is answered so much later at
-/// most; a look takes a load of one word.
+/// Interval between checks while something is unwritten, and so the longest delay of a failed
+/// write's answer. A check loads one word.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The thread, and what it is told.
+/// The checking thread and its shared state.
 pub(super) struct Waker {
     told: Arc<Told>,
     thread: Option<JoinHandle<()>>,
@@ -24,15 +25,15 @@ pub(super) struct Waker {
 
 #[derive(Default)]
 struct Told {
-    /// Something was handed to sled that no flush has been seen to end of.
+    /// sled has writes that no flush has finished yet.
     is_unwritten: AtomicBool,
-    /// The thread looks at nothing until it is unparked.
+    /// The thread is parked, or about to park.
     is_asleep: AtomicBool,
     is_over: AtomicBool,
 }
 
 impl Waker {
-    /// Starts to watch over this sled, which is kept open until the watch ends.
+    /// Starts the thread, which keeps sled open until it ends.
     pub(super) fn start(db: sled::Db) -> std::io::Result<Self> {
         let told = Arc::new(Told::default());
         let seen = Arc::clone(&told);
@@ -45,7 +46,7 @@ impl Waker {
         })
     }
 
-    /// Something is about to be written.
+    /// Marks the start of a write.
     pub(super) fn unwritten(&self) {
         self.told.is_unwritten.store(true, Ordering::SeqCst);
         if self.told.is_asleep.swap(false, Ordering::SeqCst) {
@@ -53,7 +54,7 @@ impl Waker {
         }
     }
 
-    /// All of it is written.
+    /// Marks the end of all writes.
     pub(super) fn written(&self) {
         self.told.is_unwritten.store(false, Ordering::SeqCst);
     }
@@ -65,13 +66,13 @@ impl Waker {
     }
 }
 
-/// Ends the watch.
+/// Ends the thread.
 impl Drop for Waker {
     fn drop(&mut self) {
         self.told.is_over.store(true, Ordering::SeqCst);
         self.unpark();
         if let Some(thread) = self.thread.take() {
-            // It catches its panics.
+            // The thread catches its panics.
             let _ = thread.join();
         }
     }
@@ -81,14 +82,14 @@ fn watch(db: &sled::Db, told: &Told) {
     while !told.is_over.load(Ordering::SeqCst) {
         if told.is_unwritten.load(Ordering::SeqCst) {
             thread::park_timeout(LOOK);
-            // An error stays, and whoever comes to wait from now on sees it: one signal is enough.
+            // The error stays, and later callers see it at once, so one signal is enough.
             if db.context.global_error().is_err() && wake(db) {
                 return;
             }
             continue;
         }
         told.is_asleep.store(true, Ordering::SeqCst);
-        // It may have been told between the two.
+        // The state may have changed before `is_asleep` was set.
         if !told.is_unwritten.load(Ordering::SeqCst) && !told.is_over.load(Ordering::SeqCst) {
             thread::park();
         }
@@ -96,7 +97,7 @@ fn watch(db: &sled::Db, told: &Told) {
     }
 }
 
-/// Whether everybody who waits was told. A flush fails before it waits when there is an error.
+/// Returns whether all waiting threads were woken. After an error a flush fails before it waits.
 fn wake(db: &sled::Db) -> bool {
     !matches!(catch_unwind(AssertUnwindSafe(|| db.flush())), Ok(Ok(_)))
 }

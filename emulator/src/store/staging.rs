@@ -1,22 +1,22 @@
-//! Staging: bytes stream in before the commit that takes them.
+//! Staging: writes a payload's bytes before the commit that takes them.
 
 use bytes::Bytes;
 
 use super::error::{StoreError, StoreResult};
 use super::extents::{FRAME_BYTES, Reservation};
 
-/// Takes a payload of known length, piece by piece. Dropped, it leaves nothing behind.
+/// Receives a payload of known length piece by piece. Dropping it frees the bytes.
 #[derive(Debug)]
 pub struct PayloadWriter {
     len: u64,
     written: u64,
-    /// What is not yet a whole frame; all of it for an inline payload.
+    /// The bytes of an incomplete frame, or all bytes of an inline payload.
     buffer: Vec<u8>,
     frames: u64,
     reservation: Option<Reservation>,
 }
 
-/// Bytes that wait for a commit to take them ([`super::adopt`]). Dropped, they are freed.
+/// Bytes that wait for a commit to take them ([`super::adopt`]). Dropping it frees them.
 #[derive(Debug)]
 pub struct Staged {
     pub(super) len: u64,
@@ -30,14 +30,14 @@ pub(super) enum Place {
 }
 
 impl Staged {
-    /// A small payload that is in memory already, at most [`super::INLINE_BYTES_MAX`].
+    /// Creates a small payload, of at most [`super::INLINE_BYTES_MAX`], from bytes in memory.
     ///
     /// # Errors
-    /// When it is larger: stage it through [`super::Store::stage`].
+    /// When it is larger: stage it with [`super::Store::stage`].
     pub fn inline(bytes: Bytes) -> StoreResult<Self> {
         if bytes.len() > super::INLINE_BYTES_MAX {
             return Err(StoreError::Io(format!(
-                "{} bytes are too many to stay inline",
+                "{} bytes are too many for an inline payload",
                 bytes.len()
             )));
         }
@@ -47,12 +47,12 @@ impl Staged {
         })
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether the payload has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -69,10 +69,10 @@ impl PayloadWriter {
         }
     }
 
-    /// Appends. Never keeps more than one frame in memory.
+    /// Appends bytes. Keeps at most one frame in memory.
     ///
     /// # Errors
-    /// When more comes than was announced, or the disk refuses.
+    /// When there are more bytes than announced, or the disk fails.
     pub fn write(&mut self, mut bytes: &[u8]) -> StoreResult<()> {
         if bytes.len() as u64 > self.len - self.written {
             return Err(self.wrong_length("more"));
@@ -90,11 +90,11 @@ impl PayloadWriter {
         Ok(())
     }
 
-    /// Ends the payload. A large one is made durable here, on a thread that may block, so that no
-    /// commit waits for it; small ones are made durable with the group that takes them.
+    /// Completes the payload. Makes a large one durable here, on a thread that may block, so that
+    /// no commit waits for it; a small one becomes durable with the group that takes it.
     ///
     /// # Errors
-    /// When less came than was announced, or the disk refuses.
+    /// When there are fewer bytes than announced, or the disk fails.
     pub async fn finish(self) -> StoreResult<Staged> {
         let staged = self.finish_unsynced()?;
         if let Place::Extent(reservation) = &staged.place
@@ -111,16 +111,16 @@ impl PayloadWriter {
         Ok(staged)
     }
 
-    /// Ends the payload for a [`Successor`](super::Successor), which makes it durable with all
+    /// Completes the payload for a [`Successor`](super::Successor), which makes it durable with all
     /// others.
     ///
     /// # Errors
-    /// When less came than was announced, or the disk refuses.
+    /// When there are fewer bytes than announced, or the disk fails.
     pub fn end(self) -> StoreResult<Staged> {
         self.finish_unsynced()
     }
 
-    /// Ends the payload without waiting for the disk.
+    /// Completes the payload without waiting for the disk.
     pub(super) fn finish_unsynced(mut self) -> StoreResult<Staged> {
         if self.written != self.len {
             return Err(self.wrong_length("fewer"));

@@ -1,4 +1,4 @@
-//! The last stamp, as the store keeps it.
+//! The stored form of the last stamp.
 
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
@@ -7,12 +7,11 @@ use super::error::StoreResult;
 use super::keys;
 use super::view::{Stamp, View};
 
-/// The stamp as it is kept.
 pub(super) fn encode(stamp: Stamp) -> Bytes {
     keys::value(&[stamp.now.ticks(), stamp.tick.ticks()]).into()
 }
 
-/// The last stamp that was persisted.
+/// Reads the last persisted stamp.
 pub(super) fn read(view: &dyn View) -> StoreResult<Stamp> {
     let [now, tick] = match view.get(&keys::STAMP)? {
         Some(value) => keys::numbers(&value)?,

@@ -1,4 +1,4 @@
-//! What the store counts, for `/metrics` and the benchmark.
+//! Counters of the store, for `/metrics` and the benchmark.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,23 +7,23 @@ use super::view::Writes;
 /// The store's figures at one moment. Counters start at zero with the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Commits that were run, refused ones included.
+    /// Commits that ran, including refused ones.
     pub commits: u64,
-    /// Groups in which they were made durable.
+    /// Groups in which commits were made durable.
     pub groups: u64,
     /// Keys written or deleted.
     pub keys_written: u64,
     /// Bytes of keys and values written.
     pub bytes_written: u64,
-    /// Payload bytes announced to staging.
+    /// Payload bytes for which staging was started.
     pub bytes_staged: u64,
-    /// Segments of extents.
+    /// Number of extent segments.
     pub segments: u64,
-    /// Bytes that they take.
+    /// Bytes of all segments.
     pub segment_bytes: u64,
     /// Bytes that the metadata engine takes on disk.
     pub engine_bytes: u64,
-    /// Bytes that the file system still has for the store, where the system tells.
+    /// Free bytes of the file system for the store; `None` when the system does not report them.
     pub available_bytes: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
-//! A committer without a thread: it takes one step when it is told to.
+//! A committer without a thread, which takes one step at a time.
 //!
-//! The steps are those of the committer itself, held at its [points](super::points): there is no
-//! second order of things that could differ from the one that serves.
+//! The steps are those of the committer itself, held at its [points](super::points), so that the
+//! order of steps cannot differ from production.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use super::error::{StoreError, StoreResult};
 use super::points::Point;
 use super::shared::Shared;
 
-/// Commits that wait, and the committer that will run them.
+/// The waiting commits, and the committer that runs them.
 pub(super) struct Stepped {
     shared: Arc<Shared>,
     state: Mutex<State>,
@@ -32,7 +32,7 @@ type Running = Pin<Box<dyn Future<Output = Committer> + Send>>;
 enum Resting {
     Idle(Committer),
     Held(Running),
-    /// Only while a step is taken: a panic in it leaves no committer.
+    /// Only during a step; a panic in it leaves no committer.
     Gone,
 }
 
@@ -57,8 +57,8 @@ impl Stepped {
         self.state.lock().waiting.push_back(work);
     }
 
-    /// Takes a step: the point that was reached; `None` when there is nothing to do. A new group
-    /// has at most so many members.
+    /// Takes a step. Returns the point that it reached, or `None` when there is nothing to do. A
+    /// new group has at most `most` commits.
     pub(super) fn step(&self, most: usize) -> Option<Point> {
         let state = &mut *self.state.lock();
         let mut running = match std::mem::replace(&mut state.committer, Resting::Gone) {
@@ -85,12 +85,12 @@ impl Stepped {
         Some(point)
     }
 
-    /// Takes all steps that there are; whether everything is durable then.
+    /// Takes all remaining steps. Fails when not everything is durable.
     pub(super) fn close(&self) -> StoreResult<()> {
         self.finish(|_| self.shared.sync_all())
     }
 
-    /// Takes all steps that there are, and hands the committer to somebody in between.
+    /// Takes all remaining steps, and passes the committer to `then` in between.
     pub(super) fn finish<T>(&self, then: impl FnOnce(Option<&mut Committer>) -> T) -> T {
         while self.step(usize::MAX).is_some() {}
         match &mut self.state.lock().committer {

@@ -1,4 +1,4 @@
-//! Another state, prepared beside the current one.
+//! Builds another state beside the current one.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use super::staging::{PayloadWriter, Place, Staged};
 use super::stamp;
 use super::view::{Stamp, Transaction, View, Visit, Writes, merged_scan};
 
-/// Writes are handed to the engine when they take so many bytes: bounds the memory of a build.
+/// Bytes of writes after which they go to the engine; limits the memory of a build.
 const PENDING_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Another state, prepared beside the current one: [`Store::replace`](super::Store::replace). It
+/// A state under construction beside the current one: [`Store::replace`](super::Store::replace). It
 /// starts empty.
 pub struct Successor<'a> {
     store: &'a Inner,
@@ -42,18 +42,18 @@ impl<'a> Successor<'a> {
         })
     }
 
-    /// Starts to stage a payload that a [`transact`](Self::transact) takes.
+    /// Starts to stage a payload for a later [`transact`](Self::transact).
     ///
     /// # Errors
-    /// When the store takes no writes.
+    /// When the store accepts no writes.
     pub fn stage(&self, len: u64) -> StoreResult<PayloadWriter> {
         self.store.stage(len, Purpose::Grows)
     }
 
-    /// Runs a job as a commit does; what it wrote stays if it succeeds.
+    /// Runs a job like a commit, and keeps its writes if it succeeds.
     ///
     /// # Errors
-    /// The job's own; when the engine cannot write.
+    /// The job's own; also when the engine cannot write.
     pub fn transact<T, E: From<StoreError>>(
         &mut self,
         job: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
@@ -69,7 +69,7 @@ impl<'a> Successor<'a> {
         Ok(result)
     }
 
-    /// Takes everything that an image holds.
+    /// Adds the whole content of an image.
     ///
     /// # Errors
     /// When the image is damaged or the engine cannot write.
@@ -80,11 +80,11 @@ impl<'a> Successor<'a> {
         })
     }
 
-    /// Takes a record. Those that are about one store alone are passed over: those about places of
-    /// payloads come of [`payload`](Self::payload).
+    /// Adds a record. Skips records that concern a single store; those about places of payloads
+    /// come from [`payload`](Self::payload).
     ///
     /// # Errors
-    /// When it is too large, or the engine cannot write.
+    /// When the record is too large, or the engine cannot write.
     pub fn record(&mut self, key: &[u8], value: Bytes) -> StoreResult<()> {
         if keys::is_local(key) {
             return Ok(());
@@ -97,11 +97,11 @@ impl<'a> Successor<'a> {
         Ok(())
     }
 
-    /// Takes a payload under its id. One that lies in this store already is shared, any other
-    /// copied.
+    /// Adds a payload under its id. Shares it if it is in this store already, and copies it
+    /// otherwise.
     ///
     /// # Errors
-    /// When it cannot be read, or the disk refuses.
+    /// When it cannot be read, or the disk fails.
     pub fn payload(&mut self, id: PayloadId, payload: &Payload) -> StoreResult<()> {
         let at = match payload.source() {
             Source::Inline(bytes) => {
@@ -121,7 +121,7 @@ impl<'a> Successor<'a> {
         self.enter(id, at)
     }
 
-    /// Takes staged bytes under an id.
+    /// Adds staged bytes under an id.
     ///
     /// # Errors
     /// When the engine cannot write.
@@ -139,17 +139,17 @@ impl<'a> Successor<'a> {
         }
     }
 
-    /// Takes a copy of a payload that was taken, under another id.
+    /// Adds a copy of an added payload under another id.
     ///
     /// # Errors
-    /// When it cannot be read, or the disk refuses.
+    /// When it cannot be read, or the disk fails.
     pub fn duplicate(&mut self, id: PayloadId, of: PayloadId) -> StoreResult<()> {
         let payload = super::payload::location(self, of)?;
         let at = self.copy(&payload)?;
         self.enter(id, at)
     }
 
-    /// Says when the last commit of this state was.
+    /// Sets the stamp of this state's last commit.
     ///
     /// # Errors
     /// When the engine cannot write.

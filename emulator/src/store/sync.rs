@@ -1,8 +1,8 @@
 //! Locks, channels and threads of the committer and its readers.
 //!
 //! With the feature `shuttle` they are those of the model checker of that name, which runs the same
-//! code in many orders of its threads (`kernels`). That store cannot serve: only tests turn the
-//! feature on.
+//! code in many thread schedules (`kernels`). Such a store cannot serve: only tests enable the
+//! feature.
 
 #[cfg(not(feature = "shuttle"))]
 pub(super) use parking_lot::{Mutex, RwLock};
@@ -14,8 +14,8 @@ pub(super) use checked::{Mutex, RwLock};
 #[cfg(feature = "shuttle")]
 pub(super) use shuttle::{sync::mpsc, thread};
 
-/// Whether the model checker watches: then a store in memory has a committer of its own as well,
-/// and hides what is not synced, so that what serves on disk is what is checked.
+/// Whether the model checker runs the store. Then a store in memory also has a committer thread and
+/// hides unsynced writes, so that the checked code is the code that serves on disk.
 pub(super) const IS_CHECKED: bool = cfg!(feature = "shuttle");
 
 #[cfg(feature = "shuttle")]
@@ -24,7 +24,7 @@ mod checked {
 
     use shuttle::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-    /// A lock that is not poisoned by a panic.
+    /// A lock without poisoning.
     #[derive(Debug, Default)]
     pub(in super::super) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
@@ -38,7 +38,7 @@ mod checked {
         }
     }
 
-    /// The same for readers and writers.
+    /// A reader-writer lock without poisoning.
     #[derive(Debug, Default)]
     pub(in super::super) struct RwLock<T>(shuttle::sync::RwLock<T>);
 

@@ -1,4 +1,4 @@
-//! The store's promises, each with the test that holds it. Disks here lose, tear and refuse.
+//! Tests of the store's guarantees, on disks that lose, tear and refuse writes.
 
 mod crash;
 mod durability;
@@ -22,7 +22,7 @@ use super::{PayloadId, Store, StoreConfig, Transaction, adopt, location};
 use crate::clock::Clock;
 use crate::disk::Disk;
 
-/// Small, so that tests roll, compact and delete segments.
+/// Small, so that tests close, compact and delete segments.
 const SEGMENT_BYTES: u64 = 256 * 1024;
 
 fn clock() -> Clock {
@@ -48,7 +48,7 @@ fn durable_on(dir: &Path, disk: &Arc<impl Disk + 'static>) -> Store {
     Store::open_on(config(dir), Arc::clone(disk) as Arc<dyn Disk>).unwrap()
 }
 
-/// Bytes that differ from payload to payload and from place to place.
+/// Returns bytes that differ between payloads and between places.
 fn pattern(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut bytes = Vec::with_capacity(len + 8);
@@ -91,7 +91,7 @@ fn get_payload(store: &Store, id: PayloadId) -> super::StoreResult<Vec<u8>> {
     Ok(reader.read_all()?.to_vec())
 }
 
-/// Everything in the store, as readers see it.
+/// Returns all entries of the store, as readers see them.
 fn dump(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut all = Vec::new();
     let scanned = store.read(|view| {

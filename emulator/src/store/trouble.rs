@@ -1,30 +1,30 @@
-//! What keeps the store from taking writes, or its time from going on.
+//! Conditions that keep the store from accepting writes or its time from advancing.
 
 use std::time::Duration;
 
 use super::error::StoreError;
 use super::handle::Store;
 
-/// A clock may be this far behind the store's last commit without anybody being told: hosts that
-/// take turns with one directory differ by less.
+/// How far a clock may be behind the store's last commit without a report; hosts that take turns
+/// with one directory differ by less.
 const CLOCK_BEHIND_MIN: Duration = Duration::from_secs(60);
 
-/// Something that an operator should know of, with its cause.
+/// A condition that an operator should know of, with its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// There is no room: writes are refused until there is.
+    /// The disk is full; writes are refused until there is room.
     DiskFull(String),
-    /// A write failed: none is taken until the store is opened again.
+    /// A write failed; writes are refused until the store is reopened.
     WritesStopped(String),
-    /// The directory was removed, moved or replaced: no write is taken until the store is opened
-    /// again.
+    /// The directory was removed, moved or replaced; writes are refused until the store is
+    /// reopened.
     DirectoryGone(String),
-    /// The clock is this far behind the last commit: the store's time stands still for as long.
+    /// The clock is this far behind the last commit; the store's time stands still for as long.
     ClockBehind(Duration),
 }
 
 impl Trouble {
-    /// The names of all kinds.
+    /// The names of all conditions.
     pub const NAMES: [&'static str; 4] = [
         "disk_full",
         "writes_stopped",
@@ -32,7 +32,7 @@ impl Trouble {
         "clock_behind",
     ];
 
-    /// Its name in answers and metrics.
+    /// Returns the name in responses and metrics.
     pub fn name(&self) -> &'static str {
         let kind = match self {
             Trouble::DiskFull(_) => 0,
@@ -45,7 +45,7 @@ impl Trouble {
 }
 
 impl Store {
-    /// What is wrong at this moment; nothing when writes are taken and time goes on.
+    /// Returns the current conditions; empty when the store accepts writes and time advances.
     pub fn troubles(&self) -> Vec<Trouble> {
         let full = self.0.shared().look();
         let mut troubles: Vec<_> = full.map(Trouble::DiskFull).into_iter().collect();
@@ -60,12 +60,13 @@ impl Store {
         troubles
     }
 
-    /// How far the clock is behind the last commit's time: as long the store's time stands still.
+    /// Returns how far the clock is behind the last commit's time, during which the store's time
+    /// stands still.
     pub fn behind(&self) -> Duration {
         self.last_used().since(self.0.shared().clock.now())
     }
 
-    /// Why no file of payloads is deleted, when the store's files do not account for each other.
+    /// Returns why no payload file is deleted; `None` when the store's files are consistent.
     pub fn unexplained(&self) -> Option<&str> {
         self.0.shared().unexplained()
     }
@@ -76,10 +77,10 @@ impl std::fmt::Display for Trouble {
         match self {
             Trouble::DiskFull(cause) => write!(
                 f,
-                "{cause}: reads and deletes go on, writes do so by themselves when there is room"
+                "{cause}: reads and deletes continue, and writes resume when there is room"
             ),
             Trouble::WritesStopped(cause) => {
-                write!(f, "{cause}: look at the disk, then start smalt again")
+                write!(f, "{cause}: check the disk, then start smalt again")
             }
             Trouble::DirectoryGone(cause) => {
                 write!(
@@ -89,8 +90,8 @@ impl std::fmt::Display for Trouble {
             }
             Trouble::ClockBehind(by) => write!(
                 f,
-                "the clock is {} s behind the last write: time stands still for as long, unless \
-                 `PUT /clock` is sent {{\"rebase\": true}}",
+                "the clock is {} s behind the last write, so time stands still for as long; to \
+                 resume now, send {{\"rebase\": true}} to `PUT /clock`",
                 by.as_secs()
             ),
         }

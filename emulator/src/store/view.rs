@@ -1,4 +1,4 @@
-//! The seam between operations and store: [`View`], [`Transaction`], [`Stamp`].
+//! The interface between operations and store: [`View`], [`Transaction`], [`Stamp`].
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -10,63 +10,65 @@ use smalt_protocol::{ETag, Timestamp};
 use super::error::StoreResult;
 use super::extents::{Reservation, Segment};
 
-/// The two times of one commit.
+/// The two times of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The emulator's time, never before that of an earlier commit: conditions, leases, visibility.
+    /// The emulator's time, never before an earlier commit's; for conditions, leases and
+    /// visibility.
     pub now: Timestamp,
-    /// The persisted counter, at least `now` and rising by at least [`Stamp::TICKS`] a commit:
-    /// ETags, snapshot and version ids.
+    /// The persisted counter for ETags, snapshot and version ids: at least `now`, and at least
+    /// [`Stamp::TICKS`] higher with each commit.
     pub tick: Timestamp,
 }
 
 impl Stamp {
-    /// Ticks that belong to a commit alone: [`Stamp::tick`] and [`Stamp::second_tick`].
+    /// Number of ticks that belong to one commit: [`Stamp::tick`] and [`Stamp::second_tick`].
     pub const TICKS: u64 = 2;
 
-    /// One more unique time, for a commit that makes two things which are named by theirs: a
-    /// snapshot and, with it, a version.
+    /// Returns a second unique time, for a commit that creates two resources named by their time: a
+    /// snapshot and a version.
     pub const fn second_tick(&self) -> Timestamp {
         self.tick.plus_ticks(1)
     }
 
-    /// The tag of what the commit writes.
+    /// Returns the ETag of the commit's writes.
     pub const fn etag(&self) -> ETag {
         ETag::from_tick(self.tick)
     }
 }
 
-/// What a scan calls for each entry: key, value.
+/// The callback of a scan for each entry: key, value.
 pub type Visit<'a> = dyn FnMut(&[u8], &Bytes) -> ControlFlow<()> + 'a;
 
-/// State of one moment.
+/// The state of one moment.
 pub trait View {
-    /// The value of a key.
+    /// Returns the value of a key.
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>>;
 
-    /// Visits `from <= key < to` in order until told to stop.
+    /// Visits the keys `from <= key < to` in order until `visit` breaks.
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()>;
 
-    /// Holds a segment of extents alive beyond this view. A view without extents has none.
+    /// Keeps a segment alive beyond this view. Returns `None` in a view without extents.
     fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
         let _ = segment;
         None
     }
 }
 
-/// Writes of an operation over a view. `None` deletes.
+/// Writes of an operation by key; `None` deletes.
 pub type Writes = BTreeMap<Vec<u8>, Option<Bytes>>;
 
-/// A view that collects writes and sees its own.
+/// A view that collects writes, which its own reads see.
 pub struct Transaction<'a> {
     below: &'a dyn View,
     writes: Writes,
-    /// Staged ranges that this transaction took: kept until its writes are published.
+    /// Reservations of staged payloads that this transaction took, kept until its writes are
+    /// published.
     held: Vec<Reservation>,
 }
 
 impl<'a> Transaction<'a> {
-    /// Starts with nothing written.
+    /// Creates a transaction without writes.
     pub fn new(below: &'a dyn View) -> Self {
         Transaction {
             below,
@@ -75,7 +77,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Sets a value. At most [`VALUE_BYTES_MAX`]: larger payloads belong into extents.
+    /// Sets a value of at most [`VALUE_BYTES_MAX`]; larger payloads belong in extents.
     pub fn put(&mut self, key: Vec<u8>, value: impl Into<Bytes>) {
         self.writes.insert(key, Some(value.into()));
     }
@@ -94,10 +96,10 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Largest value of the metadata engine. sled leaks disk from 16 KiB on (measured, ADR 2); a little
-/// room is for the record around an inline payload of [`INLINE_BYTES_MAX`].
+/// Largest value in the metadata engine. sled leaks disk space from 16 KiB on (measured, ADR 2);
+/// the difference is for the record around an inline payload of [`INLINE_BYTES_MAX`].
 pub const VALUE_BYTES_MAX: usize = 17 * 1024;
-/// Payloads up to this size stay in the metadata engine.
+/// Largest payload that is kept in the metadata engine.
 pub const INLINE_BYTES_MAX: usize = 16 * 1024;
 
 impl View for Transaction<'_> {
@@ -121,7 +123,7 @@ impl View for Transaction<'_> {
     }
 }
 
-/// Scans `below` with `writes` laid over it.
+/// Scans `below` with `writes` on top of it.
 pub fn merged_scan(
     below: &dyn View,
     writes: &Writes,

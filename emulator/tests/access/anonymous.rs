@@ -1,4 +1,4 @@
-//! Requests of nobody in particular.
+//! Anonymous requests.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ async fn opened(level: &str) -> World {
     world
 }
 
-/// What public access to blobs and to the container opens, and what it does not.
+/// Which operations public access to blobs and to the container allows.
 #[tokio::test]
-async fn each_level_opens_its_operations() {
+async fn each_public_access_level_allows_its_operations() {
     let (blobs, container) = (opened("blob").await, opened("container").await);
     for (method, path, with_blob, with_container) in [
         ("GET", "/open/b", 200, 200),
@@ -46,10 +46,10 @@ async fn each_level_opens_its_operations() {
     }
 }
 
-/// Recorded: without a version, or with one from before the challenges, what is private is not
-/// there.
+/// Recorded: without a version, or with one before the challenges, a private resource appears as
+/// missing.
 #[tokio::test]
-async fn what_is_private_is_hidden_or_challenged_by_version() {
+async fn private_resource_is_hidden_or_challenged_by_version() {
     let world = World::new().await;
     for path in ["/box/b", "/missing/b", "/box?restype=container&comp=list"] {
         let bare = world.send("http", "GET", path, &[], "").await;
@@ -64,9 +64,9 @@ async fn what_is_private_is_hidden_or_challenged_by_version() {
     }
 }
 
-/// An account that forbids public access says so, whatever its containers say.
+/// An account that forbids public access overrides its containers' settings.
 #[tokio::test]
-async fn an_account_may_forbid_it() {
+async fn account_can_forbid_public_access() {
     let mut config: Config = config();
     for account in config.accounts.values_mut() {
         account.settings = Arc::new(AccountSettings {

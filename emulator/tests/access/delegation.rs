@@ -1,4 +1,4 @@
-//! Keys of user delegations, and what they sign.
+//! User delegation keys and their signatures.
 
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::{ApiVersion, Timestamp};
@@ -20,7 +20,7 @@ fn element<'a>(answer: &'a Answer, name: &str) -> &'a str {
     rest.split_once("</").unwrap().0
 }
 
-/// The key for a day from now.
+/// Gets a key for the next day.
 async fn key(world: &World) -> (AccountKey, String, String) {
     let answer = ask(world, world.now(), world.now().plus_s(DAY_S)).await;
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -32,7 +32,7 @@ async fn key(world: &World) -> (AccountKey, String, String) {
     (value, start.to_owned(), expiry.to_owned())
 }
 
-/// A SAS for `box/b`, written field by field in the layout of 2020-12-06, with further fields.
+/// Builds a SAS for `box/b` field by field in the layout of 2020-12-06, with further fields.
 fn sas(key: &(AccountKey, String, String), permissions: &str, more: &[(&str, &str)]) -> String {
     sas_of("2020-12-06", key, permissions, more)
 }
@@ -88,7 +88,7 @@ fn sas_of(
 }
 
 #[tokio::test]
-async fn the_key_is_given_to_a_token_and_to_nobody_else() {
+async fn delegation_key_needs_a_token() {
     let world = World::new().await;
     let now = world.now();
     let answer = ask(&world, now, now.plus_s(7 * DAY_S)).await;
@@ -125,7 +125,7 @@ async fn the_key_is_given_to_a_token_and_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_key_lasts_seven_days_at_most() {
+async fn delegation_key_lasts_seven_days_at_most() {
     let world = World::new().await;
     let now = world.now();
     for (start, expiry) in [
@@ -137,7 +137,7 @@ async fn a_key_lasts_seven_days_at_most() {
     ] {
         let refused = ask(&world, start, expiry).await;
         assert_eq!(refused.outcome(), (400, "InvalidXmlNodeValue"));
-        // The value stands for its name as well.
+        // Azure returns the value as the name, too.
         assert_eq!(
             element(&refused, "XmlNodeName"),
             element(&refused, "XmlNodeValue")
@@ -156,7 +156,7 @@ async fn a_key_lasts_seven_days_at_most() {
 }
 
 #[tokio::test]
-async fn a_signature_of_the_key_is_good_under_every_version() {
+async fn delegation_sas_is_valid_in_every_version() {
     let world = World::new().await;
     let key = key(&world).await;
     for version in [
@@ -192,9 +192,9 @@ async fn a_signature_of_the_key_is_good_under_every_version() {
     }
 }
 
-/// Headers and parameters that a SAS is bound to, since 2026-04-06.
+/// Headers and parameters to which a SAS is bound, since 2026-04-06.
 #[tokio::test]
-async fn a_signature_may_be_bound_to_headers_and_parameters() {
+async fn delegation_sas_can_be_bound_to_headers_and_parameters() {
     let world = World::new().await;
     let key = key(&world).await;
     let bound = [("srh", "x-ms-lease-id"), ("srq", "comp")];
@@ -202,7 +202,7 @@ async fn a_signature_may_be_bound_to_headers_and_parameters() {
     let path = "/box/b?comp=metadata";
     let headers = [("x-ms-lease-id", "l")];
     let with = world.ask(By::Sas(&signed), "GET", path, &headers, "").await;
-    // It is let in, and refused for the lease id that is none.
+    // The request is authorised, and refused for its malformed lease id.
     assert_eq!(with.status, 400, "{with:?}");
     let without = world.get(By::Sas(&signed), path).await;
     assert_eq!(without.outcome(), (403, "AuthenticationFailed"));
@@ -212,9 +212,9 @@ async fn a_signature_may_be_bound_to_headers_and_parameters() {
     assert_eq!(elsewhere.outcome(), (403, "AuthenticationFailed"));
 }
 
-/// `sduoid`: the signature and the user's token together, neither of them alone.
+/// `sduoid`: the signature and the user's token are valid together, neither of them alone.
 #[tokio::test]
-async fn a_signature_for_one_user_needs_that_users_token() {
+async fn delegation_sas_for_one_user_needs_that_users_token() {
     let world = World::new().await;
     let key = key(&world).await;
     let signed = sas_of("2025-07-05", &key, "r", &[("sduoid", OBJECT_ID)]);
@@ -230,14 +230,14 @@ async fn a_signature_for_one_user_needs_that_users_token() {
         .get(By::Token(&token), &format!("/box/b?{other}"))
         .await;
     assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
-    // The token alone may delete; bound to the signature it may not.
+    // The token alone may delete; together with the signature it may not.
     let path = format!("/box/b?{signed}");
     let refused = world.ask(By::Token(&token), "DELETE", &path, &[], "").await;
     assert_eq!(refused.outcome(), (403, "AuthorizationPermissionMismatch"));
 }
 
 #[tokio::test]
-async fn a_signature_ends_with_its_key() {
+async fn delegation_sas_expires_with_its_key() {
     let world = World::new().await;
     let now = world.now();
     let answer = ask(&world, now.plus_s(60), now.plus_s(120)).await;
@@ -252,9 +252,9 @@ async fn a_signature_ends_with_its_key() {
     }
 }
 
-/// Nothing of a key is kept: another process makes it again from the account's key.
+/// Keys are not stored: another process derives them again from the account key.
 #[tokio::test]
-async fn a_signature_outlives_the_process_and_not_the_account_key() {
+async fn delegation_sas_survives_a_restart_but_not_a_new_account_key() {
     let world = World::new().await;
     let signed = sas(&key(&world).await, "r", &[]);
     let again = World::new().await;
@@ -265,7 +265,7 @@ async fn a_signature_outlives_the_process_and_not_the_account_key() {
             .keys
             .insert(0, AccountKey::parse("b3RoZXI=").unwrap());
     }
-    // As long as the old key is one of the account's two, so is what follows from it.
+    // While the old key is one of the account's two, its derived keys stay valid.
     let rotated = World::with(changed.clone()).await;
     assert_eq!(rotated.get(By::Sas(&signed), "/box/b").await.status, 200);
     for account in changed.accounts.values_mut() {
@@ -276,9 +276,9 @@ async fn a_signature_outlives_the_process_and_not_the_account_key() {
     assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
 }
 
-/// Queues have such keys since 2025-07-05, for signatures of their own layout.
+/// Queues have such keys since 2025-07-05, with signatures in their own layout.
 #[tokio::test]
-async fn queues_have_keys_too() {
+async fn queues_have_delegation_keys() {
     let world = World::new().await;
     let host = "https://127.0.0.1:10001/devstoreaccount1";
     let token = format!("Bearer {}", world.token());

@@ -1,4 +1,4 @@
-//! Who may do what, in process: keys, tokens, signatures, nobody.
+//! Authorisation, in process: keys, tokens, signatures, anonymous requests.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

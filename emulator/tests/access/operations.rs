@@ -1,7 +1,7 @@
-//! Every operation of the register by every kind of credential: `fixtures/access.tsv`.
+//! Every operation of the register with every kind of credential: `fixtures/access.tsv`.
 //!
-//! A request that is let in is stopped by its `timeout`, which is no number and is looked at right
-//! after authorisation; so nothing changes, and every cell is asked of the same emulator.
+//! An authorised request fails with its `timeout`, which is not a number and is checked right after
+//! authorisation; so nothing changes, and all cells use the same emulator.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use smalt_protocol::xml::user_delegation_key::UserDelegationKey;
 use super::world::{ACCOUNT, Answer, By, START_S, World, directory_sas, key};
 
 const TABLE: &str = include_str!("../../../fixtures/access.tsv");
-/// Every permission letter that a service without a hierarchical namespace has.
+/// Every permission letter of a service without a hierarchical namespace.
 const ALL: &str = "racwdxyltfupi";
 const LET_IN: (u16, &str) = (400, "InvalidQueryParameterValue");
 const FAILED: (u16, &str) = (403, "AuthenticationFailed");
@@ -36,14 +36,14 @@ struct Row {
     public: &'static str,
 }
 
-/// Which permissions a row asks for.
+/// The permissions that a row requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Letters {
-    /// No SAS will do.
+    /// No SAS suffices.
     NoSas,
-    /// Only a bearer token will do.
+    /// Only a bearer token suffices.
     Token,
-    /// All of one of these.
+    /// All letters of any one of these.
     OneOf(Vec<&'static str>),
 }
 
@@ -51,9 +51,9 @@ enum Letters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Account,
-    /// Of the container, queue or table.
+    /// For the container, queue or table.
     Whole,
-    /// The same, with its permissions in a stored policy.
+    /// Like `Whole`, with its permissions in a stored policy.
     Policy,
     Directory,
     Blob,
@@ -107,11 +107,11 @@ impl Row {
         self.path.starts_with("/{c}/")
     }
 
-    /// Whether the resource of such a signature covers what is asked for.
+    /// Returns whether a SAS of this kind covers the row's resource.
     fn is_reached_by(&self, kind: Kind) -> bool {
         match kind {
             Kind::Account => true,
-            // A signature of a table is bound to it by `tn` and not by the path.
+            // A table SAS is bound to its table by `tn` and not by the path.
             _ if self.service == Service::Table => true,
             Kind::Whole | Kind::Policy | Kind::DelegatedWhole => !self.is_of_service(),
             Kind::Blob | Kind::DelegatedBlob => self.is_of_blob(),
@@ -138,7 +138,7 @@ impl Letters {
         }
     }
 
-    /// The fewest permissions that will do, and the most that will not.
+    /// Returns the smallest sets of permissions that suffice, and the largest that do not.
     fn bounds(&self) -> (Vec<String>, Vec<String>) {
         let Letters::OneOf(groups) = self else {
             return (Vec::new(), vec![ALL.to_owned()]);
@@ -153,7 +153,7 @@ impl Letters {
     }
 }
 
-/// The resources that rows speak of, and who was asked last.
+/// The resources that rows refer to, and the operation that ran last.
 struct Subject {
     world: World,
     routed: Arc<Mutex<Option<&'static str>>>,
@@ -217,7 +217,7 @@ impl Subject {
         }
     }
 
-    /// Sends a row, and checks that it is for the operation that it says.
+    /// Sends a row's request, and checks that it is for the row's operation.
     async fn ask(&self, row: &Row, by: By<'_>, container: &str) -> (u16, String) {
         let join = if row.path.contains('?') { '&' } else { '?' };
         let path = format!("{}{join}timeout=none", row.path.replace("{c}", container));
@@ -232,7 +232,7 @@ impl Subject {
         assert_eq!((status, code.as_str()), expected, "{about} at {row:?}");
     }
 
-    /// Every bound of what a row asks of a kind of SAS.
+    /// Checks every bound of a row with a kind of SAS.
     async fn check_kind(&self, row: &Row, kind: Kind) {
         let asked = row.asked_of(kind);
         let refusal = match asked {
@@ -251,7 +251,7 @@ impl Subject {
         let short = short.into_iter().map(|letters| (letters, refusal));
         for (letters, expected) in short.chain(enough) {
             let letters = granted(row.service, kind, &letters);
-            // A SAS of no permission is refused for that.
+            // A SAS without permissions is refused for that reason.
             if !letters.is_empty() {
                 let sas = self.sas(row, kind, &letters).await;
                 let about = format!("{kind:?} of {letters}");
@@ -260,7 +260,7 @@ impl Subject {
         }
     }
 
-    /// A SAS of this kind for what the row asks for.
+    /// Returns a SAS of this kind for a row's resource.
     async fn sas(&self, row: &Row, kind: Kind, letters: &str) -> String {
         let letter = row.service.letter().to_string();
         match kind {
@@ -357,7 +357,7 @@ async fn delegation_key(world: &World, service: Service) -> UserDelegationKey {
     UserDelegationKey::read(answer.body.as_bytes()).unwrap()
 }
 
-/// What is left of permissions where a policy holds them: no letters but those of its service.
+/// Returns the permissions that a policy can grant: only letters of its service.
 fn granted(service: Service, kind: Kind, letters: &str) -> String {
     let known = match service {
         Service::Queue if kind == Kind::Policy => "raup",
@@ -382,7 +382,7 @@ fn target(service: Service, kind: Kind) -> SasTarget<'static> {
     }
 }
 
-/// The code of a refusal: tables tell theirs in the body alone.
+/// Returns the error code of a refusal; the Table service has it in the body only.
 fn code(answer: &Answer) -> String {
     let in_body = |mark: &str, end: char| {
         let (_, rest) = answer.body.split_once(mark)?;
@@ -414,17 +414,17 @@ const OF_QUEUES: &[Kind] = &[
 const OF_TABLES: &[Kind] = &[Kind::Account, Kind::Whole, Kind::Policy];
 
 #[test]
-fn every_operation_has_its_rows() {
+fn every_operation_has_rows() {
     for entry in register::all() {
         let has_row = Row::all().any(|r| r.service == entry.service && r.operation == entry.id);
         assert!(has_row, "{entry:?} has no row in fixtures/access.tsv");
     }
 }
 
-/// What a key or a token opens, and each kind of SAS by its bounds: the fewest permissions that
-/// open an operation, and the most that do not.
+/// Checks a key, a token, and the bounds of each kind of SAS: the smallest sets of permissions that
+/// allow an operation, and the largest that do not.
 #[tokio::test]
-async fn credentials_open_what_their_row_says() {
+async fn credentials_allow_the_operations_of_their_row() {
     let subject = Subject::new().await;
     for row in Row::all() {
         let is_token_only = row.letters == Letters::Token;
@@ -447,9 +447,9 @@ async fn credentials_open_what_their_row_says() {
     }
 }
 
-/// An account SAS is for services and for types of resources, whatever its permissions.
+/// An account SAS is limited to its services and resource types, whatever its permissions.
 #[tokio::test]
-async fn an_account_sas_keeps_to_its_services_and_types() {
+async fn account_sas_is_limited_to_its_services_and_types() {
     let subject = Subject::new().await;
     for row in Row::all().filter(|row| matches!(row.letters, Letters::OneOf(_))) {
         let own = row.service.letter();
@@ -470,9 +470,9 @@ async fn an_account_sas_keeps_to_its_services_and_types() {
     }
 }
 
-/// Public access to blobs and to the whole container, and a private one.
+/// Public access to blobs and to the whole container, and a private container.
 #[tokio::test]
-async fn anybody_sees_what_is_public_and_nothing_else() {
+async fn anonymous_requests_read_public_data_only() {
     let subject = Subject::new().await;
     for row in Row::all().filter(|row| row.public != "always") {
         for (container, levels) in [

@@ -1,20 +1,20 @@
-//! No key, token or signature where it could be read by others.
+//! Keys, tokens and signatures do not appear where others could read them.
 
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_KEY;
 
 use super::world::{By, World};
 
-/// The Debug form of the whole emulator, which may end up in a log or a panic.
+/// The Debug output of the whole emulator, which may end up in a log or a panic.
 #[tokio::test]
-async fn the_emulator_shows_no_key() {
+async fn debug_output_contains_no_key() {
     let world = World::new().await;
     let shown = format!("{:?} {:?}", world.emulator, smalt::Emulator::builder());
     assert!(shown.contains("redacted") && !shown.contains(EMULATOR_ACCOUNT_KEY));
 }
 
-/// A refusal quotes the string that was signed, and neither the signature nor the token.
+/// A refusal quotes the string to sign, but neither the signature nor the token.
 #[tokio::test]
-async fn a_refusal_quotes_no_signature() {
+async fn refusal_contains_no_signature() {
     let world = World::new().await;
     let forged = world.service_sas("box", Some("b"), "r");
     let forged = forged.replace("sp=r", "sp=rw");

@@ -1,4 +1,4 @@
-//! Signatures of an account's key for one resource, and for the account.
+//! Service SAS and account SAS.
 
 use smalt_protocol::signing::sas::SasTarget;
 use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
@@ -31,9 +31,9 @@ async fn read(world: &World, sas: ServiceSas<'_>) -> (u16, String, String) {
     (status, code.to_owned(), answer.body)
 }
 
-/// What a signature for a blob, a container, a snapshot covers.
+/// Signatures for a blob, a container and a snapshot cover just that.
 #[tokio::test]
-async fn a_signature_is_for_its_resource() {
+async fn service_sas_covers_its_resource_only() {
     let world = World::new().await;
     let snapshot = world.owner("PUT", "/box/b?comp=snapshot", &[], "").await;
     let moment = snapshot.header("x-ms-snapshot").to_owned();
@@ -77,9 +77,9 @@ async fn a_signature_is_for_its_resource() {
     }
 }
 
-/// `sr=d`: a directory of names, to its depth, and a listing that stays within it.
+/// `sr=d`: a directory of names to its depth, and a listing within it.
 #[tokio::test]
-async fn a_directory_opens_what_lies_below_it() {
+async fn directory_sas_covers_the_blobs_below_it() {
     let world = World::new().await;
     let block = [("x-ms-blob-type", "BlockBlob")];
     for path in ["/box/d/e/x", "/box/d/y", "/box/dz"] {
@@ -98,7 +98,7 @@ async fn a_directory_opens_what_lies_below_it() {
         (format!("{list}&prefix=d/e/"), 200),
         (format!("{list}&prefix=d"), 403),
         (list.to_owned(), 403),
-        // A search by tags knows no prefix: it would find what lies elsewhere.
+        // A search by tags ignores the prefix, so it would find blobs elsewhere.
         (format!("{find}&prefix=d/"), 403),
         (find.to_owned(), 403),
     ] {
@@ -108,7 +108,7 @@ async fn a_directory_opens_what_lies_below_it() {
 }
 
 #[tokio::test]
-async fn windows_addresses_and_protocols() {
+async fn sas_checks_window_address_and_protocol() {
     let world = World::new().await;
     let now = world.now();
     let at = |seconds: u64| Some(now.plus_s(seconds));
@@ -174,10 +174,10 @@ async fn windows_addresses_and_protocols() {
     }
 }
 
-/// `sip` and `spr` of the signature in a copy source's URL: they hold as if the caller had read the
-/// source, in every operation that reads one.
+/// `sip` and `spr` in the SAS of a copy source's URL apply as if the caller had read the source, in
+/// every operation that reads one.
 #[tokio::test]
-async fn the_signature_of_a_copy_source_holds_for_who_copies() {
+async fn copy_source_sas_checks_address_and_protocol_of_the_caller() {
     let world = World::new().await;
     let put = world.account_sas("rwac");
     let block = ("x-ms-blob-type", "BlockBlob");
@@ -226,9 +226,10 @@ async fn the_signature_of_a_copy_source_holds_for_who_copies() {
     }
 }
 
-/// `si`: what the policy says the signature must not, and something must be said by one of them.
+/// `si`: a field may be in the policy or in the SAS, not in both; permissions and expiry must be in
+/// one.
 #[tokio::test]
-async fn a_stored_policy_completes_a_signature() {
+async fn stored_policy_completes_a_sas() {
     let world = World::new().await;
     let end = world.now().plus_s(60).iso_s();
     let policy = |id: &str, fields: &str| {
@@ -281,9 +282,9 @@ async fn a_stored_policy_completes_a_signature() {
     assert_eq!(ended.outcome(), FAILED);
 }
 
-/// `c` makes blobs and replaces none.
+/// `c` allows creating blobs, but not replacing them.
 #[tokio::test]
-async fn create_alone_does_not_overwrite() {
+async fn create_permission_alone_does_not_overwrite() {
     let world = World::new().await;
     let block = [("x-ms-blob-type", "BlockBlob")];
     let sas = world.service_sas("box", None, "c");
@@ -295,7 +296,7 @@ async fn create_alone_does_not_overwrite() {
         .ask(By::Sas(&sas), "PUT", "/box/new", &block, "x")
         .await;
     assert_eq!(again.outcome(), (403, "UnauthorizedBlobOverwrite"));
-    // A copy is no way around it.
+    // A copy cannot replace them either.
     let read = world.service_sas("box", None, "r");
     let source = format!("http://127.0.0.1:10000/devstoreaccount1/box/b?{read}");
     let copy = [("x-ms-copy-source", source.as_str())];
@@ -313,9 +314,9 @@ async fn create_alone_does_not_overwrite() {
     assert_eq!(written.status, 201);
 }
 
-/// Service, resource type and permission of an account SAS, in this order.
+/// Service, resource type and permission of an account SAS, checked in this order.
 #[tokio::test]
-async fn an_account_signature_reaches_its_services_types_and_permissions() {
+async fn account_sas_checks_service_type_and_permission() {
     let world = World::new().await;
     let full = AccountSas {
         version: ApiVersion::LATEST,
@@ -376,9 +377,9 @@ async fn an_account_signature_reaches_its_services_types_and_permissions() {
     }
 }
 
-/// "Shared access signature error codes": before 2015-04-05 what is not permitted is not there.
+/// "Shared access signature error codes": before 2015-04-05 a refused resource appears as missing.
 #[tokio::test]
-async fn an_old_version_hides_what_is_not_permitted() {
+async fn old_version_hides_refused_resources() {
     let world = World::new().await.under(ApiVersion::V2014_02_14);
     let sas = world.service_sas("box", Some("b"), "w");
     let refused = world.get(By::Sas(&sas), "/box/b").await;
@@ -386,9 +387,9 @@ async fn an_old_version_hides_what_is_not_permitted() {
     assert!(refused.body.contains("<Code>ResourceNotFound</Code>"));
 }
 
-/// The first form, without a version: an hour, unless a policy says otherwise.
+/// The first form, without a version, is valid for an hour unless a policy says otherwise.
 #[tokio::test]
-async fn a_signature_of_the_first_form_lasts_an_hour() {
+async fn sas_of_the_first_form_lasts_an_hour() {
     let world = World::new().await;
     for (seconds, status) in [(3600, 200), (3601, 403)] {
         let expiry = world.now().plus_s(seconds).iso_s();
@@ -401,9 +402,9 @@ async fn a_signature_of_the_first_form_lasts_an_hour() {
     }
 }
 
-/// Policies with the letters of 2015-04-05 cannot be shown to those who do not know them.
+/// Policies with the letters of 2015-04-05 cannot be returned to versions without them.
 #[tokio::test]
-async fn an_old_version_is_not_shown_newer_letters() {
+async fn old_version_cannot_read_policies_with_newer_letters() {
     let world = World::new().await;
     let path = "/box?restype=container&comp=acl";
     for (letters, outcome) in [
@@ -426,10 +427,10 @@ async fn an_old_version_is_not_shown_newer_letters() {
     }
 }
 
-/// "Previous Azure Storage service versions": under its first two versions a signature alone says
-/// how the request is served, whatever the header says.
+/// "Previous Azure Storage service versions": with its first two versions only the signature
+/// determines the version of the request, whatever the header says.
 #[tokio::test]
-async fn the_oldest_signatures_decide_the_version() {
+async fn oldest_sas_versions_decide_the_api_version() {
     let world = World::new().await;
     for version in [ApiVersion::V2012_02_12, ApiVersion::V2013_08_15] {
         let sas = ServiceSas {
@@ -451,9 +452,9 @@ async fn the_oldest_signatures_decide_the_version() {
     assert_eq!(answer.header("x-ms-version"), world.version.to_string());
 }
 
-/// `ses`: what is written with the signature has its scope, and names no other.
+/// `ses`: writes with the signature use its scope, and cannot name another one.
 #[tokio::test]
-async fn a_signature_brings_its_encryption_scope() {
+async fn sas_sets_its_encryption_scope() {
     let world = World::new().await;
     let full = AccountSas {
         version: ApiVersion::LATEST,

@@ -1,4 +1,4 @@
-//! Shared Key and Shared Key Lite, with what clients make of them.
+//! Shared Key and Shared Key Lite, in the forms that clients send.
 
 use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::signing::{AccountKey, sign};
@@ -11,7 +11,7 @@ struct Signed<'a> {
     scheme: Scheme,
     version: ApiVersion,
     method: &'a str,
-    /// Path and query behind the account.
+    /// Path and query after the account.
     path: &'a str,
     headers: &'a [(&'a str, &'a str)],
     account: &'a str,
@@ -62,7 +62,7 @@ impl Signed<'_> {
 }
 
 #[tokio::test]
-async fn both_schemes_sign_every_form_of_path_and_query() {
+async fn both_schemes_accept_every_form_of_path_and_query() {
     let world = World::new().await;
     let block = [("x-ms-blob-type", "BlockBlob")];
     let put = world.owner("PUT", "/box/a%20%C3%BC%2Bb", &block, "x").await;
@@ -74,7 +74,7 @@ async fn both_schemes_sign_every_form_of_path_and_query() {
             "/box?restype=container&comp=list&include=metadata&include=snapshots",
             "/box?restype=container&comp=list&prefix=a%20%C3%BC%2B",
             "/box?comp=list&RESTYPE=container&Prefix=B",
-            // Base64 whose padding nobody escaped.
+            // Base64 with unescaped padding.
             "/box?restype=container&comp=list&marker=",
             "/box/b?timeout=30&timeout=",
         ] {
@@ -91,9 +91,9 @@ async fn both_schemes_sign_every_form_of_path_and_query() {
     assert_ne!(answer.status, 403, "{answer:?}");
 }
 
-/// The date: `x-ms-date` before `Date`, fifteen minutes around the clock.
+/// The date: `x-ms-date` overrides `Date`; it may differ by fifteen minutes from the clock.
 #[tokio::test]
-async fn a_signature_is_good_for_fifteen_minutes_around_its_date() {
+async fn signature_is_valid_for_fifteen_minutes_around_its_date() {
     let world = World::new().await;
     let now = world.now();
     let minutes = |minutes: u64| std::time::Duration::from_secs(minutes * 60);
@@ -141,9 +141,9 @@ async fn a_signature_is_good_for_fifteen_minutes_around_its_date() {
     );
 }
 
-/// An empty body has an empty line since 2015-02-21 and a `0` before.
+/// The string to sign has an empty line for an empty body since 2015-02-21, and a `0` before.
 #[tokio::test]
-async fn the_version_decides_how_an_empty_body_is_signed() {
+async fn version_decides_how_an_empty_body_is_signed() {
     let world = World::new().await;
     let date = world.now().rfc1123();
     for (version, right, wrong) in [("2014-02-14", "0", ""), ("2015-02-21", "", "0")] {
@@ -167,7 +167,7 @@ async fn the_version_decides_how_an_empty_body_is_signed() {
 }
 
 #[tokio::test]
-async fn either_key_signs_and_no_other_does() {
+async fn both_account_keys_are_valid_and_no_other() {
     let mut two = config();
     let second = AccountKey::parse("c2Vjb25k").unwrap();
     for account in two.accounts.values_mut() {
@@ -218,9 +218,9 @@ async fn either_key_signs_and_no_other_does() {
     }
 }
 
-/// The secondary endpoint is signed for the account, with or without the suffix in the path.
+/// A request to the secondary signs the account name, with or without the suffix in the path.
 #[tokio::test]
-async fn the_secondary_is_signed_for_the_account() {
+async fn secondary_is_signed_for_the_account() {
     let world = World::new().await;
     let date = world.now().rfc1123();
     let version = world.version.to_string();

@@ -11,9 +11,9 @@ fn claims(audience: &str, issuer: &str, not_before: u64, expiry: u64) -> String 
     ))
 }
 
-/// Data is open to a token; what only a key may do is not, until a version that lets it.
+/// A token permits data operations; key-only operations need the version that permits them.
 #[tokio::test]
-async fn a_token_opens_data_and_not_the_access_policies() {
+async fn token_permits_data_but_not_access_policies() {
     let world = World::new().await;
     let token = world.token();
     let by = By::Token(&token);
@@ -38,9 +38,9 @@ async fn a_token_opens_data_and_not_the_access_policies() {
     }
 }
 
-/// A copy within the account goes by the caller's rights, whichever way they were proven.
+/// A copy within the account uses the caller's permissions, whatever the credentials.
 #[tokio::test]
-async fn a_token_copies_within_its_account() {
+async fn token_can_copy_within_its_account() {
     let world = World::new().await;
     let token = world.token();
     let source = "https://127.0.0.1:10000/devstoreaccount1/box/b";
@@ -83,7 +83,7 @@ async fn audience_issuer_and_lifetime_are_checked() {
             claims(AUDIENCE, &issuer, 0, START_S),
             "Lifetime validation failed. The token is expired.",
         ),
-        ("nonsense".to_owned(), "The token is no JSON Web Token."),
+        ("nonsense".to_owned(), "The token is not a JSON Web Token."),
     ] {
         let refused = world.get(By::Token(&token), "/box/b").await;
         assert_eq!(refused.outcome(), (401, "InvalidAuthenticationInfo"));
@@ -96,7 +96,7 @@ async fn audience_issuer_and_lifetime_are_checked() {
         let challenge = refused.header("www-authenticate");
         assert!(challenge.starts_with("Bearer authorization_uri=https://login."));
         assert!(challenge.ends_with("resource_id=https://storage.azure.com"));
-        // Before there were challenges, in the words of all failures.
+        // Versions before the challenges get the general error text.
         let older = world.under(ApiVersion::V2019_07_07);
         let refused = older.get(By::Token(&token), "/box/b").await;
         assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
@@ -109,7 +109,7 @@ async fn audience_issuer_and_lifetime_are_checked() {
 }
 
 #[tokio::test]
-async fn a_token_needs_https_a_switch_and_a_version() {
+async fn token_needs_https_the_oauth_flag_and_a_version() {
     let world = World::new().await;
     let token = world.token();
     let value = format!("Bearer {token}");
@@ -125,7 +125,7 @@ async fn a_token_needs_https_a_switch_and_a_version() {
     let refused = old.get(By::Token(&token), "/box/b").await;
     assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
     assert!(refused.body.contains("not supported in this version"));
-    // Recorded: several words are no token at all.
+    // Recorded: a header with several words is not a token.
     let words = world.get(By::Token("two words"), "/box/b").await;
     assert_eq!(words.outcome(), (400, "InvalidAuthenticationInfo"));
 

@@ -1,4 +1,4 @@
-//! An emulator and everybody who may ask it for something.
+//! An emulator and all kinds of callers.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -31,17 +31,16 @@ pub(crate) struct World {
     service: Service,
 }
 
-/// How a request proves who sends it.
+/// The credentials of a request.
 #[derive(Clone, Copy)]
 pub(crate) enum By<'a> {
     Owner,
     Nobody,
     Token(&'a str),
-    /// A signed query.
+    /// A SAS query string.
     Sas(&'a str),
 }
 
-/// A whole answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -85,7 +84,7 @@ impl World {
         }
     }
 
-    /// The same emulator, asked at another service.
+    /// Returns the same emulator, used through another service.
     pub(crate) fn at(&self, service: Service) -> Self {
         World {
             service,
@@ -93,7 +92,7 @@ impl World {
         }
     }
 
-    /// The same emulator, asked under another version.
+    /// Returns the same emulator, used with another API version.
     pub(crate) fn under(&self, version: ApiVersion) -> Self {
         World {
             emulator: self.emulator.clone(),
@@ -124,7 +123,7 @@ impl World {
         self.ask(by, "GET", path, &[], "").await
     }
 
-    /// Sends a request over HTTPS; `path` is what stands behind the account.
+    /// Sends a request over HTTPS; `path` follows the account.
     pub(crate) async fn ask(
         &self,
         by: By<'_>,
@@ -168,7 +167,7 @@ impl World {
         self.send("https", method, &path, &all, body).await
     }
 
-    /// Sends a request as it stands, over this scheme.
+    /// Sends a request unchanged, over this scheme.
     pub(crate) async fn send(
         &self,
         scheme: &str,
@@ -222,7 +221,7 @@ impl World {
         answer(self.emulator.call_on(request, socket).await.unwrap()).await
     }
 
-    /// A token that is good for an hour.
+    /// Returns a token that is valid for an hour.
     pub(crate) fn token(&self) -> String {
         let now_s = self.now().since(Timestamp::UNIX_EPOCH).as_secs();
         token(&format!(
@@ -232,7 +231,7 @@ impl World {
         ))
     }
 
-    /// An account SAS that is good for an hour.
+    /// Returns an account SAS that is valid for an hour.
     pub(crate) fn account_sas(&self, permissions: &str) -> String {
         let sas = AccountSas {
             version: self.version,
@@ -249,7 +248,8 @@ impl World {
         sas.sign(key().as_bytes())
     }
 
-    /// A service SAS that is good for an hour; without a blob for the whole container.
+    /// Returns a service SAS that is valid for an hour; without a blob it is for the whole
+    /// container.
     pub(crate) fn service_sas(
         &self,
         container: &'static str,
@@ -276,7 +276,6 @@ impl Answer {
         self.headers.get(name).map_or("", |v| v.to_str().unwrap())
     }
 
-    /// Status and error code.
     pub(crate) fn outcome(&self) -> (u16, &str) {
         (self.status, self.header("x-ms-error-code"))
     }
@@ -293,7 +292,7 @@ pub(crate) fn key() -> AccountKey {
     AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap()
 }
 
-/// A token of these claims. Nobody checks its signature.
+/// Returns a token with these claims. Its signature is not checked.
 pub(crate) fn token(claims: &str) -> String {
     let encode = |text: &str| URL_SAFE_NO_PAD.encode(text);
     format!(
@@ -313,16 +312,16 @@ pub(crate) fn target(container: &'static str, blob: Option<&'static str>) -> Sas
     }
 }
 
-/// Signs the fields of a SAS as they stand: for what no builder makes. `resource` is the text
-/// that stands for it, as `/blob/devstoreaccount1/box/b`.
+/// Signs the fields of a SAS unchanged, for SAS that no builder makes. `resource` is the
+/// canonicalized resource, such as `/blob/devstoreaccount1/box/b`.
 pub(crate) fn sign_lines(fields: &[(&str, &str)], lines: &[&str], key: &[u8]) -> String {
     let signature = sign(key, &lines.join("\n"));
     let all = fields.iter().copied().chain([("sig", signature.as_str())]);
     uri::write_query(all)
 }
 
-/// A SAS in the layout of 2020-12-06 for a directory at the top of its container; `resource` is the
-/// text that stands for it.
+/// Returns a SAS in the layout of 2020-12-06 for a top-level directory; `resource` is the
+/// canonicalized resource.
 pub(crate) fn directory_sas(resource: &str, permissions: &str, expiry: &str) -> String {
     let version = "2020-12-06";
     let fields = [
@@ -333,7 +332,7 @@ pub(crate) fn directory_sas(resource: &str, permissions: &str, expiry: &str) -> 
         ("se", expiry),
     ];
     let mut lines = vec![permissions, "", expiry, resource, "", "", "", version, "d"];
-    // Snapshot, encryption scope, five headers of the answer.
+    // Snapshot, encryption scope, five response headers.
     lines.extend([""; 7]);
     sign_lines(&fields, &lines, key().as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Batches as a client sees them: each part by itself, the whole refused where it is none.
+//! Batches through a client: each part on its own, and malformed batches refused as a whole.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -23,7 +23,8 @@ async fn with_blobs(blobs: &[&str]) -> Client {
     client
 }
 
-/// A request of a batch, signed with the account's key and without a version, as SDKs send it.
+/// Returns a request of a batch, signed with the account key and without a version, as SDKs send
+/// it.
 fn signed(client: &Client, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
     let target = format!("/{EMULATOR_ACCOUNT_NAME}{path}");
     let (raw_path, query) = target.split_once('?').unwrap_or((&target, ""));
@@ -61,7 +62,7 @@ async fn submit(client: &Client, path: &str, requests: &[String]) -> Answer {
         .await
 }
 
-/// Content-ID, status line and error code of each part.
+/// Returns Content-ID, status line and error code of each part.
 fn parts(answer: &Answer) -> Vec<(String, String, String)> {
     assert_eq!(answer.status, 202, "{:?}", answer.body);
     let text = String::from_utf8_lossy(&answer.body).into_owned();
@@ -93,7 +94,7 @@ fn part(id: &str, status: &str, code: &str) -> (String, String, String) {
 }
 
 #[tokio::test]
-async fn parts_succeed_and_fail_by_themselves() {
+async fn batch_parts_succeed_and_fail_independently() {
     let client = with_blobs(&["/box/a", "/other/b"]).await;
     let delete = |path: &str| signed(&client, "DELETE", path, &[]);
     let unsigned = format!("DELETE /{EMULATOR_ACCOUNT_NAME}/box/a HTTP/1.1\r\n\r\n");
@@ -144,7 +145,7 @@ async fn tiers_are_set_in_order() {
 }
 
 #[tokio::test]
-async fn a_sas_of_its_own_lets_a_part_in() {
+async fn batch_part_is_authorised_by_its_own_sas() {
     let client = with_blobs(&["/box/a"]).await;
     for (permissions, expected) in [("r", "403"), ("d", "202")] {
         let url = client.signed_url("box", "a", permissions);
@@ -156,7 +157,7 @@ async fn a_sas_of_its_own_lets_a_part_in() {
 }
 
 #[tokio::test]
-async fn what_is_no_batch_is_refused_as_a_whole() {
+async fn malformed_batch_is_refused_as_a_whole() {
     let client = with_blobs(&["/box/a"]).await;
     let delete = |path: &str| signed(&client, "DELETE", path, &[]);
     let tier = signed(
@@ -199,7 +200,7 @@ async fn what_is_no_batch_is_refused_as_a_whole() {
 }
 
 #[tokio::test]
-async fn a_batch_needs_its_form() {
+async fn batch_needs_its_content_type_and_size() {
     let client = with_blobs(&[]).await;
     let bad = [("content-type", "application/json")];
     let answer = client.send("POST", "/?comp=batch", &bad, "{}").await;

@@ -1,4 +1,4 @@
-//! Block blobs of many bytes, and what signatures allow with them.
+//! Large block blobs, and what signatures permit for them.
 
 use bytes::Bytes;
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
@@ -24,9 +24,9 @@ async fn put(client: &Client, body: impl Into<Bytes>) -> Answer {
     answer
 }
 
-/// Beyond 16 KiB a body lives in an extent; beyond 64 KiB in several frames of it.
+/// A body beyond 16 KiB is in an extent, beyond 64 KiB in several frames of it.
 #[tokio::test]
-async fn large_bodies_come_back_whole_and_in_ranges() {
+async fn large_bodies_are_read_back_whole_and_in_ranges() {
     let client = with_container().await;
     let body: Bytes = (0..1_000_000_u32).map(|at| (at % 253) as u8).collect();
     put(&client, body.clone()).await;
@@ -49,9 +49,9 @@ async fn large_bodies_come_back_whole_and_in_ranges() {
     }
 }
 
-/// A signature that may create but not write makes a blob once, and sets response headers.
+/// A signature that may create but not write creates a blob once, and sets response headers.
 #[tokio::test]
-async fn a_shared_access_signature_creates_and_dresses_the_answer() {
+async fn sas_creates_once_and_sets_response_headers() {
     let client = with_container().await;
     let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap();
     let target = |permissions, more: &[(&str, &str)]| {
@@ -100,7 +100,7 @@ async fn a_shared_access_signature_creates_and_dresses_the_answer() {
 }
 
 #[tokio::test]
-async fn a_condition_on_the_tags_of_a_source_needs_the_right_to_them() {
+async fn condition_on_source_tags_needs_the_tag_permission() {
     let client = with_container().await;
     let tagged = [BLOCK, ("x-ms-tags", "t=1")];
     let made = client.send("PUT", "/box/a", &tagged, "x").await;

@@ -1,4 +1,4 @@
-//! Many blocks, and much content in memory.
+//! Many blocks, and large contents in memory.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -24,7 +24,7 @@ async fn put_block(client: &Client, block: &str, body: impl Into<Bytes>) -> Answ
     client.send("PUT", &path, &[], body).await
 }
 
-/// `"C:a L:b"` commits block `a` of the committed list and the latest block `b`.
+/// Commits a list such as `"C:a L:b"`: block `a` of the committed list and the latest block `b`.
 async fn commit(client: &Client, list: &str, headers: &[(&str, &str)]) -> Answer {
     let mut document = "<BlockList>".to_owned();
     for entry in list.split_whitespace() {
@@ -41,7 +41,7 @@ async fn commit(client: &Client, list: &str, headers: &[(&str, &str)]) -> Answer
     client.send("PUT", path, headers, document).await
 }
 
-/// A full list is one commit, and so is the next one made of the same blocks.
+/// A full list is one commit, and so is the next one of the same blocks.
 #[tokio::test]
 async fn fifty_thousand_blocks_commit_at_once() {
     const BLOCKS: usize = 50_000;
@@ -70,7 +70,7 @@ async fn fifty_thousand_blocks_commit_at_once() {
 }
 
 #[tokio::test]
-async fn contents_in_memory_take_no_more_than_the_limit() {
+async fn contents_in_memory_stay_within_the_limit() {
     let client = Client::of(|builder| builder.memory_limit(100_000));
     let send = |method, path, size| {
         let headers = [("x-ms-blob-type", "BlockBlob")];

@@ -8,7 +8,7 @@ use crate::support::{Answer, Client};
 
 const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 
-/// A container with a blob of two blocks, described in every way.
+/// Creates a container with a blob of two blocks that has properties, metadata and tags.
 async fn with_source() -> Client {
     let client = Client::new();
     for container in ["box", "shelf"] {
@@ -48,7 +48,7 @@ async fn bytes(client: &Client) -> String {
     String::from_utf8(got.body.to_vec()).unwrap()
 }
 
-/// Another account's blob is read as a stranger reads it: in public, or with a signature.
+/// Another account's blob is readable if it is public, or with a signature.
 #[tokio::test]
 async fn copies_cross_accounts() {
     let client = with_source().await;
@@ -79,7 +79,7 @@ async fn copies_cross_accounts() {
         let answer = copy(&other, &source, &[]).await;
         assert_eq!(answer.outcome(), expected, "{source}");
     }
-    // Tags are a right of their own.
+    // Tags need their own permission.
     let tags = [("x-ms-copy-source-tag-option", "COPY")];
     let refused = copy(&other, &signed, &tags).await;
     assert_eq!(refused.outcome(), (403, "CannotVerifyCopySource"));
@@ -115,9 +115,9 @@ async fn public_blobs_are_copied_without_a_signature() {
     }
 }
 
-/// Recorded: a source in another account that nobody may read.
+/// Recorded: a private source in another account.
 #[tokio::test]
-async fn a_private_source_is_not_there_until_it_is_refused() {
+async fn private_source_is_missing_or_refused_by_version() {
     let client = Client::new();
     client.send("PUT", "/box?restype=container", &[], "").await;
     let put = [("x-ms-blob-type", "BlockBlob")];

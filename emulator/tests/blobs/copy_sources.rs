@@ -1,4 +1,4 @@
-//! Sources of copies within the emulator: old forms of them, keys of their own, snapshots.
+//! Copy sources within the emulator: old forms, customer-provided keys, snapshots.
 
 use smalt_protocol::ApiVersion;
 
@@ -6,7 +6,7 @@ use crate::support::{Answer, Client};
 
 const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 
-/// Two containers, and a blob in one of them.
+/// Creates two containers, and a blob in one of them.
 async fn with_source() -> Client {
     let client = Client::new();
     for container in ["box", "shelf"] {
@@ -30,7 +30,7 @@ async fn bytes(client: &Client) -> String {
 }
 
 #[tokio::test]
-async fn copies_of_before_2012_stay_in_their_account_and_name_no_host() {
+async fn copies_before_2012_stay_in_their_account_and_name_no_host() {
     let client = with_source().await.under(ApiVersion::V2011_08_18);
     let copied = copy(&client, "/devstoreaccount1/box/b", &[]).await;
     assert_eq!(copied.status, 201);
@@ -46,7 +46,7 @@ async fn copies_of_before_2012_stay_in_their_account_and_name_no_host() {
 }
 
 #[tokio::test]
-async fn a_source_with_a_key_of_its_own_needs_the_key() {
+async fn source_with_a_customer_key_needs_the_key() {
     let client = with_source().await;
     const KEY: &str = "MDEyMzQ1NjcwMTIzNDU2NzAxMjM0NTY3MDEyMzQ1Njc=";
     const HASH: &str = "3QFFFpRA5+XANHqwwbT4yXDmrT/2JaLt/FKHjzhOdoE=";
@@ -74,7 +74,7 @@ async fn a_source_with_a_key_of_its_own_needs_the_key() {
 }
 
 #[tokio::test]
-async fn a_snapshot_is_read_by_its_url() {
+async fn snapshot_is_copied_by_its_url() {
     let client = with_source().await;
     let taken = client.send("PUT", "/box/b?comp=snapshot", &[], "").await;
     client.send("PUT", "/box/b", &[PUT], "new").await;

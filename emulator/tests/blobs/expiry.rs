@@ -1,4 +1,4 @@
-//! Blobs that expire by the clock, as a client sees them.
+//! Blobs that expire by the clock, through a client.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -43,7 +43,7 @@ async fn listed(client: &Client, more: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_blob_is_gone_when_its_time_has_come() {
+async fn expired_blob_does_not_exist() {
     let client = with_blob().await;
     let before = client.send("HEAD", "/box/dir/b", &[], "").await;
     let set = expire(&client, "RelativeToNow", "3600000").await;
@@ -57,7 +57,7 @@ async fn a_blob_is_gone_when_its_time_has_come() {
     let taken = client
         .send("PUT", "/box/dir/b?comp=snapshot", &[], "")
         .await;
-    // A snapshot has no time of its own: it is gone with its blob.
+    // A snapshot has no expiry of its own: it expires with its blob.
     let snapshot = format!("/box/dir/b?snapshot={}", taken.header("x-ms-snapshot"));
     let head = client.send("HEAD", &snapshot, &[], "").await;
     assert!(head.status == 200 && !head.has("x-ms-expiry-time"));
@@ -78,7 +78,7 @@ async fn a_blob_is_gone_when_its_time_has_come() {
 }
 
 #[tokio::test]
-async fn an_expiry_is_taken_back_and_goes_with_an_overwrite() {
+async fn expiry_can_be_removed_and_is_lost_on_overwrite() {
     let client = with_blob().await;
     expire(&client, "RelativeToNow", "3600000").await;
     assert_eq!(expire(&client, "NeverExpire", "").await.status, 200);
@@ -92,9 +92,9 @@ async fn an_expiry_is_taken_back_and_goes_with_an_overwrite() {
     assert_eq!(maintain(&client), 0);
 }
 
-/// What has expired and is not reaped makes room for a new blob, and leaves nothing behind.
+/// A new blob replaces an expired one that is not reaped yet, and nothing of it remains.
 #[tokio::test]
-async fn a_new_blob_takes_an_expired_ones_place() {
+async fn new_blob_replaces_an_expired_one() {
     let client = with_blob().await;
     let at = client.now().plus_s(HOUR_S).rfc1123();
     assert_eq!(expire(&client, "Absolute", &at).await.status, 200);
@@ -111,7 +111,7 @@ async fn a_new_blob_takes_an_expired_ones_place() {
 }
 
 #[tokio::test]
-async fn a_flat_account_has_no_expiry() {
+async fn account_without_the_setting_has_no_expiry() {
     let client = Client::new();
     client.send("PUT", "/box?restype=container", &[], "").await;
     put(&client, "dir/b").await;

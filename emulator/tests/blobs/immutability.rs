@@ -28,10 +28,11 @@ async fn set_hold(client: &Client, hold: &str) -> Answer {
     client.send("PUT", path, &[(HOLD, hold)], "").await
 }
 
-/// A protected blob is replaced where it stays as a version: where versions are kept, even of a
-/// blob from before that, and where it is one already, even after that.
+/// A protected blob can be replaced if it stays as a version: when versioning is on, even for a
+/// blob from before that, and when the blob is a version already, even after versioning was turned
+/// off.
 #[tokio::test]
-async fn one_that_stays_as_a_version_is_replaced() {
+async fn protected_blob_that_stays_as_a_version_can_be_replaced() {
     for (before, after, wanted) in [
         (false, false, DUE_TO_HOLD),
         (false, true, (201, "")),

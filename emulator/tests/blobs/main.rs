@@ -1,4 +1,5 @@
-//! Blobs, rule by rule, through a signing client. One program, for each is linked by itself.
+//! Blobs, rule by rule, through a signing client. One binary, because each binary is linked
+//! separately.
 
 mod batch;
 mod blobs;

@@ -1,5 +1,5 @@
-//! Copies that a rule holds pending: what they show, what they refuse, how they end. The clock is
-//! the test's own: nothing waits.
+//! Copies that a rule keeps pending: what they show, what they refuse, how they end. The test moves
+//! the clock, so nothing waits.
 
 use smalt::faults::{Fault, Hold, Rule};
 use smalt_protocol::ApiVersion;
@@ -8,7 +8,7 @@ use crate::support::{Answer, Client};
 
 const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 
-/// A container with a source of 100 bytes, and a rule that holds every copy of it.
+/// Creates a container with a source of 100 bytes, and a rule that keeps every copy of it pending.
 async fn with_rule(hold: Hold) -> Client {
     let client = Client::new();
     let made = client.send("PUT", "/box?restype=container", &[], "").await;
@@ -45,13 +45,13 @@ async fn head(client: &Client) -> Answer {
     client.send("HEAD", "/box/b", &[], "").await
 }
 
-/// Length, status and progress.
+/// Returns length, copy status and progress.
 fn shown(answer: &Answer) -> [&str; 3] {
     ["content-length", "x-ms-copy-status", "x-ms-copy-progress"].map(|name| answer.header(name))
 }
 
 #[tokio::test]
-async fn a_pending_copy_goes_on_with_the_clock_and_is_done() {
+async fn pending_copy_progresses_with_the_clock_and_completes() {
     let client = with_rule(for_s(10)).await;
     let begun = copy(&client, "/box/source", "/box/b").await;
     assert_eq!(
@@ -93,7 +93,7 @@ async fn a_pending_copy_goes_on_with_the_clock_and_is_done() {
         .send("GET", "/box/b", &[("if-match", done.header("etag"))], "")
         .await;
     assert_eq!((got.status, got.body.len()), (200, 100));
-    // It is a blob as any other: written to, copied, deleted; and what it shared stays.
+    // It is a normal blob: written to, copied, deleted; and shared data stays.
     let put = client
         .send("PUT", "/box/b?comp=metadata", &[("x-ms-meta-n", "1")], "")
         .await;
@@ -109,7 +109,7 @@ async fn a_pending_copy_goes_on_with_the_clock_and_is_done() {
 }
 
 #[tokio::test]
-async fn what_a_pending_copy_writes_is_nobody_elses() {
+async fn destination_of_a_pending_copy_refuses_other_writes() {
     let client = with_rule(for_s(10)).await;
     let begun = copy(&client, "/box/source", "/box/b").await;
     let list = "<BlockList></BlockList>";
@@ -172,7 +172,7 @@ async fn what_a_pending_copy_writes_is_nobody_elses() {
 }
 
 #[tokio::test]
-async fn a_copy_that_nobody_ends_fails_after_two_weeks() {
+async fn endless_pending_copy_fails_after_two_weeks() {
     let client = with_rule(Hold::default()).await;
     copy(&client, "/box/source", "/box/b").await;
     client.advance_s(14 * 86_400 - 1);
@@ -182,12 +182,12 @@ async fn a_copy_that_nobody_ends_fails_after_two_weeks() {
     assert_eq!(shown(&failed), ["0", "failed", "0/100"]);
     let why = failed.header("x-ms-copy-status-description");
     assert!(why.starts_with("500 OperationCancelled"), "{why}");
-    // What failed can be copied to again, or deleted.
+    // A failed destination can be copied to again, or deleted.
     assert_eq!(copy(&client, "/box/source", "/box/b").await.status, 202);
 }
 
 #[tokio::test]
-async fn a_copy_fails_as_its_rule_says() {
+async fn copy_fails_as_its_rule_says() {
     let hold = Hold {
         bytes_per_s: Some(10),
         failure: Some("404 BlobNotFound \"Copy failed when reading the source.\"".to_owned()),
@@ -203,7 +203,7 @@ async fn a_copy_fails_as_its_rule_says() {
 }
 
 #[tokio::test]
-async fn a_source_that_changes_fails_its_copies() {
+async fn changing_the_source_fails_its_pending_copies() {
     for (method, path, headers, body) in [
         ("PUT", "/box/source", &[PUT][..], "new"),
         ("PUT", "/box/source?comp=metadata", &[], ""),
@@ -212,7 +212,7 @@ async fn a_source_that_changes_fails_its_copies() {
         let client = with_rule(for_s(10)).await;
         copy(&client, "/box/source", "/box/b").await;
         copy(&client, "/box/source", "/box/c").await;
-        // Tags are no change of the blob.
+        // Setting tags does not change the blob.
         let tags = "<Tags><TagSet></TagSet></Tags>";
         let tagged = client.send("PUT", "/box/source?comp=tags", &[], tags).await;
         assert_eq!(tagged.status, 204);
@@ -232,7 +232,7 @@ async fn a_source_that_changes_fails_its_copies() {
 }
 
 #[tokio::test]
-async fn a_copy_fails_with_its_own_source_only() {
+async fn copy_fails_with_its_own_source_only() {
     let client = with_rule(for_s(10)).await;
     client.send("PUT", "/box/other", &[PUT], "other").await;
     let begun = copy(&client, "/box/source", "/box/b").await;
@@ -250,7 +250,7 @@ async fn a_copy_fails_with_its_own_source_only() {
 }
 
 #[tokio::test]
-async fn a_source_that_changes_afterwards_is_no_concern_of_the_copy() {
+async fn changing_the_source_later_does_not_affect_the_copy() {
     let client = with_rule(for_s(10)).await;
     copy(&client, "/box/source", "/box/b").await;
     client.advance_s(10);
@@ -259,7 +259,7 @@ async fn a_source_that_changes_afterwards_is_no_concern_of_the_copy() {
 }
 
 #[tokio::test]
-async fn copies_onto_themselves_and_of_nothing_are_done_at_once() {
+async fn copies_onto_themselves_and_of_empty_blobs_complete_at_once() {
     let client = with_rule(Hold {
         bytes_per_s: Some(1),
         ..Hold::default()
@@ -273,7 +273,7 @@ async fn copies_onto_themselves_and_of_nothing_are_done_at_once() {
 }
 
 #[tokio::test]
-async fn a_container_with_pending_copies_is_cleared_away_whole() {
+async fn container_with_pending_copies_is_removed_completely() {
     let client = with_rule(for_s(10)).await;
     copy(&client, "/box/source", "/box/b").await;
     copy(&client, "/box/source", "/box/c").await;
@@ -318,7 +318,7 @@ async fn pages_are_zeros_until_they_are_copied() {
 }
 
 #[tokio::test]
-async fn blobs_are_not_appended_to_while_they_are_copied() {
+async fn append_is_refused_while_the_blob_is_copied() {
     let client = with_rule(for_s(10)).await;
     let kind = [("x-ms-blob-type", "AppendBlob")];
     client.send("PUT", "/box/log", &kind, "").await;
@@ -335,7 +335,7 @@ async fn blobs_are_not_appended_to_while_they_are_copied() {
 }
 
 #[tokio::test]
-async fn copies_of_before_2012_are_done_at_once() {
+async fn copies_before_2012_complete_at_once() {
     let client = with_rule(for_s(10)).await.under(ApiVersion::V2011_08_18);
     assert_eq!(copy(&client, "/box/source", "/box/b").await.status, 201);
     assert_eq!(head(&client).await.header("content-length"), "100");

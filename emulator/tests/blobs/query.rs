@@ -1,4 +1,4 @@
-//! Query Blob Contents, in process: what a client sends and gets, headers and frames.
+//! Query Blob Contents, in process: requests, responses, headers and frames.
 
 use crate::support::{Answer, Client};
 
@@ -17,7 +17,8 @@ const HEADED: &str = "<InputSerialization><Format><Type>delimited</Type>\
     <DelimitedTextConfiguration><HasHeaders>true</HasHeaders></DelimitedTextConfiguration>\
     </Format></InputSerialization>";
 
-/// The rows of a short answer: they follow the frame's length, the kind, and their own length.
+/// Returns the rows of a short response; they follow the frame's length, its kind, and their own
+/// length.
 fn rows(answer: &Answer) -> String {
     let marker = &answer.body[answer.body.len() - 16..];
     let head = answer.body.windows(16).position(|bytes| bytes == marker);
@@ -37,7 +38,7 @@ async fn with_rows() -> Client {
 }
 
 #[tokio::test]
-async fn rows_that_match_are_answered() {
+async fn query_returns_matching_rows() {
     let client = with_rows().await;
     let asked = query("SELECT name FROM BlobStorage WHERE id > 1", HEADED);
     let answer = client
@@ -61,7 +62,7 @@ async fn rows_that_match_are_answered() {
 }
 
 #[tokio::test]
-async fn a_snapshot_is_asked_as_it_was() {
+async fn query_reads_a_snapshot() {
     let client = with_rows().await;
     let taken = client.send("PUT", "/box/b?comp=snapshot", &[], "").await;
     let snapshot = taken.header("x-ms-snapshot").to_owned();
@@ -74,9 +75,9 @@ async fn a_snapshot_is_asked_as_it_was() {
     assert!(!answer.headers.contains_key("x-ms-lease-status"));
 }
 
-/// A name that is not in the header row is refused before anything is answered.
+/// A name that is not in the header row is refused before the response begins.
 #[tokio::test]
-async fn what_cannot_be_run_is_refused() {
+async fn invalid_query_is_refused() {
     const REFUSED: &str = "ErrorProcessingQueryExpression";
     let client = with_rows().await;
     for (asked, expected) in [
@@ -105,7 +106,7 @@ async fn what_cannot_be_run_is_refused() {
 }
 
 #[tokio::test]
-async fn conditions_hold_for_queries() {
+async fn query_checks_conditions() {
     let client = with_rows().await;
     let asked = query("SELECT * FROM BlobStorage", "");
     let path = "/box/b?comp=query";

@@ -1,4 +1,4 @@
-//! Queries over sockets: their answers need room, and who does not read gives it up.
+//! Queries over sockets: their responses need rooms, which clients that do not read lose.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -10,7 +10,6 @@ use smalt::{Body, Socket, body};
 
 use crate::support::Client;
 
-/// As many as there are rooms.
 const ROOMS: usize = 8;
 
 async fn with_rows() -> Client {
@@ -23,7 +22,7 @@ async fn with_rows() -> Client {
     client
 }
 
-/// Asks over a socket, and reads nothing of the answer but its head.
+/// Sends a query over a socket, and reads only the head of the response.
 async fn ask(client: &Client) -> (u16, Body) {
     let url = client.signed_url("box", "b", "r");
     let asked = "<QueryRequest><QueryType>SQL</QueryType><Expression>SELECT * FROM BlobStorage\
@@ -41,9 +40,9 @@ async fn ask(client: &Client) -> (u16, Body) {
     (answer.status().as_u16(), answer.into_body())
 }
 
-/// A reader that stands still keeps its room until somebody waits for one. Others go on.
+/// A stalled reader keeps its room until another query waits for one. Other readers continue.
 #[tokio::test(start_paused = true)]
-async fn who_does_not_read_an_answer_loses_it_when_others_wait() {
+async fn stalled_reader_loses_its_room_when_others_wait() {
     let client = with_rows().await;
     let mut answers = Vec::new();
     for _ in 0..ROOMS {
@@ -69,9 +68,9 @@ async fn who_does_not_read_an_answer_loses_it_when_others_wait() {
     assert_eq!(lost, 1);
 }
 
-/// An answer that is dropped leaves its room at once.
+/// A dropped response frees its room at once.
 #[tokio::test(start_paused = true)]
-async fn who_leaves_makes_room() {
+async fn dropped_response_frees_its_room() {
     let client = with_rows().await;
     let started = tokio::time::Instant::now();
     for _ in 0..3 * ROOMS {

@@ -9,7 +9,7 @@ const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const PERMANENT: &str = "x-ms-delete-type-permanent";
 const DAY_S: u64 = 86_400;
 
-/// A container in an account that keeps deleted blobs for two days.
+/// Creates a container in an account that keeps deleted blobs for two days.
 async fn with_container() -> Client {
     let client = Client::new();
     set_policy(&client, "<Enabled>true</Enabled><Days>2</Days>").await;
@@ -47,7 +47,7 @@ fn outcome(answer: &Answer) -> String {
     format!("{} {code}", answer.status).trim_end().to_owned()
 }
 
-/// One line per blob: snapshot or not, and if it is deleted the days that are left.
+/// Returns one line per blob: snapshot or not, and for a deleted one the remaining days.
 async fn listed(client: &Client, include: &str) -> Vec<String> {
     let path = format!("/box?restype=container&comp=list&include={include}");
     let answer = client.send("GET", &path, &[], "").await;
@@ -74,7 +74,7 @@ async fn listed(client: &Client, include: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn it_is_over_with_the_retention() {
+async fn soft_deleted_blob_is_removed_after_the_retention() {
     let client = with_container().await;
     put(&client, "one").await;
     snapshot(&client).await;
@@ -95,7 +95,7 @@ async fn it_is_over_with_the_retention() {
 }
 
 #[tokio::test]
-async fn a_deleted_snapshot_is_deleted_for_good_where_that_is_allowed() {
+async fn deleted_snapshot_is_permanently_deleted_if_allowed() {
     let client = with_container().await;
     put(&client, "one").await;
     let taken = snapshot(&client).await;
@@ -120,7 +120,7 @@ async fn a_deleted_snapshot_is_deleted_for_good_where_that_is_allowed() {
     );
     assert_eq!(listed(&client, "deleted,snapshots").await, ["blob"]);
     assert_eq!(client.emulator().maintain(100).unwrap().records_reaped, 0);
-    // What is gone by itself is not there to be deleted, whether it was cleared away or not.
+    // An expired snapshot cannot be deleted, whether maintenance has removed it or not.
     let path = format!("/box/b?snapshot={}", snapshot(&client).await);
     assert_eq!(try_(&client, "DELETE", &path).await, "202");
     client.advance_s(2 * 24 * 60 * 60);
@@ -132,7 +132,7 @@ async fn a_deleted_snapshot_is_deleted_for_good_where_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn versions_go_first_and_are_undeleted_without_a_current_one() {
+async fn deleted_version_is_undeleted_without_a_current_one() {
     let client = with_container().await;
     let settings = AccountSettings {
         versioning: true,

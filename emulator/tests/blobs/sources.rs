@@ -1,4 +1,4 @@
-//! Sources that are elsewhere: fetched by a function of the test, without a socket.
+//! Copy sources outside the emulator, fetched by a function of the test without a socket.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -20,7 +20,7 @@ const SYNC: (&str, &str) = ("x-ms-requires-sync", "true");
 
 type Asked = Arc<Mutex<Vec<(String, HeaderMap)>>>;
 
-/// What stands in the world: one page that knows ranges, one that does not, and trouble.
+/// Answers as the web: one page with range support, one without, and failures.
 fn world(request: &Request<()>) -> Result<Response<Body>, FetchError> {
     let answer = |status: u16, headers: &[(&str, &str)], body: Body| {
         let mut answer = Response::builder().status(status);
@@ -67,7 +67,7 @@ fn world(request: &Request<()>) -> Result<Response<Body>, FetchError> {
     }
 }
 
-/// A body of this many pieces of 16 KiB, which does not say how long it is.
+/// Returns a body of this many pieces of 16 KiB, without a known length.
 fn unsized_body(pieces: usize) -> Body {
     let piece = || Ok(http_body::Frame::data(Bytes::from(vec![b'x'; 16 * 1024])));
     let pieces = futures_util::stream::iter((0..pieces).map(move |_| piece()));
@@ -103,7 +103,7 @@ async fn bytes(client: &Client) -> Bytes {
 }
 
 #[tokio::test]
-async fn a_page_of_the_web_becomes_a_blob() {
+async fn web_page_is_copied_to_a_blob() {
     let (client, asked) = client().await;
     for (how, status) in [(&[PUT][..], 201), (&[SYNC], 202), (&[], 202)] {
         let answer = put(&client, "/page?sig=secret&v=1", how).await;
@@ -136,7 +136,7 @@ async fn a_page_of_the_web_becomes_a_blob() {
 }
 
 #[tokio::test]
-async fn a_block_takes_a_range_whether_the_source_knows_ranges_or_not() {
+async fn block_copies_a_range_with_or_without_range_support() {
     let (client, _) = client().await;
     let block = "/box/b?comp=block&blockid=YQ%3D%3D";
     let list = "<BlockList><Latest>YQ==</Latest></BlockList>";
@@ -164,7 +164,7 @@ async fn a_block_takes_a_range_whether_the_source_knows_ranges_or_not() {
 }
 
 #[tokio::test]
-async fn a_source_is_asked_with_what_the_request_says_of_it() {
+async fn source_request_has_the_headers_of_the_copy_request() {
     let (client, asked) = client().await;
     let headers = [
         PUT,
@@ -190,7 +190,7 @@ async fn a_source_is_asked_with_what_the_request_says_of_it() {
 }
 
 #[tokio::test]
-async fn a_source_that_cannot_be_read_keeps_its_status_and_stores_nothing() {
+async fn unreadable_source_keeps_its_status_and_stores_nothing() {
     let (client, _) = client().await;
     for (source, status) in [
         ("/moved", 400),
@@ -222,7 +222,7 @@ async fn a_source_that_cannot_be_read_keeps_its_status_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn hashes_of_a_fetched_source_are_held_to() {
+async fn hashes_of_a_fetched_source_are_verified() {
     let (client, _) = client().await;
     let right = ("x-ms-source-content-md5", "XrY7u+Ae7tCTyyK7j1rNww==");
     let wrong = ("x-ms-source-content-md5", "XrY7u+Ae7tCTyyK7j1rNxw==");
@@ -232,7 +232,7 @@ async fn hashes_of_a_fetched_source_are_held_to() {
 }
 
 #[tokio::test]
-async fn this_server_is_never_asked_through_a_socket() {
+async fn this_server_is_never_fetched_through_a_socket() {
     let (client, asked) = client().await;
     let unknown = "http://127.0.0.1:10000/nobody/c/b";
     let headers = [PUT, ("x-ms-copy-source", unknown)];
@@ -242,7 +242,7 @@ async fn this_server_is_never_asked_through_a_socket() {
 }
 
 #[tokio::test]
-async fn a_page_comes_over_a_socket_where_a_rule_admits_it() {
+async fn page_is_fetched_over_a_socket_if_a_rule_allows_it() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/page", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -270,9 +270,9 @@ async fn a_page_comes_over_a_socket_where_a_rule_admits_it() {
     }
 }
 
-/// What a source refuses is told in the words of its code, or else of its status.
+/// The error quotes the text of the source's error code, or else of its status.
 #[tokio::test]
-async fn a_refusal_is_passed_on_in_words() {
+async fn refusal_quotes_the_sources_error_text() {
     let (client, _) = client().await;
     for (source, status, code) in [
         ("/azure", 409, ErrorCode::BlobArchived),

@@ -1,4 +1,4 @@
-//! Previous versions of blobs while settings change, and what maintenance leaves of them.
+//! Previous versions of blobs while settings change, and their maintenance.
 
 use smalt::AccountSettings;
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
@@ -39,7 +39,7 @@ async fn get(client: &Client, path: &str) -> Answer {
     client.send("GET", path, &[], "").await
 }
 
-/// Ids of the versions as listed, the current one with a star.
+/// Returns the ids of the versions as listed, the current one with a star.
 async fn listed(client: &Client, include: &str) -> Vec<String> {
     let path = format!("/box?restype=container&comp=list&include={include}");
     let answer = get(client, &path).await;
@@ -55,7 +55,7 @@ async fn listed(client: &Client, include: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_committed_block_list_goes_on_in_its_version() {
+async fn committed_block_list_stays_in_its_version() {
     let client = with_container().await;
     let mut ids = Vec::new();
     for (id, body) in [("MQ%3D%3D", "one"), ("Mg%3D%3D", "two")] {
@@ -74,14 +74,14 @@ async fn a_committed_block_list_goes_on_in_its_version() {
     assert_eq!(get(&client, "/box/b").await.body, "onetwo");
     let first = format!("/box/b?versionid={}", ids[0]);
     assert_eq!(get(&client, &first).await.body, "one");
-    // Without the version the block that both hold stays.
+    // Without the version, the block that both contain stays.
     assert_eq!(client.send("DELETE", &first, &[], "").await.status, 202);
     client.emulator().maintain(100).unwrap();
     assert_eq!(get(&client, "/box/b").await.body, "onetwo");
 }
 
 #[tokio::test]
-async fn what_was_there_before_versioning_and_after_it_has_no_id() {
+async fn blobs_written_without_versioning_have_no_version_id() {
     let client = with_container().await;
     set_versioning(&client, false);
     assert_eq!(put(&client, "before").await, "");
@@ -108,7 +108,7 @@ async fn what_was_there_before_versioning_and_after_it_has_no_id() {
 }
 
 #[tokio::test]
-async fn a_deleted_container_takes_versions_and_deleted_blobs_along() {
+async fn deleting_a_container_removes_versions_and_deleted_blobs() {
     let client = with_container().await;
     put(&client, "one").await;
     put(&client, "two").await;
@@ -117,7 +117,7 @@ async fn a_deleted_container_takes_versions_and_deleted_blobs_along() {
         .send("DELETE", "/box?restype=container", &[], "")
         .await;
     assert_eq!(deleted.status, 202);
-    // Two versions, what tells of the blob, and the mark of what is left.
+    // Two versions, the blob's own record, and the marker of remaining records.
     assert_eq!(client.emulator().maintain(100).unwrap().records_reaped, 4);
     assert_eq!(client.emulator().maintain(100).unwrap().records_reaped, 0);
 }

@@ -13,10 +13,8 @@ use smalt_protocol::signing::AccountKey;
 
 use crate::support::signature;
 
-/// The time that every test starts at.
 pub(crate) const START: Timestamp = Timestamp::from_unix_s(1_700_000_000);
 
-/// An answer, read whole.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -25,7 +23,6 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Status and, of a refusal, its code.
     pub(crate) fn outcome(&self) -> String {
         let code = self.header("x-ms-error-code");
         format!("{} {code}", self.status.as_u16())
@@ -33,14 +30,14 @@ impl Answer {
             .to_owned()
     }
 
-    /// A header's text; empty when absent.
+    /// Returns a header's value; empty when it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)
             .map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The texts of all elements of this name.
+    /// Returns the texts of all elements of this name.
     pub(crate) fn elements(&self, name: &str) -> Vec<&str> {
         let start = format!("<{name}>");
         let parts = self.text.split(&start).skip(1);
@@ -48,7 +45,7 @@ impl Answer {
     }
 }
 
-/// An emulator, its clock, and a version to speak.
+/// An emulator, its clock, and the API version to use.
 pub(crate) struct Client {
     pub(crate) emulator: Emulator,
     pub(crate) clock: Clock,
@@ -77,7 +74,7 @@ impl Client {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// Asks for something behind the account, `c?restype=container`; with headers, and a body.
+    /// Sends a request with a path after the account, such as `c?restype=container`.
     pub(crate) async fn ask(
         &self,
         method: &str,
@@ -89,7 +86,7 @@ impl Client {
         self.ask_at(method, &target, headers, content).await
     }
 
-    /// Asks for a path and query as they are.
+    /// Sends a request with an unchanged path and query.
     pub(crate) async fn ask_at(
         &self,
         method: &str,
@@ -101,7 +98,7 @@ impl Client {
             .await
     }
 
-    /// Asks a host name of the account for a path and query.
+    /// Sends a request to a host name of the account.
     pub(crate) async fn ask_host(&self, host: &str, method: &str, target: &str) -> Answer {
         self.ask_from(host, method, target, &[], "").await
     }
@@ -142,7 +139,7 @@ impl Client {
         }
     }
 
-    /// As [`Client::ask`], for the outcome only.
+    /// Like [`Client::ask`], but returns only the outcome.
     pub(crate) async fn try_(
         &self,
         method: &str,
@@ -152,7 +149,6 @@ impl Client {
         self.ask(method, target, headers, "").await.outcome()
     }
 
-    /// Creates a container.
     pub(crate) async fn create(&self, name: &str) {
         let target = format!("{name}?restype=container");
         assert_eq!(self.try_("PUT", &target, &[]).await, "201");

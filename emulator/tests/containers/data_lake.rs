@@ -6,7 +6,7 @@ use crate::client::Client;
 
 const REFUSED: &str = "400 HierarchicalNamespaceNotEnabled";
 
-/// Method, path and query behind the account, headers.
+/// Method, path and query after the account, headers.
 type Asked = (
     &'static str,
     &'static str,
@@ -65,7 +65,7 @@ const REQUESTS: &[Asked] = &[
     ("DELETE", "lake/file?recursive=true", &[]),
 ];
 
-/// The flat container of these tests, with one blob.
+/// Creates the container of these tests, with one blob.
 async fn flat() -> Client {
     let client = Client::new();
     client.create("lake").await;
@@ -73,7 +73,7 @@ async fn flat() -> Client {
     client
 }
 
-/// The blobs that are there.
+/// Returns the names of all blobs.
 async fn blobs(client: &Client) -> Vec<String> {
     let target = "lake?restype=container&comp=list";
     let listed = client.ask("GET", target, &[], "").await;
@@ -97,9 +97,9 @@ async fn every_shape_is_refused_and_changes_nothing() {
     assert_eq!(blobs(&client).await, ["file"]);
 }
 
-/// Arrow's file system takes a container that is not there for one of a flat namespace, too.
+/// Arrow's file system takes a missing container for one with a flat namespace, too.
 #[tokio::test]
-async fn the_namespace_is_judged_before_the_file_system() {
+async fn namespace_is_checked_before_the_file_system() {
     let client = Client::new();
     let ask = "missing/?action=getAccessControl";
     assert_eq!(client.try_("HEAD", ask, &[]).await, REFUSED);
@@ -114,7 +114,7 @@ async fn the_namespace_is_judged_before_the_file_system() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_json_from_the_server_of_the_interface() {
+async fn refusal_is_json_with_the_interfaces_server_header() {
     let client = flat().await;
     let answer = client.ask("PATCH", "lake/file?action=flush", &[], "").await;
     assert_eq!(
@@ -146,7 +146,7 @@ async fn a_refusal_is_json_from_the_server_of_the_interface() {
 
 /// Reported with Azure/azure-sdk-for-python, issue 22775.
 #[tokio::test]
-async fn soft_delete_closes_the_interface() {
+async fn interface_is_refused_with_soft_delete() {
     let client = flat().await;
     let retention = "<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled>\
                      <Days>5</Days></DeleteRetentionPolicy></StorageServiceProperties>";
@@ -163,7 +163,7 @@ async fn soft_delete_closes_the_interface() {
 }
 
 #[tokio::test]
-async fn who_is_unknown_is_refused_first() {
+async fn unknown_caller_is_refused_first() {
     let client = flat().await;
     let request = http::Request::head(
         "http://127.0.0.1:10000/devstoreaccount1/lake/?action=getAccessControl",
@@ -179,9 +179,9 @@ async fn who_is_unknown_is_refused_first() {
     );
 }
 
-/// A host name tells the interfaces apart whatever the shape.
+/// A host name distinguishes the interfaces, whatever the request's shape.
 #[tokio::test]
-async fn the_host_of_the_interface_has_all_its_requests() {
+async fn data_lake_host_serves_all_its_requests() {
     let client = flat().await;
     for (method, target) in [
         ("GET", "/lake/file"),

@@ -1,4 +1,4 @@
-//! What is left of a deleted container, and for how long its name is taken.
+//! The records of a deleted container, and how long its name stays taken.
 
 use smalt::Config;
 
@@ -7,19 +7,19 @@ use crate::client::Client;
 const C: &str = "events?restype=container";
 
 #[tokio::test]
-async fn maintenance_removes_what_was_in_a_deleted_container() {
+async fn maintenance_removes_the_content_of_a_deleted_container() {
     let client = Client::new();
     client.create("events").await;
     client.put("events/blob").await;
     assert_eq!(client.try_("DELETE", C, &[]).await, "202");
     client.create("events").await;
-    // The blob of the first life is what is left to remove, and the marker.
+    // Removes the old container's blob and the marker.
     assert_eq!(client.emulator.maintain(100).unwrap().records_reaped, 2);
     assert_eq!(client.emulator.maintain(100).unwrap().records_reaped, 0);
 }
 
 #[tokio::test]
-async fn a_name_that_is_being_deleted_is_taken_for_creation_only() {
+async fn name_being_deleted_is_taken_for_creation_only() {
     let client = Client::with(Config {
         being_deleted_s: 30,
         ..Config::default()
@@ -45,7 +45,7 @@ async fn a_name_that_is_being_deleted_is_taken_for_creation_only() {
     );
     client.advance(1);
     assert_eq!(client.try_("PUT", C, &[]).await, "201");
-    // What keeps the name is the new container, which maintenance leaves alone.
+    // The new container uses the name, and maintenance does not remove it.
     assert_eq!(client.emulator.maintain(100).unwrap().records_reaped, 1);
     assert_eq!(client.try_("GET", C, &[]).await, "200");
 }

@@ -1,4 +1,4 @@
-//! Containers, their listings, leases and the service's properties, asked as a client asks.
+//! Containers, their listings, leases and service properties, through a client.
 
 mod client;
 mod data_lake;

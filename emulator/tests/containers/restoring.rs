@@ -1,4 +1,4 @@
-//! Containers that are kept after their deletion: listed, restored, removed in the end.
+//! Soft-deleted containers: listed, restored, and finally removed.
 
 use smalt::{AccountSettings, Config};
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
@@ -22,7 +22,7 @@ fn keeping(being_deleted_s: u64) -> Client {
     client
 }
 
-/// Names, versions and days left of the deleted containers.
+/// Returns names, versions and remaining days of the deleted containers.
 async fn deleted(client: &Client) -> Vec<(String, String, String)> {
     let listed = client
         .ask("GET", "?comp=list&include=deleted", &[], "")
@@ -42,7 +42,7 @@ async fn deleted(client: &Client) -> Vec<(String, String, String)> {
         .collect()
 }
 
-/// The lease of the only container, deleted or not.
+/// Returns the lease state of the only container, deleted or not.
 async fn lease_state(client: &Client) -> String {
     let listed = client
         .ask("GET", "?comp=list&include=deleted", &[], "")
@@ -60,7 +60,7 @@ async fn restore(client: &Client, to: &str, name: &str, version: &str) -> String
 }
 
 #[tokio::test]
-async fn a_container_comes_back_with_what_is_in_it() {
+async fn restored_container_has_its_content() {
     let client = keeping(0);
     client.create("events").await;
     client.put("events/blob").await;
@@ -91,7 +91,7 @@ async fn a_container_comes_back_with_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn each_life_of_a_name_is_kept_on_its_own() {
+async fn each_deleted_container_of_a_name_is_kept() {
     let client = keeping(0);
     for _ in 0..3 {
         client.create("events").await;
@@ -108,7 +108,7 @@ async fn each_life_of_a_name_is_kept_on_its_own() {
         .collect();
     assert_eq!(versions.len(), 3);
     assert!(versions.is_sorted(), "{versions:?}");
-    // Pages of one show each once.
+    // Pages of one entry show each container once.
     let mut seen = Vec::new();
     let mut marker = String::new();
     loop {
@@ -129,7 +129,7 @@ async fn each_life_of_a_name_is_kept_on_its_own() {
 }
 
 #[tokio::test]
-async fn after_the_retention_everything_goes() {
+async fn everything_is_removed_after_the_retention() {
     let client = keeping(30);
     client.create("events").await;
     client.put("events/blob").await;
@@ -151,7 +151,7 @@ async fn after_the_retention_everything_goes() {
     assert!(deleted(&client).await.is_empty());
     let late = restore(&client, "late", "events", &version).await;
     assert_eq!(late, "404 ContainerNotFound");
-    // The container, the blob in it, the mark of what is left.
+    // The container, its blob, and the marker of remaining records.
     assert!(client.emulator.maintain(100).unwrap().records_reaped >= 1);
     client.emulator.maintain(100).unwrap();
     assert_eq!(client.emulator.maintain(100).unwrap().records_reaped, 0);
@@ -159,7 +159,7 @@ async fn after_the_retention_everything_goes() {
 }
 
 #[tokio::test]
-async fn a_restore_says_what_it_misses() {
+async fn invalid_restore_is_refused() {
     let client = keeping(0);
     for (to, name, version, expected) in [
         ("events", "", "", "400 MissingRequiredHeader"),

@@ -1,4 +1,4 @@
-//! What is saved, from which damage.
+//! Which data is saved from which damage.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn saved(dir: &Path, above: &Path) -> (Salvaged, BTreeMap<PathBuf, Vec<u8>>) {
     let disk: Arc<dyn Disk> = Arc::new(SystemDisk);
     let salvaged = salvage(dir, &above.join("out"), scratch.path(), &disk).unwrap();
     let all = files(above);
-    // Nothing is written beside the directory.
+    // No file is written outside the directory.
     assert!(
         all.keys().all(|path| path.starts_with("out")),
         "{:?}",
@@ -33,7 +33,7 @@ fn lines(bytes: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-/// The line of a blob, and its bytes.
+/// Returns the manifest line of a blob, and its bytes.
 fn blob(out: &BTreeMap<PathBuf, Vec<u8>>, name: &str) -> (Value, Vec<u8>) {
     let mut all = lines(&out[Path::new("blobs.jsonl")]).into_iter();
     let line = all.find(|line| line["name"] == name && line["kind"] == "blob");
@@ -76,9 +76,9 @@ fn assert_all(salvaged: &Salvaged, out: &BTreeMap<PathBuf, Vec<u8>>) {
     assert_eq!(entities[3]["RowKey"], "3");
 }
 
-/// Whatever clients called their blobs, a whole store and one without `format` are saved whole.
+/// An intact store and one without `format` are saved completely, whatever the blobs' names.
 #[tokio::test]
-async fn everything_is_saved_where_everything_can_be_read() {
+async fn readable_stores_are_saved_completely() {
     for lost in [None, Some("format"), Some("lock")] {
         let dir = tempfile::tempdir().unwrap();
         filled(dir.path()).await;
@@ -96,13 +96,13 @@ async fn everything_is_saved_where_everything_can_be_read() {
     }
 }
 
-/// A damaged frame costs its own bytes, which the manifest names, and no other blob.
+/// A damaged frame loses its own bytes, which the manifest names, and affects no other blob.
 #[tokio::test]
-async fn what_is_damaged_is_told_and_the_rest_is_saved() {
+async fn damage_is_reported_and_the_rest_is_saved() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
     let mut damaged = files(dir.path());
-    // "CON" has 150,000 bytes; one in its middle is another.
+    // "CON" has 150,000 bytes; one in its middle is changed.
     let part = &pattern(3, length(3))[70_000..70_100];
     let (_, bytes) = damaged
         .iter_mut()
@@ -127,7 +127,7 @@ async fn what_is_damaged_is_told_and_the_rest_is_saved() {
     assert!(blob(&out, "a/b/c").1 == pattern(2, length(2)));
 }
 
-/// Without metadata there are no names; payloads are told by their checksums.
+/// Without metadata there are no names; payloads are recognised by their checksums.
 #[tokio::test]
 async fn payloads_without_metadata_are_saved_without_names() {
     let dir = tempfile::tempdir().unwrap();
@@ -146,9 +146,9 @@ async fn payloads_without_metadata_are_saved_without_names() {
     }
 }
 
-/// What is there already is never written over.
+/// Existing files are never overwritten.
 #[tokio::test]
-async fn only_an_empty_directory_is_written_to() {
+async fn salvage_writes_to_an_empty_directory_only() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
     let disk: Arc<dyn Disk> = Arc::new(SystemDisk);

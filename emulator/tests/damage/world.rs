@@ -1,4 +1,4 @@
-//! A small store with something of every kind in it, and everything that a client can read of it.
+//! A small store with a resource of every kind, and all responses that a client can read from it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use smalt_protocol::signing::AccountKey;
 use crate::support::signature;
 
 pub(crate) const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
-/// Small, so that a small store has several.
+/// Small, so that a small store has several segments.
 const SEGMENT_BYTES: u64 = 256 * 1024;
-/// Names that no file may get as they stand.
+/// Blob names that are unsafe as file names.
 pub(crate) const NAMES: [&str; 6] = [
     "plain.txt",
     "../../outside.txt",
@@ -29,10 +29,10 @@ pub(crate) const NAMES: [&str; 6] = [
     "z\u{fc}-\u{1f980}",
 ];
 
-/// Status and body; `None` where the body broke off.
+/// Status and body; `None` when the body broke off.
 pub(crate) type Answer = (u16, Option<Bytes>);
 
-/// Bytes that differ from place to place.
+/// Returns bytes that differ from place to place.
 pub(crate) fn pattern(seed: usize, length: usize) -> Vec<u8> {
     let byte = |n: usize| {
         let mixed = (n as u64 ^ ((seed as u64) << 40)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -41,26 +41,24 @@ pub(crate) fn pattern(seed: usize, length: usize) -> Vec<u8> {
     (0..length).map(byte).collect()
 }
 
-/// Lengths of blobs: in a record, in one frame, in several.
+/// Returns the length of a blob: one that fits in a record, in one frame, or in several.
 pub(crate) fn length(n: usize) -> usize {
     [100, 3_000, 40_000, 150_000][n % 4]
 }
 
-/// Opens the store of a directory.
 pub(crate) fn open(dir: &Path) -> Result<Emulator, OpenError> {
     let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
     let builder = Emulator::builder().clock(clock).seed(1);
     builder.segment_bytes(SEGMENT_BYTES).durable(dir).open()
 }
 
-/// Checks it.
 pub(crate) fn report(dir: &Path) -> Result<Report, OpenError> {
     let scratch = tempfile::tempdir().unwrap();
     let disk: Arc<dyn Disk> = Arc::new(SystemDisk);
     check::check(dir, scratch.path(), &disk)
 }
 
-/// Sends a request of the owner.
+/// Sends a request signed by the owner.
 pub(crate) async fn send(
     emulator: &Emulator,
     service: Service,
@@ -102,7 +100,6 @@ const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const JSON: (&str, &str) = ("content-type", "application/json");
 const ACCEPT: (&str, &str) = ("accept", "application/json;odata=nometadata");
 
-/// The path of a blob.
 pub(crate) fn blob(name: &str) -> String {
     format!("/box/{}", smalt_protocol::uri::encode_query(name))
 }
@@ -116,7 +113,7 @@ type Step = (
     Vec<u8>,
 );
 
-/// A closed store.
+/// Creates a filled and closed store.
 pub(crate) async fn filled(dir: &Path) {
     let emulator = open(dir).unwrap();
     for (service, method, path, headers, sent) in blobs().into_iter().chain(others()) {
@@ -187,7 +184,7 @@ fn others() -> Vec<Step> {
     steps
 }
 
-/// Everything that a client can read, by what it asks for.
+/// Returns all responses that a client can read, by request.
 pub(crate) async fn read(emulator: &Emulator) -> BTreeMap<String, Answer> {
     let mut paths: Vec<_> = NAMES
         .iter()
@@ -218,7 +215,6 @@ pub(crate) async fn read(emulator: &Emulator) -> BTreeMap<String, Answer> {
     all
 }
 
-/// The files of a directory.
 pub(crate) fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let content = |path: PathBuf| {
         let bytes = read_small(&SystemDisk, &dir.join(&path)).unwrap().unwrap();
@@ -227,7 +223,6 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files_below(dir).unwrap().into_iter().map(content).collect()
 }
 
-/// Writes files into a directory.
 pub(crate) fn write(dir: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
     for (path, bytes) in files {
         let path = dir.join(path);

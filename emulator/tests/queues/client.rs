@@ -1,4 +1,4 @@
-//! A client of the Queue service that signs its requests, on a clock that the test moves.
+//! A client of the Queue service that signs its requests, with a clock that the test moves.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -14,10 +14,8 @@ use smalt_protocol::{ApiVersion, uri};
 use crate::support::{exchange, signature};
 
 pub(crate) const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
-/// The time that every test starts at.
 pub(crate) const START: Timestamp = Timestamp::from_unix_s(1_700_000_000);
 
-/// An answer, read whole.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -26,26 +24,25 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Status and, of a refusal, its code.
     pub(crate) fn outcome(&self) -> String {
         let code = self.header("x-ms-error-code");
         format!("{} {code}", self.status).trim_end().to_owned()
     }
 
-    /// A header's text; empty when absent.
+    /// Returns a header's value; empty when it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value.map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The texts of all elements of this name, as they stand.
+    /// Returns the raw texts of all elements of this name.
     pub(crate) fn all(&self, name: &str) -> Vec<&str> {
         let start = format!("<{name}>");
         let parts = self.text.split(&start).skip(1);
         parts.map(|part| part.split('<').next().unwrap()).collect()
     }
 
-    /// The text of the only element of this name; empty when absent.
+    /// Returns the text of the only element of this name; empty when it is missing.
     pub(crate) fn one(&self, name: &str) -> String {
         let all = self.all(name);
         assert!(all.len() <= 1, "{name} in {}", self.text);
@@ -53,7 +50,7 @@ impl Answer {
     }
 }
 
-/// A message that a client has in its hands.
+/// A message that a client has received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) id: String,
@@ -61,7 +58,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The only message of an answer.
+    /// Returns the only message of a response.
     pub(crate) fn of(answer: &Answer) -> Self {
         Held {
             id: answer.one("MessageId"),
@@ -69,14 +66,14 @@ impl Held {
         }
     }
 
-    /// Its address, with the receipt and what else the query says.
+    /// Returns the path of the message, with its pop receipt and further query parameters.
     pub(crate) fn path(&self, more: &str) -> String {
         let receipt = uri::encode_query(&self.receipt);
         format!("/que/messages/{}?popreceipt={receipt}{more}", self.id)
     }
 }
 
-/// An emulator with the queue `que`, its clock, and a version to speak.
+/// An emulator with the queue `que`, its clock, and the API version to use.
 pub(crate) struct Client {
     pub(crate) emulator: Emulator,
     pub(crate) clock: Clock,
@@ -108,12 +105,12 @@ impl Client {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// Sends a request signed by the owner; `path` is what stands behind the account.
+    /// Sends a request signed by the owner; `path` follows the account.
     pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<Bytes>) -> Answer {
         self.send_with(method, path, &[], body).await
     }
 
-    /// The same with headers.
+    /// Like [`Client::send`], with headers.
     pub(crate) async fn send_with(
         &self,
         method: &str,
@@ -137,7 +134,7 @@ impl Client {
         self.call(method, &target, &all, body).await
     }
 
-    /// Sends a request as it stands; `target` is path and query.
+    /// Sends a request unchanged; `target` is path and query.
     pub(crate) async fn call(
         &self,
         method: &str,
@@ -153,25 +150,25 @@ impl Client {
         }
     }
 
-    /// Puts a message with this query; the answer as it is.
+    /// Puts a message with this query and returns the response.
     pub(crate) async fn try_put(&self, text: &str, query: &str) -> Answer {
         self.send("POST", &format!("/que/messages{query}"), document(text))
             .await
     }
 
-    /// Puts a message that is taken in.
+    /// Puts a message, which must succeed.
     pub(crate) async fn put(&self, text: &str, query: &str) -> Held {
         let answer = self.try_put(text, query).await;
         assert_eq!(answer.outcome(), "201", "{}", answer.text);
         Held::of(&answer)
     }
 
-    /// Gets messages with this query; the answer as it is.
+    /// Gets messages with this query and returns the response.
     pub(crate) async fn get(&self, query: &str) -> Answer {
         self.send("GET", &format!("/que/messages{query}"), "").await
     }
 
-    /// The texts of all visible messages.
+    /// Returns the texts of all visible messages.
     pub(crate) async fn visible(&self) -> Vec<String> {
         let answer = self.get("?peekonly=true&numofmessages=32").await;
         assert_eq!(answer.outcome(), "200");
@@ -185,7 +182,7 @@ impl Client {
         texts.map(str::to_owned).collect()
     }
 
-    /// The approximate count.
+    /// Returns the approximate message count.
     pub(crate) async fn count(&self) -> u64 {
         let answer = self.send("GET", "/que?comp=metadata", "").await;
         let count = answer.header("x-ms-approximate-messages-count");
@@ -197,12 +194,11 @@ impl Client {
     }
 }
 
-/// The account's key.
 pub(crate) fn key() -> AccountKey {
     AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap()
 }
 
-/// The body of Put Message and Update Message; the text is XML already.
+/// Returns the body of Put Message and Update Message; the text is already XML.
 pub(crate) fn document(text: &str) -> String {
     format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>")
 }

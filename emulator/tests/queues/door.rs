@@ -1,4 +1,4 @@
-//! What may stand in a message: text that XML can hold, and nothing else gets in.
+//! The texts that a message may have: all text that XML allows, and nothing else.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn framed(bytes: &[u8]) -> Bytes {
     body.into()
 }
 
-/// Every control character but tab and line ends, raw and as a reference, at put and at update.
+/// Every control character except tab and line ends, raw and as a reference, in put and update.
 #[tokio::test]
 async fn control_characters_are_refused() {
     let client = Client::new().await;
@@ -40,9 +40,9 @@ async fn control_characters_are_refused() {
     assert_eq!(client.visible().await, ["a"]);
 }
 
-/// Bytes that are no UTF-8: cut, overlong, surrogates, Latin-1, UTF-16.
+/// Bytes that are not UTF-8: cut, overlong, surrogates, Latin-1, UTF-16.
 #[tokio::test]
-async fn what_is_no_utf_8_is_refused() {
+async fn invalid_utf_8_is_refused() {
     let client = Client::new().await;
     let held = client.put("a", "").await;
     for bytes in [
@@ -70,9 +70,9 @@ async fn what_is_no_utf_8_is_refused() {
     assert_eq!(client.visible().await, ["a"]);
 }
 
-/// A body that is not the document of a message.
+/// Refuses a body that is not a message document.
 #[tokio::test]
-async fn only_the_document_of_a_message_is_taken() {
+async fn only_message_documents_are_accepted() {
     let client = Client::new().await;
     for body in [
         "",
@@ -95,7 +95,7 @@ async fn only_the_document_of_a_message_is_taken() {
 
 /// "Unescaped markup is dropped"; escaped markup, white space and any plane of Unicode stay.
 #[tokio::test]
-async fn texts_come_back_as_they_were_meant() {
+async fn texts_are_returned_as_they_were_sent() {
     for (sent, kept) in [
         ("", ""),
         (" a\tb ", " a\tb "),
@@ -121,9 +121,9 @@ async fn texts_come_back_as_they_were_meant() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever bytes come as a text: they are taken and shown again, or refused; peek answers.
+    /// Any bytes as a text are accepted and returned again, or refused; peek answers.
     #[test]
-    fn any_bytes_are_kept_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+    fn arbitrary_bytes_are_kept_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let client = Client::new().await;

@@ -1,4 +1,4 @@
-//! The Queue service, rule by rule: each test says the sentence of the documents that it shows.
+//! The Queue service, rule by rule: each test quotes the sentence of the documents that it checks.
 
 mod client;
 mod door;

@@ -4,9 +4,9 @@ use smalt_protocol::ApiVersion;
 
 use super::client::ACCOUNT;
 
-/// The signature of the first versions is what is called Lite today.
+/// The signature of the first versions is today's Shared Key Lite.
 #[tokio::test]
-async fn the_first_signature_was_the_short_one() {
+async fn first_versions_use_shared_key_lite() {
     use smalt_protocol::Service;
     use smalt_protocol::signing::shared_key::{Scheme, SigningInput, string_to_sign};
     let input = SigningInput {

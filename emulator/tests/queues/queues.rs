@@ -1,12 +1,12 @@
-//! Queues under settings of the emulator, and many messages at once.
+//! Queues with settings of the emulator, and many messages at once.
 
 use smalt::Config;
 
 use super::client::Client;
 
-/// Where the setting is on, a name is taken while its queue is being deleted.
+/// With the setting, the name stays taken while the queue is being deleted.
 #[tokio::test]
-async fn a_name_is_taken_while_its_queue_is_being_deleted() {
+async fn name_is_taken_while_its_queue_is_being_deleted() {
     let client = Client::with(Config {
         being_deleted_s: 30,
         ..Config::default()
@@ -22,9 +22,9 @@ async fn a_name_is_taken_while_its_queue_is_being_deleted() {
     assert_eq!(client.send("PUT", "/que", "").await.outcome(), "201");
 }
 
-/// Up to 32 messages come at once, one when nobody says.
+/// Up to 32 messages are returned at once, one by default.
 #[tokio::test]
-async fn thirty_two_messages_come_at_once() {
+async fn thirty_two_messages_are_returned_at_once() {
     let client = Client::new().await;
     for number in 0..40 {
         client.put(&number.to_string(), "").await;

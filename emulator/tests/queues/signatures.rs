@@ -1,4 +1,4 @@
-//! Shared access signatures: every permission opens its operations and no other.
+//! Shared access signatures: each permission allows its operations and no other.
 
 use smalt::Service;
 use smalt_protocol::ApiVersion;
@@ -13,7 +13,7 @@ const POLICY: &str = "<SignedIdentifiers><SignedIdentifier><Id>p1</Id><AccessPol
                       <Expiry>2099-01-01T00:00:00Z</Expiry><Permission>r</Permission>\
                       </AccessPolicy></SignedIdentifier></SignedIdentifiers>";
 
-/// An account SAS that is good for an hour.
+/// Returns an account SAS that is valid for an hour.
 pub(crate) fn account_sas(client: &Client, services: &str, types: &str, letters: &str) -> String {
     let sas = AccountSas {
         version: VERSION,
@@ -64,7 +64,8 @@ async fn ask(client: &Client, (method, path, body): &Request, sas: &str) -> Answ
 
 type Request = (&'static str, String, String);
 
-/// An operation, and who may: resource type and letters of an account SAS, letters of a queue's.
+/// An operation with the resource type and letters of an account SAS, and the letters of a queue
+/// SAS.
 struct Row(Request, &'static str, &'static str, &'static str);
 
 /// The tables of "Create an account SAS" and "Create a service SAS".
@@ -104,10 +105,10 @@ fn table(held: &Held) -> Vec<Row> {
     ]
 }
 
-/// Each letter against each operation, with an account SAS of the right and of a wrong resource
-/// type, and with a SAS of the queue.
+/// Each letter with each operation, with an account SAS of the right and of a wrong resource type,
+/// and with a SAS of the queue.
 #[tokio::test]
-async fn each_permission_opens_its_operations() {
+async fn each_permission_allows_its_operations() {
     let rows = table(&Client::new().await.put("a", "").await).len();
     for at in 0..rows {
         for letter in ["r", "w", "d", "l", "a", "c", "u", "p"] {
@@ -144,9 +145,9 @@ fn judge(answer: &Answer, may: bool, what: &str) {
     }
 }
 
-/// A signature of one queue, or of another service, opens nothing else; nor does one that lapsed.
+/// A signature of one queue or of another service allows nothing else; nor does an expired one.
 #[tokio::test]
-async fn a_signature_is_of_its_queue_and_time() {
+async fn sas_is_limited_to_its_queue_and_time() {
     let client = Client::new().await;
     client.send("PUT", "/other", "").await;
     let peek: Request = (
@@ -171,9 +172,9 @@ async fn a_signature_is_of_its_queue_and_time() {
     );
 }
 
-/// A stored policy gives and takes back.
+/// A stored policy grants access, and changing it revokes the access.
 #[tokio::test]
-async fn a_policy_can_be_revoked() {
+async fn stored_policy_can_be_revoked() {
     let client = Client::new().await;
     assert_eq!(
         client.send("PUT", "/que?comp=acl", POLICY).await.outcome(),

@@ -5,9 +5,9 @@ use smalt::Config;
 
 use super::client::Client;
 
-/// Time is only the clock: the messages of a week ago are gone in the moment that it is set.
+/// Only the clock matters: messages expire in the moment in which it is set.
 #[tokio::test]
-async fn expired_messages_are_neither_given_out_nor_counted_nor_in_the_way() {
+async fn expired_messages_are_not_returned_or_counted() {
     let client = Client::new().await;
     for number in 0..2_500 {
         client.put(&number.to_string(), "?messagettl=604800").await;
@@ -21,7 +21,7 @@ async fn expired_messages_are_neither_given_out_nor_counted_nor_in_the_way() {
     assert_eq!(client.count().await, 1);
 }
 
-/// With ties shuffled every message is still given out once, in another order for another seed of
+/// With shuffled ties every message is still delivered once, in another order for another seed of
 /// ids, and still by visible time.
 #[tokio::test]
 async fn ties_can_be_shuffled() {
@@ -51,10 +51,10 @@ async fn ties_can_be_shuffled() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the delays and times to live, at any time exactly those are visible that began and
-    /// have not expired, each once.
+    /// For any delays and times to live, at any time exactly those messages are visible whose delay
+    /// is over and which have not expired, each once.
     #[test]
-    fn who_is_visible_is_a_matter_of_times(
+    fn visible_messages_follow_from_their_times(
         messages in proptest::collection::vec((0_u64..50, 1_u64..50), 1..30),
         steps in proptest::collection::vec(1_u64..20, 1..8),
     ) {

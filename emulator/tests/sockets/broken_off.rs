@@ -1,13 +1,13 @@
-//! Requests that end before they are whole: nothing is written, and the connection ends at once.
+//! Requests that end early: nothing is written, and the connection closes at once.
 
 use smalt::http::Patience;
 
 use super::served::Served;
 
-/// What is missing never comes: the client said that it sends nothing more. Waiting for it would
-/// end after [`Patience::default`] only, which is longer than a test listens.
+/// The client has closed its side, so the rest never comes. Waiting for it would end only after
+/// [`Patience::default`], which is longer than a test waits.
 #[tokio::test]
-async fn a_request_cut_short_ends_at_once() {
+async fn truncated_request_ends_at_once() {
     let served = Served::new(Patience::default()).await;
     let length = "Content-Length: 10";
     let chunked = "Transfer-Encoding: chunked";
@@ -53,9 +53,9 @@ async fn a_request_cut_short_ends_at_once() {
 }
 
 /// RFC 9112, 6.3: a length beside a transfer coding may hide a second request. The coding counts,
-/// and nothing is read behind it.
+/// and nothing is read after it.
 #[tokio::test]
-async fn a_request_with_two_lengths_is_the_last_of_its_connection() {
+async fn request_with_two_lengths_closes_its_connection() {
     let served = Served::new(Patience::default()).await;
     let (length, chunked) = ("Content-Length: 5", "Transfer-Encoding: chunked");
     for (first, second) in [(length, chunked), (chunked, length)] {

@@ -1,4 +1,4 @@
-//! By which host names a server on loopback may be addressed.
+//! The host names under which a server on loopback can be addressed.
 
 use smalt::Config;
 use smalt::config::AllowedHost;
@@ -7,16 +7,16 @@ use smalt::http::Patience;
 use super::served::Served;
 use crate::support::Client;
 
-/// The status of a Get Blob of nothing under these host names.
+/// Returns the status of a Get Blob of a missing blob under these host names.
 async fn status(served: &Served, hosts: &[&str]) -> u16 {
     let mut raw = served.connect().await;
     raw.say(served.get_at(hosts)).await;
     raw.hear().await.0
 }
 
-/// A page whose name was pointed at this machine is refused, whatever it is signed with.
+/// A page whose name was pointed at this machine is refused, however it is signed.
 #[tokio::test]
-async fn a_rebound_name_is_refused() {
+async fn rebound_host_name_is_refused() {
     let served = Served::new(Patience::default()).await;
     for (hosts, expected) in [
         (&["127.0.0.1:10000"][..], 404),
@@ -35,9 +35,9 @@ async fn a_rebound_name_is_refused() {
     }
 }
 
-/// `--allowHost` lets a name in, and `*` every name.
+/// `--allowHost` allows a name, and `*` every name.
 #[tokio::test]
-async fn a_name_can_be_allowed() {
+async fn host_name_can_be_allowed() {
     for (allowed, host, expected) in [
         ("storage.example", "storage.example:80", 404),
         ("storage.example", "evil.example", 400),

@@ -1,4 +1,4 @@
-//! The service on sockets: what connections do that no request in process does.
+//! The service on sockets: behaviour of connections that in-process requests do not have.
 
 #![expect(
     clippy::unwrap_used,

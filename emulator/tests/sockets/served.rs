@@ -1,4 +1,4 @@
-//! An emulator on a socket, and connections to it byte for byte.
+//! An emulator on a socket, and raw connections to it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,10 +11,11 @@ use tokio::time::timeout;
 
 use crate::support::Client;
 
-/// More than sockets and hyper hold between them.
+/// More bytes than the sockets and hyper buffer together.
 pub(crate) const LARGE: usize = 32 * 1024 * 1024;
 
-/// More than any answer takes that waits for nothing, and less than a client's silence is borne.
+/// Longer than any response that waits for nothing, and shorter than the timeout of a silent
+/// client.
 const AT_ONCE: Duration = Duration::from_secs(15);
 
 /// An emulator with a container, on a socket.
@@ -41,13 +42,13 @@ impl Served {
         Served { client, address }
     }
 
-    /// Path and query of a blob that may be written, and read.
+    /// Returns path and query of a blob that can be written and read.
     pub(crate) fn target(&self, container: &str) -> String {
         let url = self.client.signed_url(container, "blob", "cwr");
         url.split_once(":10000").unwrap().1.to_owned()
     }
 
-    /// The head of a Put Blob.
+    /// Returns the head of a Put Blob.
     pub(crate) fn put(&self, container: &str, more: &str) -> String {
         let target = self.target(container);
         format!(
@@ -55,7 +56,7 @@ impl Served {
         )
     }
 
-    /// A Get Blob under these host names.
+    /// Returns a Get Blob with these host names.
     pub(crate) fn get_at(&self, hosts: &[&str]) -> String {
         let hosts: String = hosts
             .iter()
@@ -75,7 +76,7 @@ impl Served {
     }
 }
 
-/// A connection, byte for byte.
+/// A raw connection.
 pub(crate) struct Raw(BufStream<TcpStream>);
 
 impl Raw {
@@ -84,12 +85,12 @@ impl Raw {
         self.0.flush().await.unwrap();
     }
 
-    /// Says that nothing more comes, and goes on listening.
+    /// Closes the sending side and keeps receiving.
     pub(crate) async fn finish(&mut self) {
         self.0.shutdown().await.unwrap();
     }
 
-    /// The next answer: its status, and whether the connection ends with it.
+    /// Returns the next response's status, and whether the connection closes after it.
     pub(crate) async fn hear(&mut self) -> (u16, bool) {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -110,11 +111,12 @@ impl Raw {
         matches!(self.0.read(&mut [0]).await, Ok(0) | Err(_))
     }
 
-    /// The statuses of all answers until the server closes the connection, which it does at once.
+    /// Returns the statuses of all responses until the server closes the connection, which it must
+    /// do at once.
     pub(crate) async fn hear_out(&mut self) -> Vec<u16> {
         let mut bytes = Vec::new();
         let read = timeout(AT_ONCE, self.0.read_to_end(&mut bytes)).await;
-        // A reset ends the connection too, and what came before it counts.
+        // A reset closes the connection too, and the bytes before it count.
         let _ = read.expect("the server keeps the connection open");
         let text = String::from_utf8_lossy(&bytes);
         let starts = text.split("HTTP/1.1 ").skip(1);

@@ -1,12 +1,12 @@
-//! Bodies that nobody reads: their senders are answered at once, and the connection goes on.
+//! Bodies that are not read: their senders are answered at once, and the connection stays open.
 
 use smalt::http::Patience;
 
 use super::served::{LARGE, Served};
 
-/// A refusal does not wait for the body, however large; what comes behind the body is answered too.
+/// A refusal does not wait for the body, however large; a request after the body is answered too.
 #[tokio::test]
-async fn a_refusal_is_sent_before_the_body() {
+async fn refusal_is_sent_before_the_body_ends() {
     let served = Served::new(Patience::default()).await;
     let mut raw = served.connect().await;
     for _ in 0..2 {
@@ -19,9 +19,9 @@ async fn a_refusal_is_sent_before_the_body() {
     }
 }
 
-/// The same where only the last chunk says how long it is.
+/// The same when only the last chunk shows the length.
 #[tokio::test]
-async fn a_refused_body_in_chunks_is_read_to_its_end() {
+async fn refused_chunked_body_is_read_to_its_end() {
     let served = Served::new(Patience::default()).await;
     let mut raw = served.connect().await;
     raw.say(served.put("missing", "Transfer-Encoding: chunked"))
@@ -36,9 +36,9 @@ async fn a_refused_body_in_chunks_is_read_to_its_end() {
     assert_eq!(raw.hear().await, (404, false));
 }
 
-/// Who waits for `100 Continue` and is refused hears no such thing, and that the connection closes.
+/// A client that waits for `100 Continue` and is refused gets the refusal with `Connection: close`.
 #[tokio::test]
-async fn who_asks_first_and_is_refused_keeps_the_body() {
+async fn refused_expect_continue_closes_the_connection() {
     let served = Served::new(Patience::default()).await;
     let mut raw = served.connect().await;
     let asks = "Content-Length: 4\r\nExpect: 100-continue";
@@ -55,9 +55,9 @@ async fn who_asks_first_and_is_refused_keeps_the_body() {
     assert_eq!(raw.hear().await, (200, false));
 }
 
-/// Where a body stops coming the answer says that nothing more is read.
+/// When a body stalls, the response has `Connection: close`.
 #[tokio::test]
-async fn a_body_that_stalls_ends_the_connection() {
+async fn stalled_body_closes_the_connection() {
     let served = Served::new(Patience::of_ms(50)).await;
     let mut raw = served.connect().await;
     raw.say(served.put("made", "Content-Length: 4")).await;

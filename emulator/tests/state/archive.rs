@@ -13,9 +13,9 @@ fn exported(emulator: &Emulator) -> Vec<u8> {
     stream
 }
 
-/// From memory to disk and back: the same to every client, and the same stream.
+/// From memory to disk and back: clients see the same, and the stream is the same.
 #[tokio::test]
-async fn an_import_brings_everything_that_was_exported() {
+async fn import_restores_everything_that_was_exported() {
     let client = Client::new();
     fill(client.emulator()).await;
     client.advance_s(60);
@@ -25,7 +25,7 @@ async fn an_import_brings_everything_that_was_exported() {
     let dir = tempfile::tempdir().unwrap();
     let on_disk = Client::of(|builder| builder.durable(dir.path()));
     let imported = on_disk.emulator().import(stream.as_slice()).unwrap();
-    // The same bytes come once, however many blobs have them.
+    // Equal bytes are in the stream once, however many blobs have them.
     assert_eq!(imported.payloads, 1);
     assert_eq!(seen(on_disk.emulator()).await, before);
     assert_eq!(
@@ -44,9 +44,9 @@ async fn an_import_brings_everything_that_was_exported() {
     assert_eq!(exported(again.emulator()).len(), stream.len());
 }
 
-/// Whatever byte is cut or changed: the stream is refused, or brings exactly what was exported.
+/// Wherever a byte is cut or changed, the stream is refused, or imports exactly the exported state.
 #[tokio::test]
-async fn a_damaged_stream_is_refused_and_changes_nothing() {
+async fn damaged_stream_is_refused_and_changes_nothing() {
     let client = Client::new();
     fill(client.emulator()).await;
     let stream = exported(client.emulator());
@@ -123,9 +123,9 @@ async fn other_versions_and_unknown_accounts_are_refused_by_name() {
     }
 }
 
-/// A hole of a tar archive makes many bytes of none: it is not filled.
+/// A hole in a tar archive claims many bytes without having them; it is not filled.
 #[test]
-fn a_hole_claims_no_bytes() {
+fn hole_in_an_archive_is_not_filled() {
     let emulator = Emulator::builder().open().unwrap();
     let stream = exported(&emulator);
     let mut whole = tar::Archive::new(stream.as_slice());
@@ -150,6 +150,6 @@ fn a_hole_claims_no_bytes() {
     holed.append(&header, &b""[..]).unwrap();
     let error = emulator.import(holed.into_inner().unwrap().as_slice());
     let told = error.unwrap_err().to_string();
-    // The SHA-256 of no bytes.
+    // The SHA-256 of zero bytes.
     assert!(told.contains("has hash e3b0c442"), "{told}");
 }

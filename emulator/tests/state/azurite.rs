@@ -49,7 +49,7 @@ fn blob() -> Value {
     })
 }
 
-/// A directory with one blob, whose documents a test may bend.
+/// Creates a directory with one blob, whose documents a test may change.
 fn directory(bend: impl FnOnce(&mut Value, &mut Value)) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let (mut blob, mut container) = (blob(), container());
@@ -72,7 +72,7 @@ async fn is_empty(emulator: &Emulator) -> bool {
 }
 
 #[tokio::test]
-async fn a_blob_comes_with_its_bytes_and_its_etag() {
+async fn azurite_blob_is_imported_with_bytes_and_etag() {
     let dir = directory(|_, _| {});
     let client = Client::new();
     let report = client.emulator().import_azurite(dir.path()).unwrap();
@@ -92,9 +92,9 @@ async fn a_blob_comes_with_its_bytes_and_its_etag() {
     assert!(matches!(again, Err(AzuriteError::NotEmpty)));
 }
 
-/// Each refusal says what is wrong, and the emulator holds nothing afterwards.
+/// Each error names the cause, and the emulator is empty afterwards.
 #[tokio::test]
-async fn what_cannot_be_imported_is_refused_by_name() {
+async fn unimportable_data_is_refused_by_name() {
     let cases: Vec<(&str, tempfile::TempDir)> = vec![
         (
             "extent",
@@ -146,7 +146,7 @@ async fn what_cannot_be_imported_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn an_unknown_version_is_refused_with_its_version() {
+async fn unknown_azurite_version_is_refused_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::new();
     let none = client.emulator().import_azurite(dir.path());

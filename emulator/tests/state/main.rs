@@ -1,4 +1,4 @@
-//! The whole state as one thing: snapshots, export and import, seeds, data of Azurite.
+//! The whole state: snapshots, export and import, seeds, Azurite's data.
 
 mod archive;
 mod azurite;

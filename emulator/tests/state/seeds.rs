@@ -95,7 +95,7 @@ async fn body(client: &Client, path: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_seed_makes_what_it_names() {
+async fn seed_creates_its_resources() {
     let dir = folder(SEED);
     let client = Client::new();
     let emulator = client.emulator();
@@ -135,9 +135,9 @@ async fn a_seed_makes_what_it_names() {
     }
 }
 
-/// A second start changes nothing, whatever became of what is there; what is missing is made.
+/// A second start changes no existing resource and creates missing ones.
 #[tokio::test]
-async fn what_exists_is_left_as_it_is() {
+async fn seed_does_not_change_existing_resources() {
     let dir = folder(SEED);
     let store = tempfile::tempdir().unwrap();
     let on_disk = Client::of(|builder| builder.durable(store.path()));
@@ -163,7 +163,7 @@ async fn what_exists_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_folder_without_a_seed_is_one_container_for_each_folder() {
+async fn folder_without_a_seed_has_one_container_per_subfolder() {
     let dir = tempfile::tempdir().unwrap();
     fs(&dir.path().join("one/a/b.json"), b"{}");
     fs(&dir.path().join("two/.gitkeep"), b"");
@@ -189,7 +189,7 @@ async fn a_folder_without_a_seed_is_one_container_for_each_folder() {
     assert!(error.contains("loose.txt"), "{error}");
 }
 
-/// What follows a good container, the line of what is wrong with it, and what the error names.
+/// Text after a valid container, the line of its error, and a part of the message.
 const BROKEN: &[(&str, usize, &str)] = &[
     ("[[container]]\nname = 7", 5, "name"),
     ("[[container]]\nnmae = \"x\"", 5, "nmae"),
@@ -226,7 +226,7 @@ const BROKEN: &[(&str, usize, &str)] = &[
         "PartitionKey",
     ),
     ("[[queue]]\nname = \"q\"\nmessages = [1]", 6, "messages"),
-    // What only the service knows.
+    // Errors that only the service detects.
     ("[[container]]\nname = \"Photos\"", 4, "InvalidResourceName"),
     ("[[queue]]\nname = \"q\"", 4, "queue \"q\""),
     (
@@ -252,9 +252,9 @@ const BROKEN: &[(&str, usize, &str)] = &[
     ),
 ];
 
-/// What is wrong is named by file, line and field, and nothing of the seed is there.
+/// The error names file, line and field, and nothing of the seed is created.
 #[tokio::test]
-async fn a_broken_seed_names_line_and_field_and_changes_nothing() {
+async fn invalid_seed_names_line_and_field_and_changes_nothing() {
     let good = "[[container]]\nname = \"good\"\n\n";
     for (broken, line, named) in BROKEN {
         let dir = folder(&format!("{good}{broken}\n"));

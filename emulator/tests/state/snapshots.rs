@@ -7,9 +7,9 @@ use smalt::{Clock, Emulator, Service, SnapshotError, Timestamp};
 use crate::support::Client;
 use crate::world::{fill, seen, send};
 
-/// Everything that a client sees comes back: content, ETags, leases, settings, a moved clock.
+/// Restores everything that a client sees: content, ETags, leases, settings, a moved clock.
 #[tokio::test]
-async fn a_snapshot_brings_everything_back() {
+async fn snapshot_restores_everything() {
     let dir = tempfile::tempdir().unwrap();
     let on_disk = Client::of(|builder| builder.durable(dir.path()));
     for client in [Client::new(), on_disk] {
@@ -44,7 +44,7 @@ async fn a_snapshot_brings_everything_back() {
 }
 
 #[tokio::test]
-async fn a_fork_begins_with_the_same_and_goes_its_own_way() {
+async fn fork_starts_with_the_same_state_and_is_independent() {
     let client = Client::new();
     let emulator = client.emulator();
     fill(emulator).await;
@@ -58,7 +58,7 @@ async fn a_fork_begins_with_the_same_and_goes_its_own_way() {
     assert_ne!(seen(&fork).await, before);
 }
 
-/// With a seed of its ids, two forks answer alike.
+/// Two forks with the same seed for their ids answer alike.
 #[tokio::test]
 async fn forks_give_the_same_answers_to_the_same_requests() {
     let client = Client::new();
@@ -73,9 +73,9 @@ async fn forks_give_the_same_answers_to_the_same_requests() {
     assert_eq!(seen(&one).await, seen(&other).await);
 }
 
-/// A clock that was moved after the snapshot follows the wall again, as it did when it was saved.
+/// A clock that was moved after the snapshot follows the system's time again, as when it was saved.
 #[tokio::test]
-async fn a_clock_that_followed_the_wall_does_so_again() {
+async fn clock_follows_system_time_again_after_a_load() {
     let emulator = Emulator::builder().clock(Clock::system()).open().unwrap();
     emulator.save("s").unwrap();
     emulator.clock().set(Timestamp::from_unix_s(4_000_000_000));

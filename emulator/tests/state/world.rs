@@ -1,4 +1,4 @@
-//! A little of everything that an emulator keeps, and what a client sees of it.
+//! A state with a resource of every kind, and what a client reads of it.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -9,12 +9,12 @@ use smalt_protocol::signing::AccountKey;
 
 use crate::support::{exchange, signature};
 
-/// Beyond what a record holds.
+/// Returns more bytes than fit in a record.
 pub(crate) fn large() -> Vec<u8> {
     (0..150_000_u32).map(|n| (n % 251) as u8).collect()
 }
 
-/// Sends a request signed by the owner of Azurite's account: status, ETag, body.
+/// Sends a request signed by the owner of Azurite's account. Returns status, ETag and body.
 pub(crate) async fn send(
     emulator: &Emulator,
     service: Service,
@@ -65,7 +65,7 @@ async fn made(
     assert!((200..300).contains(&status), "{call:?}: {status} {text}");
 }
 
-/// Makes something of every kind.
+/// Creates a resource of every kind.
 pub(crate) async fn fill(emulator: &Emulator) {
     let settings = AccountSettings {
         versioning: true,
@@ -124,7 +124,7 @@ pub(crate) async fn fill(emulator: &Emulator) {
     table(("POST", "/ttt"), entity).await;
 }
 
-/// What a client reads, with ETags.
+/// Returns everything that a client reads, with ETags.
 pub(crate) async fn seen(emulator: &Emulator) -> Vec<(String, u16, String, Vec<u8>)> {
     let mut all = Vec::new();
     for (service, path) in [

@@ -1,4 +1,4 @@
-//! A client for tests: signs with the account's key and calls the emulator in process.
+//! A client for tests: signs with the account key and calls the emulator in process.
 
 #![allow(dead_code, reason = "not every test needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
@@ -18,35 +18,30 @@ use smalt_protocol::signing::sas::build::ServiceSas;
 use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::{ApiVersion, Service, uri};
 
-/// Another account of the emulator, with a key of its own.
+/// Another account of the emulator, with its own key.
 pub(crate) const OTHER_ACCOUNT: &str = "other";
 const OTHER_KEY: &str = "b3RoZXI=";
 
-/// An emulator at a fixed time, and who calls it.
+/// An emulator at a fixed time, and its caller.
 pub(crate) struct Client {
     emulator: Emulator,
     account: &'static str,
     version: ApiVersion,
 }
 
-/// A whole answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// Status.
     pub(crate) status: u16,
-    /// Headers.
     pub(crate) headers: HeaderMap,
-    /// The whole body.
     pub(crate) body: Bytes,
 }
 
 impl Client {
-    /// A new emulator with nothing in it.
     pub(crate) fn new() -> Self {
         Self::of(|builder| builder)
     }
 
-    /// A new emulator with settings of the test's own.
+    /// Creates an emulator with the test's settings.
     pub(crate) fn of(settings: impl FnOnce(Builder) -> Builder) -> Self {
         let config = Config {
             strict_skew: true,
@@ -62,7 +57,7 @@ impl Client {
         }
     }
 
-    /// Whoever owns the first account of this emulator.
+    /// Returns the owner of this emulator's first account.
     pub(crate) fn at(emulator: Emulator) -> Self {
         Client {
             emulator,
@@ -71,7 +66,7 @@ impl Client {
         }
     }
 
-    /// A new emulator whose account has these settings.
+    /// Creates an emulator whose account has these settings.
     pub(crate) fn of_account(settings: AccountSettings) -> Self {
         let mut config = Config {
             strict_skew: true,
@@ -84,7 +79,7 @@ impl Client {
         Self::of(|builder| builder.config(config))
     }
 
-    /// The same emulator, asked under another version.
+    /// Returns the same emulator, used with another API version.
     pub(crate) fn under(&self, version: ApiVersion) -> Self {
         Client {
             emulator: self.emulator.clone(),
@@ -93,7 +88,7 @@ impl Client {
         }
     }
 
-    /// The same emulator, asked by the owner of the other account.
+    /// Returns the same emulator, used by the owner of the other account.
     pub(crate) fn of_other_account(&self) -> Self {
         Client {
             emulator: self.emulator.clone(),
@@ -102,12 +97,10 @@ impl Client {
         }
     }
 
-    /// The emulator itself.
     pub(crate) fn emulator(&self) -> &Emulator {
         &self.emulator
     }
 
-    /// The key of the account.
     pub(crate) fn key(&self) -> AccountKey {
         let is_other = self.account == OTHER_ACCOUNT;
         let key = if is_other {
@@ -118,12 +111,12 @@ impl Client {
         AccountKey::parse(key).unwrap()
     }
 
-    /// The URL of what stands behind the account.
+    /// Returns the URL of a path after the account.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:10000/{}{path}", self.account)
     }
 
-    /// The URL of a blob, signed so that it can be read for an hour with these permissions.
+    /// Returns the URL of a blob with a SAS that is valid for an hour.
     pub(crate) fn signed_url(&self, container: &str, blob: &str, permissions: &str) -> String {
         let sas = ServiceSas {
             version: ApiVersion::V2020_10_02,
@@ -146,17 +139,15 @@ impl Client {
         self.url(&format!("/{container}/{blob}?{query}"))
     }
 
-    /// Moves the clock.
     pub(crate) fn advance_s(&self, seconds: u64) {
         self.emulator.clock().advance(Duration::from_secs(seconds));
     }
 
-    /// The clock's time.
     pub(crate) fn now(&self) -> Timestamp {
         self.emulator.now()
     }
 
-    /// Sends a signed request; `path` is what stands behind the account.
+    /// Sends a signed request; `path` follows the account.
     pub(crate) async fn send(
         &self,
         method: &str,
@@ -180,7 +171,7 @@ impl Client {
         self.send_as_is(method, &target, &all, body).await
     }
 
-    /// Sends a request as it stands; `target` is path and query.
+    /// Sends a request unchanged; `target` is path and query.
     pub(crate) async fn send_as_is(
         &self,
         method: &str,
@@ -197,8 +188,7 @@ impl Client {
     }
 }
 
-/// Sends a request as it stands to the service at a port: method, path with query, headers,
-/// body.
+/// Sends an unchanged request to the service at a port: method, path with query, headers, body.
 pub(crate) async fn exchange(
     emulator: &Emulator,
     port: u16,
@@ -217,8 +207,8 @@ pub(crate) async fn exchange(
     (head, body.collect().await.unwrap().to_bytes())
 }
 
-/// The `Authorization` of a request by the owner of an account, whose name and key are given;
-/// `target` is path and query.
+/// Returns the `Authorization` header of a request by the owner of an account, given by name and
+/// key; `target` is path and query.
 pub(crate) fn signature(
     service: Service,
     version: ApiVersion,
@@ -242,17 +232,15 @@ pub(crate) fn signature(
 }
 
 impl Answer {
-    /// A header, empty where there is none.
+    /// Returns a header's value; empty when it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |v| v.to_str().unwrap())
     }
 
-    /// Whether there is such a header.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.headers.contains_key(name)
     }
 
-    /// Status and error code.
     pub(crate) fn outcome(&self) -> (u16, &str) {
         (self.status, self.header("x-ms-error-code"))
     }

@@ -1,4 +1,4 @@
-//! A client of the Table service that signs its requests, on a clock that the test moves.
+//! A client of the Table service that signs its requests, with a clock that the test moves.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -15,12 +15,9 @@ use smalt_protocol::signing::AccountKey;
 use crate::support::{exchange, signature};
 
 pub(crate) const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
-/// The time that every test starts at.
 pub(crate) const START: Timestamp = Timestamp::from_unix_s(1_700_000_000);
-/// Where the service is.
 pub(crate) const ENDPOINT: &str = "http://127.0.0.1:10002/devstoreaccount1/";
 
-/// An answer, read whole.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -29,7 +26,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Status and, of a refusal, its code, from wherever it stands.
+    /// Returns the status and the error code, from the header or the body.
     pub(crate) fn outcome(&self) -> String {
         if self.status < 400 {
             return self.status.to_string();
@@ -45,30 +42,29 @@ impl Answer {
         self.text.split_once(start)?.1.split(end).next()
     }
 
-    /// A header's text; empty when absent.
+    /// Returns a header's value; empty when it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value.map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The document.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap()
     }
 
-    /// The values of a property in a page.
+    /// Returns the values of a property in a page.
     pub(crate) fn column(&self, name: &str) -> Vec<Value> {
         let rows = self.json()["value"].as_array().unwrap().clone();
         rows.iter().map(|row| row[name].clone()).collect()
     }
 
-    /// The texts of a property in a page.
+    /// Returns the strings of a property in a page.
     pub(crate) fn texts(&self, name: &str) -> Vec<String> {
         let column = self.column(name).into_iter();
         column.map(|v| v.as_str().unwrap().to_owned()).collect()
     }
 
-    /// Statuses of the parts of a transaction's answer.
+    /// Returns the statuses of the parts of a transaction's response.
     pub(crate) fn statuses(&self) -> Vec<&str> {
         let lines = self.text.lines();
         let lines = lines.filter_map(|line| line.strip_prefix("HTTP/1.1 "));
@@ -85,7 +81,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// An emulator with the table `tab`.
+    /// Creates an emulator with the table `tab`.
     pub(crate) async fn new() -> Self {
         Self::with(Config::default()).await
     }
@@ -103,7 +99,7 @@ impl Client {
         client
     }
 
-    /// The owner's client of an emulator.
+    /// Creates the owner's client of an emulator.
     pub(crate) fn of(emulator: Emulator, clock: Clock) -> Self {
         Client {
             emulator,
@@ -112,7 +108,7 @@ impl Client {
         }
     }
 
-    /// The same emulator, asked under another version.
+    /// Returns a client of the same emulator with another API version.
     pub(crate) fn under(&self, version: ApiVersion) -> Self {
         Client {
             version,
@@ -129,12 +125,12 @@ impl Client {
         self.send("POST", "/Tables", body).await
     }
 
-    /// Sends a request signed by the owner; `path` is what stands behind the account.
+    /// Sends a request signed by the owner; `path` follows the account.
     pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<Bytes>) -> Answer {
         self.send_with(method, path, &[], body).await
     }
 
-    /// The same with headers.
+    /// Like [`Client::send`], with headers.
     pub(crate) async fn send_with(
         &self,
         method: &str,
@@ -162,7 +158,7 @@ impl Client {
         self.call(method, &target, &all, body).await
     }
 
-    /// Sends a request as it stands; `target` is path and query.
+    /// Sends a request unchanged; `target` is path and query.
     pub(crate) async fn call(
         &self,
         method: &str,
@@ -178,30 +174,29 @@ impl Client {
         }
     }
 
-    /// Inserts an entity with these keys and this text as `v`.
+    /// Inserts an entity with these keys and the string `v`.
     pub(crate) async fn insert(&self, partition: &str, row: &str, value: &str) -> Answer {
         self.send("POST", "/tab", entity(partition, row, value))
             .await
     }
 
-    /// An entity by its keys.
     pub(crate) async fn get(&self, partition: &str, row: &str) -> Answer {
         self.send("GET", &address(partition, row), "").await
     }
 }
 
-/// An entity with this text as `v`.
+/// Returns the JSON of an entity with the string `v`.
 pub(crate) fn entity(partition: &str, row: &str, value: &str) -> String {
     serde_json::json!({ "PartitionKey": partition, "RowKey": row, "v": value }).to_string()
 }
 
-/// The path of an entity of `tab`.
+/// Returns the path of an entity of `tab`.
 pub(crate) fn address(partition: &str, row: &str) -> String {
     let path = smalt_protocol::table::key::entity_path("tab", partition, row);
     format!("/{path}")
 }
 
-/// `path?name=value`, the value escaped.
+/// Returns `path?name=value` with the values escaped.
 pub(crate) fn with_query(path: &str, pairs: &[(&str, &str)]) -> String {
     let query = smalt_protocol::uri::write_query(pairs.iter().copied());
     format!("{path}?{query}")

@@ -1,4 +1,4 @@
-//! What was acknowledged is there after the store was closed and opened again.
+//! Acknowledged writes survive closing and reopening the store.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -17,7 +17,7 @@ fn open(dir: &std::path::Path, clock: &Clock) -> Client {
 }
 
 #[tokio::test]
-async fn tables_and_entities_outlive_a_restart() {
+async fn tables_and_entities_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::manual(START);
     let client = open(dir.path(), &clock);
@@ -41,7 +41,7 @@ async fn tables_and_entities_outlive_a_restart() {
     assert_eq!(page.texts("RowKey"), ["large", "small"]);
     assert_eq!(client.get("p", "large").await.json()["v"], large);
     assert_eq!(client.get("p", "small").await.header("etag"), small);
-    // The clock stands still; tags rise all the same.
+    // The clock stands still; ETags rise nevertheless.
     let path = address("p", "small");
     let held = [("if-match", small.as_str())];
     let next = client

@@ -1,14 +1,14 @@
-//! Entities: inserted, read, replaced, merged, deleted; their tags, keys and limits.
+//! Entities: insert, read, replace, merge, delete; their ETags, keys and limits.
 
 use serde_json::json;
 
 use super::client::{Client, address, entity};
 
-/// The address of an update says which entity it is, whatever the body says. The first pair of keys
+/// The address of an update determines the entity, whatever the body says. The first pair of keys
 /// is recorded: `python/test_table_entity.
 /// test_operations_on_entity_with_partition_key_having_single_quote`.
 #[tokio::test]
-async fn the_address_of_an_update_counts() {
+async fn address_of_an_update_determines_the_entity() {
     let client = Client::new().await;
     for (key, said) in [("a''b", "a''''b"), ("p", "other"), ("p", "")] {
         for method in ["PUT", "PATCH", "MERGE"] {
@@ -27,7 +27,7 @@ async fn the_address_of_an_update_counts() {
     }
 }
 
-/// Tags rise with every write, also within one tick of the clock.
+/// ETags rise with every write, also within one tick of the clock.
 #[tokio::test]
 async fn timestamps_of_an_entity_rise() {
     let client = Client::new().await;
@@ -41,9 +41,9 @@ async fn timestamps_of_an_entity_rise() {
     }
 }
 
-/// Keys may hold almost everything, also nothing; each names an entity of its own.
+/// Keys may contain almost anything or be empty; each pair of keys is another entity.
 #[tokio::test]
-async fn keys_of_every_kind_find_their_entities() {
+async fn keys_of_every_kind_name_their_entities() {
     let client = Client::new().await;
     let keys = [
         "",
@@ -98,9 +98,9 @@ async fn keys_of_every_kind_find_their_entities() {
     }
 }
 
-/// An entity may have 1 MiB; it comes back whole, and what it becomes by a merge counts as well.
+/// An entity may have 1 MiB; it is returned whole, and the result of a merge is limited as well.
 #[tokio::test]
-async fn an_entity_may_be_large() {
+async fn entity_may_have_one_mebibyte() {
     let client = Client::new().await;
     let text = "x".repeat(32 * 1024 - 8);
     let mut body = json!({ "PartitionKey": "p", "RowKey": "r" });

@@ -1,4 +1,4 @@
-//! The Table service, rule by rule: each test says the sentence of the documents that it shows.
+//! The Table service, rule by rule: each test quotes the sentence of the documents that it checks.
 
 mod client;
 mod durability;

@@ -1,4 +1,4 @@
-//! Pages of more entities than one holds.
+//! Queries with more entities than fit on a page.
 
 use super::client::{Client, with_query};
 
@@ -14,9 +14,9 @@ async fn numbered(count: u32) -> Client {
     client
 }
 
-/// T5 to T8: `$top` limits a page, tokens lead on, and a page holds 1,000 at most.
+/// T5 to T8: `$top` limits a page, tokens continue, and a page has at most 1,000 entities.
 #[tokio::test]
-async fn pages_follow_one_another() {
+async fn pages_continue_where_the_last_one_ended() {
     let client = numbered(1_003).await;
     let first = client.send("GET", "/tab()", "").await;
     assert_eq!(first.texts("RowKey").len(), 1_000);

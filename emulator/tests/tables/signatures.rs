@@ -1,4 +1,4 @@
-//! Who may do what: Shared Key Lite, signatures of accounts and of tables, with their ranges.
+//! Authorisation: Shared Key Lite, account SAS and table SAS with their ranges.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -16,7 +16,7 @@ fn key() -> AccountKey {
     AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap()
 }
 
-/// A signature for the table `tab` with these permissions and fields.
+/// Returns a SAS for the table `tab` with these permissions and fields.
 fn of_table(permissions: &str, more: &[(&str, &str)]) -> String {
     let sas = ServiceSas {
         version: ApiVersion::V2019_02_02,
@@ -69,9 +69,9 @@ async fn send(
     client.call(method, &target, &all, body).await
 }
 
-/// "Authorize with Shared Key": the lighter form for tables signs date and resource.
+/// "Authorize with Shared Key": the Lite scheme for tables signs date and resource.
 #[tokio::test]
-async fn shared_key_lite() {
+async fn shared_key_lite_signs_date_and_resource() {
     let client = Client::new().await;
     let target = format!("/{ACCOUNT}/Tables");
     let date = client.emulator.now().rfc1123();
@@ -94,9 +94,9 @@ async fn shared_key_lite() {
     }
 }
 
-/// Nobody in particular learns nothing: 404 before 2019-12-12, a challenge since.
+/// Anonymous requests get 404 before 2019-12-12, and a challenge since.
 #[tokio::test]
-async fn nobody_is_refused() {
+async fn anonymous_requests_are_refused() {
     let client = Client::new().await;
     let target = format!("/{ACCOUNT}/Tables");
     for (version, expected) in [
@@ -111,7 +111,7 @@ async fn nobody_is_refused() {
 
 /// "Create a service SAS": r queries, a inserts, u updates, a and u together upsert, d deletes.
 #[tokio::test]
-async fn letters_of_a_table_signature() {
+async fn each_table_sas_letter_allows_its_operations() {
     let client = Client::new().await;
     client.insert("p", "r", "v").await;
     let path = address("p", "r");
@@ -154,9 +154,9 @@ async fn letters_of_a_table_signature() {
     }
 }
 
-/// A signature opens the table that it names, and no other.
+/// A signature gives access to the table that it names, and to no other.
 #[tokio::test]
-async fn another_table_stays_closed() {
+async fn table_sas_is_limited_to_its_table() {
     let client = Client::new().await;
     client.create("other").await;
     let sas = of_table("raud", &[]);
@@ -170,10 +170,10 @@ async fn another_table_stays_closed() {
     assert_eq!(refused.outcome(), "403 AuthenticationFailed");
 }
 
-/// "spk", "srk", "epk", "erk": a query shows the range; a write beyond it is refused, by itself and
-/// in a transaction, whatever the requests inside say of themselves.
+/// "spk", "srk", "epk", "erk": a query returns the range only; a write outside it is refused, alone
+/// and in a transaction, whatever credentials the inner requests have.
 #[tokio::test]
-async fn ranges_bound_what_a_signature_opens() {
+async fn table_sas_is_limited_to_its_range() {
     let client = Client::new().await;
     for (partition, row) in [("a", "1"), ("b", "1"), ("b", "2"), ("b", "3"), ("c", "1")] {
         client.insert(partition, row, "v").await;
@@ -223,9 +223,9 @@ async fn ranges_bound_what_a_signature_opens() {
     assert_eq!(client.get("b", "3").await.outcome(), "200");
 }
 
-/// "Create an account SAS": tables are containers, entities objects.
+/// "Create an account SAS": tables are containers, entities are objects.
 #[tokio::test]
-async fn signatures_of_an_account() {
+async fn account_sas_treats_tables_as_containers() {
     let client = Client::new().await;
     for (types, letters, method, path, body, expected) in [
         (
@@ -290,10 +290,10 @@ async fn signatures_of_an_account() {
     }
 }
 
-/// "Define a stored access policy": the table keeps the terms, and whoever changes them there
-/// changes what the signature opens.
+/// "Define a stored access policy": the table stores the terms, and changing them there changes
+/// what the signature permits.
 #[tokio::test]
-async fn stored_policies() {
+async fn table_stores_the_terms_of_a_policy() {
     let client = Client::new().await;
     client.insert("p", "r", "v").await;
     let policy = "<SignedIdentifiers><SignedIdentifier><Id>reader</Id><AccessPolicy>\
@@ -337,9 +337,10 @@ async fn stored_policies() {
     assert_eq!(revoked.outcome(), "403 AuthenticationFailed");
 }
 
-/// As at Azurite: a signature of the query counts where the key's is wrong, and no more than that.
+/// As in Azurite: a SAS in the query counts when the key's signature is wrong, with its permissions
+/// only.
 #[tokio::test]
-async fn a_wrong_key_beside_a_signature() {
+async fn sas_counts_beside_a_wrong_key_signature() {
     let client = Client::new().await;
     let date = client.emulator.now().rfc1123();
     let dated = ("x-ms-date", date.as_str());
@@ -362,7 +363,7 @@ async fn a_wrong_key_beside_a_signature() {
         let answer = send(&client, query, request, headers, &added).await;
         assert_eq!(answer.outcome(), expected, "{query} {request:?}");
     }
-    // Where the key's is right it counts, whatever the other allows.
+    // A valid key signature counts, whatever the SAS permits.
     let path = with_query(&format!("/{ACCOUNT}/tab()"), &[]);
     let target = format!("{path}{may_add}");
     let (version, by) = (ApiVersion::V2019_02_02, (ACCOUNT, key()));
@@ -373,9 +374,9 @@ async fn a_wrong_key_beside_a_signature() {
     assert_eq!(answer.outcome(), "200");
 }
 
-/// An account that is not there: no service answers, and so none words it in its own way.
+/// A missing account has no service, so the error has the common form.
 #[tokio::test]
-async fn an_account_that_is_not_there() {
+async fn missing_account_has_the_common_error_form() {
     let client = Client::new().await;
     let headers = [("authorization", "SharedKeyLite nobody:d3Jvbmc=")];
     for target in [

@@ -1,13 +1,13 @@
-//! Tables: created, listed, deleted.
+//! Tables: create, list, delete.
 
 use smalt::Config;
 use smalt_protocol::ApiVersion;
 
 use super::client::Client;
 
-/// "Delete Table": its name is taken while it is being deleted, if the emulator is told to.
+/// "Delete Table": with the setting, the name stays taken while the table is being deleted.
 #[tokio::test]
-async fn a_name_is_taken_while_its_table_is_being_deleted() {
+async fn name_is_taken_while_its_table_is_being_deleted() {
     let client = Client::with(Config {
         being_deleted_s: 40,
         ..Config::default()
@@ -29,9 +29,9 @@ async fn a_name_is_taken_while_its_table_is_being_deleted() {
     assert_eq!(client.create("tab").await.outcome(), "201");
 }
 
-/// What `maintain` finds of a deleted table goes, all parts of large entities included.
+/// `maintain` removes the records of a deleted table, including all parts of large entities.
 #[tokio::test]
-async fn maintenance_removes_what_a_table_left() {
+async fn maintenance_removes_the_records_of_a_deleted_table() {
     let client = Client::new().await;
     for row in 0..5 {
         let large = "x".repeat(30_000);
@@ -52,7 +52,7 @@ async fn maintenance_removes_what_a_table_left() {
 
 /// The oldest versions answer in Atom, those since 2015-12-11 in JSON only.
 #[tokio::test]
-async fn versions_decide_about_atom() {
+async fn version_decides_between_atom_and_json() {
     let client = Client::new().await;
     let old = client.under(ApiVersion::V2014_02_14);
     let atom = old.send("GET", "/Tables('tab')", "").await;

@@ -1,4 +1,4 @@
-//! Bearer tokens of Microsoft Entra ID: what they open, and what they do not.
+//! Bearer tokens of Microsoft Entra ID: which operations they permit.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -12,13 +12,13 @@ use smalt_protocol::ApiVersion;
 
 use super::client::{ACCOUNT, Answer, Client, START, entity};
 
-/// Since this version a token may read and write access policies.
+/// The first version in which a token may read and write access policies.
 const POLICIES: &str = "2025-05-05";
-/// A version before it.
+/// A version before [`POLICIES`].
 const OLDER: &str = "2025-01-05";
 const ACL: &str = "/tab?comp=acl";
 
-/// A token for this audience that is good for an hour. Nobody checks its signature.
+/// Returns a token for this audience that is valid for an hour. Its signature is not checked.
 fn token(audience: &str) -> String {
     let claims = serde_json::json!({
         "aud": audience,
@@ -40,7 +40,7 @@ async fn client() -> Client {
     .await
 }
 
-/// A request with a token, over this scheme.
+/// Sends a request with a token over this scheme.
 async fn ask(
     client: &Client,
     (scheme, version, token): (&str, &str, &str),
@@ -68,9 +68,10 @@ async fn ask(
     }
 }
 
-/// "Authorize with Microsoft Entra ID": tables, entities, transactions and settings are open.
+/// "Authorize with Microsoft Entra ID": a token permits tables, entities, transactions and
+/// settings.
 #[tokio::test]
-async fn a_token_opens_tables_and_entities() {
+async fn token_permits_tables_and_entities() {
     let client = client().await;
     let token = token("https://storage.azure.com");
     let by = ("https", POLICIES, token.as_str());
@@ -114,9 +115,9 @@ async fn a_token_opens_tables_and_entities() {
     assert_eq!(client.get("p", "b").await.json()["v"], "3");
 }
 
-/// Access policies are the key's alone, until a version that lets a token have them.
+/// Access policies need the key before the version that permits them with a token.
 #[tokio::test]
-async fn a_token_has_the_access_policies_in_newer_versions_only() {
+async fn token_permits_access_policies_in_newer_versions_only() {
     let client = client().await;
     let token = token("https://storage.azure.com");
     let policies = "<SignedIdentifiers></SignedIdentifiers>";
@@ -134,9 +135,9 @@ async fn a_token_has_the_access_policies_in_newer_versions_only() {
     }
 }
 
-/// A token is for all of Azure Storage or for this service of this account, and comes over HTTPS.
+/// The audience of a token is Azure Storage or this account's table service; tokens need HTTPS.
 #[tokio::test]
-async fn a_token_is_for_tables() {
+async fn token_audience_must_include_tables() {
     let client = client().await;
     let refused = "401 InvalidAuthenticationInfo";
     let list = ("GET", "/Tables");

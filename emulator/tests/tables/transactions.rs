@@ -2,7 +2,7 @@
 
 use super::client::{ACCOUNT, Answer, Client, ENDPOINT, entity};
 
-/// A request inside of a transaction: method, path behind the account, headers, body.
+/// A request inside a transaction: method, path after the account, headers, body.
 type Inner<'a> = (&'a str, &'a str, &'a str, String);
 
 fn batch(requests: &[Inner<'_>]) -> String {
@@ -37,9 +37,9 @@ fn insert<'a>(partition: &str, row: &str) -> Inner<'a> {
     )
 }
 
-/// As Microsoft's SDK for Go sends them.
+/// Microsoft's SDK for Go sends such requests.
 #[tokio::test]
-async fn versions_without_a_value_are_those_of_the_transaction() {
+async fn empty_versions_are_those_of_the_transaction() {
     let client = Client::new().await;
     let headers = "DataServiceVersion: \r\nx-ms-version: \r\n";
     let answer = run(
@@ -50,9 +50,9 @@ async fn versions_without_a_value_are_those_of_the_transaction() {
     assert!(answer.text.contains("201 Created"), "{}", answer.text);
 }
 
-/// "Performing entity group transactions": every kind of change, in order, in one answer.
+/// "Performing entity group transactions": every kind of change, in order, in one response.
 #[tokio::test]
-async fn changes_of_one_partition_are_made_together() {
+async fn changes_of_one_partition_are_atomic() {
     let client = Client::new().await;
     for row in ["a", "b", "c"] {
         client.insert("p", row, "old").await;
@@ -101,14 +101,14 @@ async fn changes_of_one_partition_are_made_together() {
     );
     let page = client.send("GET", "/tab()", "").await;
     assert_eq!(page.texts("RowKey"), ["a", "b", "m", "n", "x"]);
-    // One commit, one time.
+    // One commit has one time.
     let stamps = page.texts("Timestamp");
     assert!(stamps.iter().all(|stamp| *stamp == stamps[0]), "{stamps:?}");
 }
 
-/// A refusal takes everything back and names its request by its place.
+/// A refusal undoes all changes and names its request by its index.
 #[tokio::test]
-async fn one_refusal_takes_all_back() {
+async fn one_refusal_undoes_all_changes() {
     let client = Client::new().await;
     client.insert("p", "there", "v").await;
     for (requests, status, text) in [
@@ -162,9 +162,9 @@ async fn one_refusal_takes_all_back() {
     }
 }
 
-/// With one request there is no place to name; a table that is missing is the request's refusal.
+/// With a single request the refusal has no index; a missing table is refused by the request.
 #[tokio::test]
-async fn a_missing_table_is_a_refusal_of_the_request() {
+async fn missing_table_is_refused_by_the_request() {
     let client = Client::new().await;
     let answer = run(&client, &[("POST", "none", "", entity("p", "a", "v"))]).await;
     assert_eq!(answer.statuses(), ["404"]);
@@ -175,9 +175,9 @@ async fn a_missing_table_is_a_refusal_of_the_request() {
     );
 }
 
-/// A batch may hold one query instead.
+/// A batch may contain a single query instead.
 #[tokio::test]
-async fn a_batch_may_be_one_query() {
+async fn batch_may_be_one_query() {
     let client = Client::new().await;
     client.insert("p", "r", "v").await;
     let body = format!(
@@ -193,9 +193,9 @@ async fn a_batch_may_be_one_query() {
     assert!(answer.text.contains("\"v\":\"v\""), "{}", answer.text);
 }
 
-/// On the secondary a query of a batch is served, a change is not.
+/// The secondary serves a query in a batch, but no change.
 #[tokio::test]
-async fn a_batch_reads_the_secondary_and_does_not_write_it() {
+async fn batch_can_read_but_not_write_the_secondary() {
     let client = Client::new().await;
     client.insert("p", "r", "v").await;
     let query = format!(
@@ -216,9 +216,9 @@ async fn a_batch_reads_the_secondary_and_does_not_write_it() {
     assert_eq!(rows, ["r"]);
 }
 
-/// 100 changes are the most, and what is no batch is refused as a whole.
+/// A batch has at most 100 changes, and a malformed batch is refused as a whole.
 #[tokio::test]
-async fn what_is_no_batch_is_refused() {
+async fn malformed_batch_is_refused() {
     let client = Client::new().await;
     let many = |count: usize| -> Vec<Inner<'_>> {
         (0..count)
@@ -252,10 +252,10 @@ async fn what_is_no_batch_is_refused() {
     );
 }
 
-/// A request inside names a resource of the account that the batch came to, whatever its host; it
-/// does not reach another account, or what no table has below it.
+/// An inner request names a resource of the batch's account, whatever its host; it cannot reach
+/// another account, or a path that is not a table or an entity.
 #[tokio::test]
-async fn requests_stay_within_the_account() {
+async fn inner_requests_stay_within_the_account() {
     let client = Client::new().await;
     let count = async || client.send("GET", "/tab()", "").await.texts("RowKey").len();
     let at = |address: &str, row: &str| batch(&[insert("p", row)]).replace(ENDPOINT, address);
@@ -288,7 +288,7 @@ async fn requests_stay_within_the_account() {
     assert_eq!(count().await, 4);
 }
 
-/// Requests may name their resource from the slash on, with and without the account.
+/// Requests may name their resource by its path only, with and without the account.
 #[tokio::test]
 async fn addresses_may_be_relative() {
     let client = Client::new().await;

@@ -1,29 +1,29 @@
-//! Runs one input of `smalt_harness::fuzz` and holds what it cost against its budget.
+//! Runs one input of `smalt_harness::fuzz` and checks its cost against a budget.
 //!
-//! The cost is the number of blocks of code that the input executed, as the compiler's sanitizer
-//! instrumentation counts them: the same on every machine and in every run. A budget of so many
-//! blocks for each byte finds code whose cost grows with the square of its input.
+//! The cost is the number of code blocks that the input executed, as counted by the compiler's
+//! sanitizer instrumentation: the same on every machine and in every run. A budget per byte finds
+//! code whose cost grows with the square of its input.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use smalt_harness::fuzz;
 
-/// Blocks executed since the program began, on all of its threads.
+/// Blocks executed since the program started, on all threads.
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
-/// Called at the start of every block: `-sanitizer-coverage-trace-pc` of LLVM's SanitizerCoverage.
-/// LLVM leaves functions of this prefix uninstrumented.
+/// Called at the start of every block (`-sanitizer-coverage-trace-pc` of LLVM's SanitizerCoverage).
+/// LLVM does not instrument functions with this prefix.
 #[unsafe(no_mangle)]
 pub extern "C" fn __sanitizer_cov_trace_pc() {
     BLOCKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Judges one input of a kind.
+/// Runs one input of a kind.
 ///
 /// # Panics
-/// As the function of the kind, and when the input costs more than its budget.
+/// When the function of the kind panics, or when the input costs more than its budget.
 pub fn judge(name: &str, input: &[u8]) {
-    let kind = fuzz::kind(name).expect("a target has the name of a kind");
+    let kind = fuzz::kind(name).expect("a fuzz target is named like a kind");
     let before = BLOCKS.load(Ordering::Relaxed);
     (kind.run)(input);
     let spent = BLOCKS.load(Ordering::Relaxed) - before;

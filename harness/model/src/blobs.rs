@@ -1,4 +1,4 @@
-//! Blobs and snapshots: what they hold, and what all three types of blob have in common. Source:
+//! Blobs and snapshots: their content, and the rules that all three blob types share. Source:
 //! "Operations on Blobs".
 
 use smalt_protocol::ErrorCode;
@@ -12,36 +12,29 @@ use crate::vocabulary::{
     BlobId, Condition, ContentHeaders, Guard, LeaseAction, LeaseId, Metadata, Moment, Tag,
 };
 
-/// A blob; its snapshots stand beside it, in its container.
+/// A blob. Its snapshots are stored separately in the container.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Blob {
-    /// What stands there now.
     pub(crate) state: State,
-    /// Lease.
     pub(crate) lease: Lease,
 }
 
-/// What a blob or a snapshot holds.
+/// The state of a blob or a snapshot.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct State {
-    /// Tag.
     pub(crate) tag: Tag,
-    /// Last change, in seconds of the Unix epoch.
+    /// Last modification, in seconds of the Unix epoch.
     pub(crate) modified_s: u64,
-    /// User metadata.
     pub(crate) metadata: Metadata,
-    /// Index tags.
     pub(crate) tags: Metadata,
-    /// Content headers.
     pub(crate) headers: ContentHeaders,
-    /// Whether a copy made it, and no later write that clears the trace of that.
+    /// Whether a copy created it and no later write cleared the copy properties.
     pub(crate) copied: bool,
-    /// Its bytes.
     pub(crate) content: Bytes,
 }
 
 impl State {
-    /// What a condition is judged against.
+    /// Returns the values that conditions are evaluated against.
     pub(crate) fn current(&self) -> Current<'_> {
         Current {
             tag: self.tag,
@@ -50,12 +43,12 @@ impl State {
         }
     }
 
-    /// The answer of a write.
+    /// Returns the answer of a write.
     pub(crate) fn written(&self, status: u16) -> Expected {
         Expected::of_version(status, self.tag, self.modified_s)
     }
 
-    /// What a read shows beside tag and time.
+    /// Returns the facts of a read besides tag and time.
     pub(crate) fn shown(&self) -> Vec<Fact> {
         let count = Some(self.tags.len().to_string()).filter(|_| !self.tags.is_empty());
         let text = |value: Option<&str>| value.map(str::to_owned);
@@ -100,7 +93,7 @@ impl Model {
         Ok(self.make(id, content, meta).written(201))
     }
 
-    /// Judges a write that makes a blob or replaces it.
+    /// Checks a write that creates or replaces a blob.
     pub(crate) fn check_create(
         &self,
         there: Option<&Blob>,
@@ -111,13 +104,13 @@ impl Model {
         lease::check_guarded(Of::Blob, lease, guard.lease)?;
         let current = there.map(|blob| blob.state.current());
         match conditions::check_create(guard.condition, current, unmet) {
-            // Recorded: who holds the lease replaces the blob all the same.
+            // Recorded: the holder of the lease may replace the blob nevertheless.
             Err(Refusal(ErrorCode::BlobAlreadyExists, _)) if guard.lease.is_some() => Ok(()),
             judged => judged,
         }
     }
 
-    /// Puts a new blob in place of what stands there. Snapshots and an active lease stay.
+    /// Creates a blob or replaces the existing one. Snapshots and an active lease stay.
     pub(crate) fn make(&mut self, id: &BlobId, content: Bytes, metadata: &Metadata) -> State {
         let state = State {
             tag: self.numbers.tag(),
@@ -132,7 +125,7 @@ impl Model {
         state
     }
 
-    /// Puts a state in place of what stands there.
+    /// Replaces the blob's state, or creates the blob.
     pub(crate) fn replace(&mut self, id: &BlobId, state: State) {
         self.set_aside(id, &state);
         let now_s = self.now_s;
@@ -146,7 +139,7 @@ impl Model {
         }
     }
 
-    /// What reads have in common: the answer so far, and what is read.
+    /// Does what all reads have in common; returns the answer so far and the state that is read.
     pub(crate) fn read(
         &self,
         id: &BlobId,
@@ -166,7 +159,8 @@ impl Model {
         Ok((answer, state))
     }
 
-    /// Get Blob, whole or a part: what lies behind the end is left out, a start behind it refused.
+    /// Get Blob, whole or a range: an end beyond the blob is cut off, a start beyond it is an
+    /// error.
     pub(crate) fn ranged(
         &self,
         id: &BlobId,
@@ -190,8 +184,8 @@ impl Model {
         Ok(answer.with(Fact::Body(bytes)))
     }
 
-    /// A write to the blob that is there, under its lease and condition. What `apply` shows stands
-    /// in the answer beside tag and time.
+    /// Writes to an existing blob, under its lease and condition. The facts that `apply` returns
+    /// are added to the answer, after tag and time.
     pub(crate) fn change(
         &mut self,
         id: &BlobId,
@@ -254,7 +248,7 @@ impl Model {
         let now_s = self.now_s;
         let blob = self.base(id)?;
         lease::check_guarded(Of::Blob, blob.lease.at(now_s), given)?;
-        // Neither tag nor time of the blob changes.
+        // Tag and time of the blob do not change.
         blob.state.tags.clone_from(tags);
         Ok(Expected::ok(204))
     }
@@ -267,7 +261,7 @@ impl Model {
     }
 }
 
-/// Judges a write to a blob that is there.
+/// Checks a write to an existing blob.
 pub(crate) fn check_write(blob: &Blob, guard: Guard, now_s: u64) -> Result<(), Refusal> {
     lease::check_guarded(Of::Blob, blob.lease.at(now_s), guard.lease)?;
     let current = blob.state.current();

@@ -11,7 +11,7 @@ use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::lease::{self, Lease, Of};
 use crate::vocabulary::{BlobId, BlockSource, Content, Guard, LeaseId, Metadata};
 
-/// The committed blocks of what stands there: of no other type than a block blob.
+/// Returns the committed blocks. The existing blob must be a block blob.
 fn committed(there: Option<&Blob>) -> Result<&[Block], Refusal> {
     match there.map(|blob| &blob.state.content) {
         None => Ok(&[]),
@@ -20,10 +20,10 @@ fn committed(there: Option<&Blob>) -> Result<&[Block], Refusal> {
     }
 }
 
-/// How long uncommitted blocks are kept after the last of them, in seconds.
+/// Seconds that uncommitted blocks are kept after the last Put Block.
 const KEPT_S: u64 = 7 * 24 * 60 * 60;
 
-/// Blocks that no list has committed.
+/// Uncommitted blocks of one blob.
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Uncommitted {
     touched_s: u64,
@@ -31,12 +31,11 @@ pub(crate) struct Uncommitted {
 }
 
 impl Uncommitted {
-    /// Their ids.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &Vec<u8>> {
         self.blocks.keys()
     }
 
-    /// Whether they are still kept.
+    /// Returns whether the blocks are still kept.
     pub(crate) fn is_kept(&self, now_s: u64) -> bool {
         now_s - self.touched_s < KEPT_S
     }
@@ -93,7 +92,7 @@ impl Model {
         };
         let mut blocks = Vec::new();
         for (place, (source, block)) in list.iter().enumerate() {
-            // "The same block may be named again, in the same list": not in another one.
+            // "The same block may be named again, in the same list": but not from another list.
             let mut before = list[..place].iter();
             if before.any(|(other, named)| named == block && other != source) {
                 return Err(ErrorCode::InvalidBlockList.into());

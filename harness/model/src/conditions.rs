@@ -6,14 +6,14 @@ use smalt_protocol::ErrorCode;
 use crate::expected::Refusal;
 use crate::vocabulary::{Condition, Metadata, TAG, Tag};
 
-/// What a condition is judged against.
+/// The values that a condition is evaluated against.
 #[derive(Clone, Copy, Debug)]
 pub struct Current<'a> {
-    /// Tag.
+    /// The current ETag.
     pub tag: Tag,
-    /// Last change, in seconds of the Unix epoch.
+    /// Last modification, in seconds of the Unix epoch.
     pub modified_s: u64,
-    /// Index tags, of what can have some.
+    /// Index tags; `None` for resources without tags.
     pub tags: Option<&'a Metadata>,
 }
 
@@ -30,8 +30,8 @@ fn holds(condition: Condition, current: Current<'_>) -> bool {
     }
 }
 
-/// A write to what is there. `If-None-Match: *` is about creations: others pass, as the authors of
-/// Azurite saw production do.
+/// Checks a write to an existing resource. `If-None-Match: *` applies only to creations, so other
+/// writes pass, as the authors of Azurite observed of production.
 pub fn check_write(
     condition: Option<Condition>,
     current: Current<'_>,
@@ -43,7 +43,7 @@ pub fn check_write(
     }
 }
 
-/// What a copy reads: an unmet condition is this code.
+/// Checks the source of a copy; an unmet condition has the code `unmet`.
 pub fn check_source(
     condition: Option<Condition>,
     current: Current<'_>,
@@ -55,7 +55,7 @@ pub fn check_source(
     }
 }
 
-/// A copy tells its two sides apart, but not where tags are concerned.
+/// Returns the code of an unmet condition of a copy: tag conditions have one code for both sides.
 fn of_tags(condition: Condition, unmet: ErrorCode) -> ErrorCode {
     match condition {
         Condition::IfTags(..) => ErrorCode::ConditionNotMet,
@@ -63,7 +63,7 @@ fn of_tags(condition: Condition, unmet: ErrorCode) -> ErrorCode {
     }
 }
 
-/// A write that makes what is not there, or replaces it.
+/// Checks a write that creates or replaces a resource.
 pub fn check_create(
     condition: Option<Condition>,
     current: Option<Current<'_>>,
@@ -79,7 +79,7 @@ pub fn check_create(
     }
 }
 
-/// A read: who knows the resource already is told so with 304.
+/// Checks a read. An unmet `If-None-Match` or `If-Modified-Since` is 304.
 pub fn check_read(condition: Option<Condition>, current: Current<'_>) -> Result<(), Refusal> {
     let Some(condition) = condition else {
         return Ok(());
@@ -94,8 +94,8 @@ pub fn check_read(condition: Option<Condition>, current: Current<'_>) -> Result<
     Err(Refusal(ErrorCode::ConditionNotMet, status))
 }
 
-/// Whether a read can be refused before anything is looked up: `If-None-Match: *` could never be
-/// met, and since 2016-05-31 it is said so.
+/// Checks whether a read can be rejected before any lookup: `If-None-Match: *` can never be met,
+/// and since 2016-05-31 the service says so.
 pub fn check_readable(condition: Option<Condition>) -> Result<(), Refusal> {
     match condition {
         Some(Condition::IfNoneMatch(None)) => Err(ErrorCode::UnsatisfiableCondition.into()),

@@ -15,26 +15,24 @@ use crate::vocabulary::{
     Condition, ContainerOperation, Guard, LeaseAction, LeaseId, Metadata, Moment, Tag,
 };
 
-/// A container.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Container {
     tag: Tag,
     modified_s: u64,
     metadata: Metadata,
-    /// Lease.
     pub(crate) lease: Lease,
     /// Blobs by name.
     pub(crate) blobs: BTreeMap<String, Blob>,
-    /// Uncommitted blocks by name of their blob, whether or not there is one.
+    /// Uncommitted blocks by name of their blob, which need not exist.
     pub(crate) uncommitted: BTreeMap<String, Uncommitted>,
-    /// Snapshots by name of their blob, deleted ones as well.
+    /// Snapshots by name of their blob, including deleted ones.
     pub(crate) snapshots: BTreeMap<String, Taken>,
     /// Deleted blobs by name.
     pub(crate) dormant: BTreeMap<String, Kept>,
 }
 
 impl Container {
-    /// What a condition is judged against.
+    /// Returns the values that conditions are evaluated against.
     pub(crate) fn current(&self) -> Current<'_> {
         Current {
             tag: self.tag,
@@ -43,12 +41,11 @@ impl Container {
         }
     }
 
-    /// User metadata.
     pub(crate) fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// The entries of a name in a listing: snapshots first, oldest first.
+    /// Returns the entries of a name in a listing: snapshots first, the oldest first.
     fn entries(&self, name: &str, snapshots: bool, deleted: bool, now_s: u64) -> Vec<Listed> {
         let mut entries = Vec::new();
         for (moment, kept) in self.snapshots.get(name).into_iter().flatten() {
@@ -70,7 +67,7 @@ impl Container {
 }
 
 impl Model {
-    /// The container of this name, or 404 `ContainerNotFound`.
+    /// Returns the container with this name, or 404 `ContainerNotFound`.
     pub(crate) fn find(&mut self, name: &str) -> Result<&mut Container, Refusal> {
         let found = self.containers.get_mut(name);
         found.ok_or(ErrorCode::ContainerNotFound.into())
@@ -115,7 +112,7 @@ impl Model {
         Ok(Expected::ok(202))
     }
 
-    /// The container once lease and condition let the operation pass.
+    /// Returns the container if lease and condition allow the operation.
     fn guarded(
         &mut self,
         name: &str,
@@ -155,7 +152,7 @@ impl Model {
         let current = container.current();
         conditions::check_write(condition, current, ErrorCode::ConditionNotMet)?;
         let (leased, answer) = lease::act(container.lease, action, now_s, &mut numbers)?;
-        // A lease changes neither tag nor time of what it is on.
+        // A lease changes neither tag nor time of the resource.
         let facts = Expected::of_version(0, container.tag, container.modified_s).facts;
         container.lease = leased;
         self.numbers = numbers;
@@ -174,7 +171,7 @@ impl Model {
         else {
             return Err(ErrorCode::InvalidInput.into());
         };
-        // "List Blobs": a hierarchy shows no snapshots.
+        // "List Blobs": a hierarchical listing does not show snapshots.
         if *delimited && *snapshots {
             return Err(ErrorCode::InvalidQueryParameterValue.into());
         }
@@ -188,8 +185,8 @@ impl Model {
         }
         for (name, open) in &container.uncommitted {
             if *uncommitted && open.is_kept(now_s) && !container.blobs.contains_key(name) {
-                // A name under which only uncommitted blocks stand: a blob of no bytes and no tag.
-                // A name stands once, though: a deleted blob that is shown hides them.
+                // A blob with only uncommitted blocks is listed with length 0 and without a tag,
+                // unless a deleted blob of the same name is shown: each name is listed once.
                 let entries = shown.entry(name).or_default();
                 let hides = |it: &Listed| matches!(it, Listed::Blob { snapshot: None, .. });
                 if !entries.last().is_some_and(hides) {
@@ -217,7 +214,6 @@ impl Model {
     }
 }
 
-/// An entry of a listing.
 fn entry(name: &str, snapshot: Option<Moment>, state: Option<&State>, deleted: bool) -> Listed {
     let detail = |state: &State| {
         let (metadata, tags) = (state.metadata.clone(), state.tags.clone());

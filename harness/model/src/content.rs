@@ -1,4 +1,4 @@
-//! What blobs of the three types hold. Sources: "Append Block", "Append Blob Seal", "Put Page",
+//! The content of the three blob types. Sources: "Append Block", "Append Blob Seal", "Put Page",
 //! "Get Page Ranges", "Set Blob Properties".
 
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use crate::vocabulary::{PAGE_BYTES, Position, Property, Sequence};
 /// A committed block: its id, if it has one, and its bytes.
 pub(crate) type Block = (Option<Vec<u8>>, Vec<u8>);
 
-/// Bytes, as each type of blob keeps them.
+/// The content of a blob, by blob type.
 #[derive(Clone, Debug, Hash)]
 pub(crate) enum Bytes {
-    /// Of a block blob: blocks; one put in one piece has one without an id.
+    /// A block blob. One written by a single Put Blob has one block without an id.
     Blocks(Vec<Block>),
-    /// Of an append blob.
+    /// An append blob.
     Appended { blocks: Vec<Vec<u8>>, sealed: bool },
-    /// Of a page blob: the pages that were written, each of one byte's repetition.
+    /// A page blob: the written pages, each a repetition of one byte.
     Pages {
         pages: u64,
         number: u64,
@@ -29,7 +29,7 @@ pub(crate) enum Bytes {
 type Facts = Result<Vec<Fact>, Refusal>;
 
 impl Bytes {
-    /// Of a new append blob.
+    /// Returns the content of a new append blob.
     pub(crate) fn appended() -> Self {
         Bytes::Appended {
             blocks: Vec::new(),
@@ -37,7 +37,7 @@ impl Bytes {
         }
     }
 
-    /// Of a new page blob.
+    /// Returns the content of a new page blob.
     pub(crate) fn pages(pages: u64, number: u64) -> Self {
         Bytes::Pages {
             pages,
@@ -46,7 +46,7 @@ impl Bytes {
         }
     }
 
-    /// The type's name.
+    /// Returns the blob type as on the wire.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Bytes::Blocks(_) => "BlockBlob",
@@ -55,7 +55,7 @@ impl Bytes {
         }
     }
 
-    /// All bytes; what was never written of a page blob is zero.
+    /// Returns all bytes; pages of a page blob that were never written are zero.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         match self {
             Bytes::Blocks(blocks) => blocks.iter().flat_map(|(_, b)| b).copied().collect(),
@@ -68,7 +68,7 @@ impl Bytes {
         }
     }
 
-    /// How many bytes.
+    /// Returns the length in bytes.
     pub(crate) fn length(&self) -> u64 {
         match self {
             Bytes::Blocks(blocks) => blocks.iter().map(|(_, b)| b.len() as u64).sum(),
@@ -77,7 +77,7 @@ impl Bytes {
         }
     }
 
-    /// What a read shows of the type.
+    /// Returns the facts of a read that depend on the blob type.
     pub(crate) fn shown(&self) -> Vec<Fact> {
         let kind = Fact::Header("x-ms-blob-type", Some(self.kind().to_owned()));
         let mut facts = vec![kind];
@@ -94,7 +94,7 @@ impl Bytes {
         facts
     }
 
-    /// The sequence number of a page blob.
+    /// Returns the sequence number of a page blob as facts.
     pub(crate) fn number(&self) -> Vec<Fact> {
         match self {
             Bytes::Pages { number, .. } => {
@@ -105,7 +105,6 @@ impl Bytes {
         }
     }
 
-    /// Appends a block.
     pub(crate) fn append(&mut self, block: Vec<u8>, position: Option<Position>) -> Facts {
         let length = self.length();
         let Bytes::Appended { blocks, sealed } = self else {
@@ -123,7 +122,7 @@ impl Bytes {
         ])
     }
 
-    /// Seals an append blob; to do so again changes nothing.
+    /// Seals an append blob; sealing it again changes nothing.
     pub(crate) fn seal(&mut self, position: Option<Position>) -> Facts {
         let length = self.length();
         let Bytes::Appended { sealed, .. } = self else {
@@ -135,7 +134,6 @@ impl Bytes {
         Ok(vec![Fact::Header("x-ms-blob-sealed", told)])
     }
 
-    /// Writes or clears pages.
     pub(crate) fn write(
         &mut self,
         first: u64,
@@ -172,7 +170,7 @@ impl Bytes {
         Ok(self.number())
     }
 
-    /// Sets what only a page blob has.
+    /// Sets a property that only page blobs have.
     pub(crate) fn set(&mut self, property: Property) -> Result<(), Refusal> {
         let Bytes::Pages {
             pages,
@@ -200,7 +198,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// Get Page Ranges: neighbours are one range.
+    /// Get Page Ranges: adjacent ranges are merged.
     pub(crate) fn page_ranges(&self, answer: Expected) -> Answer {
         let Bytes::Pages { written, .. } = self else {
             return Err(ErrorCode::InvalidBlobType.into());

@@ -10,7 +10,7 @@ use crate::expected::{Answer, Fact, Refusal};
 use crate::lease::Lease;
 use crate::vocabulary::{BlobId, Condition, Guard, Metadata, Moment};
 
-/// A copy of any kind.
+/// The parameters of a copy.
 pub(crate) struct Wanted<'a> {
     pub(crate) source: &'a BlobId,
     pub(crate) snapshot: Option<Moment>,
@@ -20,7 +20,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Model {
-    /// Copy Blob: at once, within an account.
+    /// Copy Blob, which within an account completes at once.
     pub(crate) fn copy(&mut self, id: &BlobId, wanted: &Wanted<'_>) -> Answer {
         let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
         self.check_create(
@@ -32,7 +32,7 @@ impl Model {
         if matches!(lease, Some(Lease::Leased { term: Some(_), .. })) {
             return Err(ErrorCode::InfiniteLeaseDurationRequired.into());
         }
-        // The source is read by its signature: its refusal becomes the copy's.
+        // The source is read with its own signature, so its error becomes the copy's.
         let found = self.state(wanted.source, wanted.snapshot).cloned();
         let found = found.map_err(|Refusal(code, _)| unverified(code.status()))?;
         let unmet = ErrorCode::SourceConditionNotMet;
@@ -42,12 +42,12 @@ impl Model {
         if kind.is_some_and(|kind| kind != found.content.kind()) {
             return Err(ErrorCode::InvalidBlobType.into());
         }
-        // Recorded: what is sealed is copied so.
+        // Recorded: a copy of a sealed blob is sealed.
         let content = found.content.clone();
         Ok(self.paste(id, wanted, content, &found, true, 202))
     }
 
-    /// A copy that reads its source first: a block blob whatever the source is.
+    /// A copy that reads the source's bytes: the result is a block blob, whatever the source is.
     pub(crate) fn copy_bytes(&mut self, id: &BlobId, wanted: &Wanted<'_>, sync: bool) -> Answer {
         let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
         let unmet = ErrorCode::TargetConditionNotMet;
@@ -56,7 +56,8 @@ impl Model {
         let found = found.map_err(|Refusal(code, _)| unverified(code.status()))?;
         conditions::check_read(wanted.condition, found.current())
             .map_err(|Refusal(code, status)| unverified(status.unwrap_or(code.status())))?;
-        // A copy has the blocks of a block blob; "the block list isn't preserved" by a put.
+        // Copy Blob From URL keeps the blocks of a block blob; Put Blob From URL does not: "the
+        // block list isn't preserved".
         let content = match &found.content {
             blocks @ Bytes::Blocks(_) if sync => blocks.clone(),
             other => Bytes::Blocks(vec![(None, other.bytes())]),

@@ -1,5 +1,5 @@
-//! Delete Blob, Undelete Blob, and what soft delete keeps. Sources: "Delete Blob", "Undelete Blob",
-//! "Soft delete for blobs".
+//! Delete Blob, Undelete Blob and soft delete. Sources: "Delete Blob", "Undelete Blob", "Soft
+//! delete for blobs".
 
 use std::collections::BTreeMap;
 
@@ -21,32 +21,31 @@ pub(crate) type Taken = BTreeMap<Moment, Kept>;
 /// A snapshot, or a deleted blob.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Kept {
-    /// What it holds.
     pub(crate) state: State,
-    /// Until when it can be brought back, if it was deleted: in seconds of the Unix epoch.
+    /// Until when it can be undeleted, in seconds of the Unix epoch; `None` if it is not deleted.
     pub(crate) until_s: Option<u64>,
 }
 
 impl Kept {
-    /// Whether it is a snapshot that nobody deleted.
+    /// Returns whether it is a snapshot that is not deleted.
     pub(crate) fn is_living(&self) -> bool {
         self.until_s.is_none()
     }
 
-    /// Whether it was deleted and can still be brought back.
+    /// Returns whether it is deleted and can still be undeleted.
     pub(crate) fn is_dormant(&self, now_s: u64) -> bool {
         self.until_s.is_some_and(|until_s| now_s < until_s)
     }
 }
 
 impl Container {
-    /// Keeps a snapshot, deleted or not.
+    /// Stores a snapshot, deleted or not.
     pub(crate) fn keep(&mut self, name: &str, at: Moment, state: State, until_s: Option<u64>) {
         let taken = self.snapshots.entry(name.to_owned()).or_default();
         taken.insert(at, Kept { state, until_s });
     }
 
-    /// The snapshot of this time, unless it was deleted.
+    /// Returns the snapshot of this time, unless it is deleted.
     pub(crate) fn living(&self, name: &str, moment: Moment) -> Option<&State> {
         let kept = self.snapshots.get(name)?.get(&moment)?;
         kept.is_living().then_some(&kept.state)
@@ -57,7 +56,7 @@ impl Container {
     }
 }
 
-/// Deletes snapshots: for good, or until then.
+/// Deletes snapshots: permanently, or softly until `until_s`.
 fn discard(taken: &mut Taken, until_s: Option<u64>, which: impl Fn(&Moment) -> bool) {
     let doomed = |moment: &Moment, kept: &Kept| kept.is_living() && which(moment);
     match until_s {
@@ -70,13 +69,14 @@ fn discard(taken: &mut Taken, until_s: Option<u64>, which: impl Fn(&Moment) -> b
 }
 
 impl Model {
-    /// Until when something deleted now can be brought back.
+    /// Returns until when something deleted now can be undeleted.
     fn until_s(&self) -> Option<u64> {
         self.retention_days.map(|days| self.now_s + days * DAY_S)
     }
 
-    /// What a write replaces becomes a deleted snapshot where deletion is soft; what was deleted
-    /// under its name as well, unless it was of another type: then all of that is lost.
+    /// With soft delete, the replaced state becomes a deleted snapshot, and so does a deleted blob
+    /// of the same name. If that was of another type, everything deleted under the name is lost
+    /// instead.
     pub(crate) fn set_aside(&mut self, id: &BlobId, new: &State) {
         let (now_s, until_s) = (self.now_s, self.until_s());
         let moment = self.numbers.moment();
@@ -112,7 +112,7 @@ impl Model {
         }
         let container = self.find(&id.container)?;
         let Some(blob) = container.blobs.get(&id.blob) else {
-            // Since 2013-08-15 a blob of uncommitted blocks only can be deleted.
+            // Since 2013-08-15 a blob with only uncommitted blocks can be deleted.
             let open = container.uncommitted.get(&id.blob);
             if !open.is_some_and(|open| open.is_kept(now_s)) {
                 return Err(ErrorCode::BlobNotFound.into());
@@ -130,7 +130,7 @@ impl Model {
         }
         discard(container.taken(&id.blob), until_s, |_| true);
         if snapshots == Some(Snapshots::Only) {
-            // What is not there was deleted for good.
+            // A blob that does not exist was deleted permanently.
             return Ok(deleted(until_s.filter(|_| has_snapshots)));
         }
         container.blobs.remove(&id.blob);
@@ -160,7 +160,7 @@ impl Model {
         Ok(deleted(until_s))
     }
 
-    /// Everything deleted under the name comes back as it was, but for its lease.
+    /// Restores everything deleted under the name, except its lease.
     pub(crate) fn undelete(&mut self, id: &BlobId) -> Answer {
         let now_s = self.now_s;
         let container = self.find(&id.container)?;

@@ -1,4 +1,4 @@
-//! Which rule answers which operation.
+//! Dispatches each operation to its rule.
 
 use smalt_protocol::ErrorCode;
 
@@ -129,7 +129,7 @@ impl Model {
         })
     }
 
-    /// The operations that read a blob.
+    /// Does an operation that reads a blob.
     fn read_blob(&mut self, id: &BlobId, operation: &BlobOperation) -> Answer {
         use BlobOperation as On;
         match operation {
@@ -156,7 +156,7 @@ impl Model {
         }
     }
 
-    /// The operations that change a blob which is there.
+    /// Does an operation that changes an existing blob.
     fn change_blob(&mut self, id: &BlobId, operation: &BlobOperation) -> Answer {
         use BlobOperation as On;
         match operation {

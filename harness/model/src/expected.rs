@@ -1,28 +1,28 @@
-//! What the service has to answer.
+//! The answers that the service must give.
 
 use smalt_protocol::ErrorCode;
 
 use crate::vocabulary::tables::TableExpected;
 use crate::vocabulary::{LeaseId, MessageId, Metadata, Moment, Receipt, Tag};
 
-/// An answer.
+/// The expected answer of one operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
-    /// Status; zero where nothing was asked of the service.
+    /// The HTTP status; 0 if no request was sent.
     pub status: u16,
     /// `x-ms-error-code`.
     pub code: Option<ErrorCode>,
-    /// What else the answer has to show.
+    /// Further values that the answer must contain.
     pub facts: Vec<Fact>,
 }
 
 impl Expected {
-    /// Nothing was asked of the service.
+    /// Returns the answer of an operation that sends no request.
     pub fn nothing() -> Self {
         Expected::ok(0)
     }
 
-    /// A success with nothing to show yet.
+    /// Returns a success without facts.
     pub fn ok(status: u16) -> Self {
         Expected {
             status,
@@ -31,7 +31,7 @@ impl Expected {
         }
     }
 
-    /// A success that shows tag and time of what was changed or read.
+    /// Returns a success with tag and time of the changed or read resource.
     pub fn of_version(status: u16, tag: Tag, modified_s: u64) -> Self {
         Expected::ok(status)
             .with(Fact::Tag(tag))
@@ -52,7 +52,7 @@ impl Expected {
         self
     }
 
-    /// Leaves out what only Get Blob and Get Blob Properties show of a lease.
+    /// Removes the lease headers that only Get Blob and Get Blob Properties return.
     #[must_use]
     pub fn without_lease(mut self) -> Self {
         let of_lease = |fact: &Fact| matches!(fact, Fact::Header(n, _) if n.contains("lease"));
@@ -60,13 +60,13 @@ impl Expected {
         self
     }
 
-    /// Whether the operation was done.
+    /// Returns whether the operation succeeded.
     pub fn is_done(&self) -> bool {
         self.code.is_none()
     }
 }
 
-/// Why an operation is refused: the code and, where it is not the code's own, the status.
+/// An error: its code and, if it is not the code's usual one, its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal(pub ErrorCode, pub Option<u16>);
 
@@ -96,38 +96,38 @@ impl From<TableExpected> for Expected {
     }
 }
 
-/// What an operation answers, or why it is refused.
+/// The answer of an operation, or its error.
 pub type Answer = Result<Expected, Refusal>;
 
-/// The answer, whichever it is.
+/// Converts an error to an [`Expected`] answer.
 pub fn settle(answer: Answer) -> Expected {
     answer.unwrap_or_else(Expected::from)
 }
 
-/// Something that an answer has to show.
+/// A value that an answer must contain.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
     /// `ETag`.
     Tag(Tag),
     /// `Last-Modified`, in seconds of the Unix epoch.
     LastModified(u64),
-    /// A header of this value, or none of this name.
+    /// A header with this value; `None` if it must be absent.
     Header(&'static str, Option<String>),
     /// `x-ms-lease-id`.
     LeaseId(LeaseId),
     /// `x-ms-snapshot`.
     Snapshot(Moment),
-    /// User metadata, all of it.
+    /// All user metadata.
     Metadata(Metadata),
     /// The body.
     Body(Vec<u8>),
-    /// What a listing shows, in order.
+    /// The entries of a listing, in order.
     Listed(Vec<Listed>),
     /// Committed and uncommitted blocks: id, length in bytes.
     Blocks(Vec<(Vec<u8>, u64)>, Vec<(Vec<u8>, u64)>),
     /// Page ranges: first and last byte of each.
     Ranges(Vec<(u64, u64)>),
-    /// Containers or queues in order; with metadata where it was asked for.
+    /// Containers or queues in order; with metadata if requested.
     Resources(Vec<(String, Option<Metadata>)>),
     /// Index tags.
     Tags(Metadata),
@@ -135,7 +135,7 @@ pub enum Fact {
     Messages(Vec<Shown>),
     /// `x-ms-popreceipt` of a message.
     Receipt(Receipt),
-    /// All that an answer of the Table service shows.
+    /// The whole answer of the Table service.
     Table(TableExpected),
 }
 
@@ -144,38 +144,38 @@ pub enum Fact {
 pub enum Listed {
     /// A blob or snapshot.
     Blob {
-        /// Name.
+        /// The blob's name.
         name: String,
-        /// Time of the snapshot, if it is one.
+        /// The snapshot's time; `None` for a blob.
         snapshot: Option<Moment>,
-        /// Tag; none where only uncommitted blocks stand there.
+        /// The ETag; `None` if there are only uncommitted blocks.
         tag: Option<Tag>,
         /// Length in bytes.
         length: u64,
-        /// `Deleted`: it can be undeleted.
+        /// `Deleted`: the blob is soft-deleted.
         deleted: bool,
-        /// Metadata, index tags and type; none where only uncommitted blocks stand there.
+        /// Metadata, index tags and type; `None` if there are only uncommitted blocks.
         detail: Option<(Metadata, Metadata, &'static str)>,
     },
-    /// All blobs that start like this.
+    /// A common prefix of blob names.
     Prefix(String),
 }
 
-/// A message as an answer shows it. What an answer of its kind does not show is absent.
+/// A message in an answer. Fields that this kind of answer does not return are `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
-    /// Id.
+    /// The message id.
     pub id: MessageId,
-    /// Receipt.
+    /// The pop receipt.
     pub receipt: Option<Receipt>,
-    /// Text.
+    /// The message text.
     pub text: Option<String>,
-    /// How often it was given out.
+    /// The dequeue count.
     pub dequeue_count: Option<u32>,
-    /// When it was put, in seconds of the Unix epoch.
+    /// The insertion time, in seconds of the Unix epoch.
     pub inserted_s: u64,
-    /// When it expires; absent: never.
+    /// The expiration time, in seconds of the Unix epoch; `None` if the message never expires.
     pub expires_s: Option<u64>,
-    /// When it can be seen again.
+    /// The time of next visibility, in seconds of the Unix epoch.
     pub visible_s: Option<u64>,
 }

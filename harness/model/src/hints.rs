@@ -1,4 +1,4 @@
-//! What a generator has to know to make operations that can succeed.
+//! Hints for generators, so that they can make operations that succeed.
 
 use crate::Model;
 use crate::blocks::Uncommitted;
@@ -7,28 +7,28 @@ use crate::deletion::Kept;
 use crate::lease::Lease;
 use crate::vocabulary::{BlobId, LeaseId, MessageId, Metadata, Moment, Receipt, Tag};
 
-/// What stands somewhere, as far as a request can refer to it.
+/// The state of a resource, as far as a request can refer to it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hint {
     /// The id of the active lease.
     pub lease: Option<LeaseId>,
-    /// The id of a lease that ended by itself or was broken.
+    /// The id of a lease that expired or was broken.
     pub lapsed: Option<LeaseId>,
-    /// Whether the active lease has an end.
+    /// Whether the active lease has a fixed duration.
     pub ends: bool,
-    /// Tag.
+    /// The current ETag.
     pub tag: Option<Tag>,
-    /// Last change, in seconds of the Unix epoch.
+    /// Last modification, in seconds of the Unix epoch.
     pub modified_s: u64,
     /// Snapshots, oldest first.
     pub snapshots: Vec<Moment>,
-    /// Uncommitted blocks.
+    /// Ids of the uncommitted blocks.
     pub uncommitted: Vec<Vec<u8>>,
-    /// Blocks that nobody committed within their week: they are no more.
+    /// Ids of blocks that were not committed within a week and are gone.
     pub lapsed_blocks: Vec<Vec<u8>>,
-    /// Committed blocks that have ids.
+    /// Ids of the committed blocks that have one.
     pub committed: Vec<Vec<u8>>,
-    /// What is there: `BlockBlob`, `AppendBlob`, `PageBlob`; empty: nothing.
+    /// The blob type: `BlockBlob`, `AppendBlob`, `PageBlob`, or empty without a blob.
     pub kind: &'static str,
     /// Length in bytes.
     pub length: u64,
@@ -38,16 +38,16 @@ pub struct Hint {
     pub sealed: bool,
     /// Index tags.
     pub tags: Metadata,
-    /// Whether something that was deleted can be brought back.
+    /// Whether something deleted can be undeleted.
     pub dormant: bool,
 }
 
-/// Blocks of a name under which there is no blob.
+/// The state of uncommitted blocks whose blob does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alone {
-    /// They are kept.
+    /// The blocks are kept.
     Kept,
-    /// Their week is over.
+    /// A week has passed, so the blocks are gone.
     Lapsed,
 }
 
@@ -60,18 +60,18 @@ impl Alone {
     }
 }
 
-/// How a lease stands.
+/// The state of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// There is none.
+    /// There is no lease.
     Free,
-    /// Somebody has it.
+    /// The lease is active.
     Held,
-    /// It is about to end.
+    /// The lease is breaking.
     Breaking,
-    /// It was broken.
+    /// The lease was broken.
     Broken,
-    /// It ran out.
+    /// The lease expired.
     Expired,
 }
 
@@ -92,7 +92,7 @@ impl Hint {
 }
 
 impl Model {
-    /// What is known of a container; nothing where there is none.
+    /// Returns the hint of a container; an empty one if it does not exist.
     pub fn hint_of_container(&self, name: &str) -> Hint {
         let found = self.containers.get(name);
         found.map_or_else(Hint::default, |container| Hint {
@@ -102,7 +102,7 @@ impl Model {
         })
     }
 
-    /// What is known of a blob; nothing where there is none.
+    /// Returns the hint of a blob; an empty one if it does not exist.
     pub fn hint_of_blob(&self, id: &BlobId) -> Hint {
         let Some(container) = self.containers.get(&id.container) else {
             return Hint::default();
@@ -142,36 +142,36 @@ impl Model {
         hint
     }
 
-    /// The names of all containers.
+    /// Returns the names of all containers.
     pub fn containers(&self) -> impl Iterator<Item = &str> {
         self.containers.keys().map(String::as_str)
     }
 
-    /// The names of all queues.
+    /// Returns the names of all queues.
     pub fn queues(&self) -> impl Iterator<Item = &str> {
         self.queues.keys().map(String::as_str)
     }
 
-    /// Whether there is a container of this name.
+    /// Returns whether the container exists.
     pub fn has_container(&self, name: &str) -> bool {
         self.containers.contains_key(name)
     }
 
-    /// The type of a blob; empty: there is none.
+    /// Returns the type of a blob; empty if it does not exist.
     pub fn kind_at(&self, container: &str, blob: &str) -> &'static str {
         let container = self.containers.get(container);
         let blob = container.and_then(|container| container.blobs.get(blob));
         blob.map_or("", |blob| blob.state.content.kind())
     }
 
-    /// Whether blocks wait under a name for a list that commits them.
+    /// Returns whether uncommitted blocks are kept under a name.
     pub fn has_open_blocks(&self, container: &str, blob: &str) -> bool {
         let container = self.containers.get(container);
         let open = container.and_then(|container| container.uncommitted.get(blob));
         open.is_some_and(|open| open.is_kept(self.now_s))
     }
 
-    /// Blocks that stand alone under a name: no blob is there.
+    /// Returns the state of uncommitted blocks under a name, if there is no blob.
     pub fn alone_at(&self, container: &str, blob: &str) -> Option<Alone> {
         let container = self.containers.get(container)?;
         let open = container.uncommitted.get(blob)?;
@@ -179,7 +179,7 @@ impl Model {
         is_alone.then(|| Alone::of(open, self.now_s))
     }
 
-    /// Whether such blocks stand somewhere in a container under names that start like this.
+    /// Returns whether a container has such blocks under a name with this prefix.
     pub fn has_alone(&self, container: &str, prefix: &str, alone: Alone) -> bool {
         let found = self.containers.get(container);
         let names = found.into_iter().flat_map(|found| found.uncommitted.keys());
@@ -187,7 +187,7 @@ impl Model {
         names.any(|name| self.alone_at(container, name) == Some(alone))
     }
 
-    /// How the lease of a blob stands.
+    /// Returns the state of a blob's lease.
     pub fn lease_at(&self, container: &str, blob: &str) -> Standing {
         let container = self.containers.get(container);
         let blob = container.and_then(|container| container.blobs.get(blob));
@@ -201,17 +201,17 @@ impl Model {
         }
     }
 
-    /// Metadata of a queue, if it is there.
+    /// Returns the metadata of a queue, if it exists.
     pub fn metadata_of_queue(&self, name: &str) -> Option<&Metadata> {
         self.queues.get(name).map(|queue| &queue.metadata)
     }
 
-    /// Whether there is a queue of this name.
+    /// Returns whether the queue exists.
     pub fn has_queue(&self, name: &str) -> bool {
         self.queues.contains_key(name)
     }
 
-    /// The messages of a queue with the receipts that work.
+    /// Returns the messages of a queue with their valid pop receipts.
     pub fn receipts(&self, queue: &str) -> Vec<(MessageId, Receipt)> {
         let messages = self.queues.get(queue).map(crate::queues::Queue::receipts);
         messages.unwrap_or_default()

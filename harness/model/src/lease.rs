@@ -5,33 +5,33 @@ use smalt_protocol::ErrorCode;
 use crate::expected::{Expected, Fact, Refusal};
 use crate::vocabulary::{LeaseAction, LeaseId, Numbers};
 
-/// A lease as it was left. What time made of it, [`Lease::at`] says.
+/// A lease as of its last change. [`Lease::at`] returns its state at a later time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
 pub enum Lease {
-    /// Nobody has it.
+    /// There is no lease.
     #[default]
     Available,
-    /// Somebody has it.
+    /// The lease is active.
     Leased {
-        /// Id.
+        /// The lease id.
         id: LeaseId,
-        /// Length in seconds and end; absent: infinite.
+        /// Duration in seconds and end, in seconds of the Unix epoch; `None` if infinite.
         term: Option<(u32, u64)>,
     },
-    /// It ends at this time.
+    /// The lease is breaking, and ends at `until_s`.
     Breaking {
-        /// Id.
+        /// The lease id.
         id: LeaseId,
-        /// End.
+        /// The end of the lease, in seconds of the Unix epoch.
         until_s: u64,
     },
-    /// It was broken.
+    /// The lease was broken.
     Broken(LeaseId),
-    /// It ran out.
+    /// The lease expired; the number is its duration in seconds.
     Expired(LeaseId, u32),
 }
 
-/// What carries the lease.
+/// The kind of the leased resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Of {
     /// A blob.
@@ -41,7 +41,7 @@ pub enum Of {
 }
 
 impl Lease {
-    /// As it stands at a time.
+    /// Returns the state of the lease at this time.
     #[must_use]
     pub fn at(self, now_s: u64) -> Self {
         match self {
@@ -54,7 +54,7 @@ impl Lease {
         }
     }
 
-    /// What a write leaves of it: who let it lapse has lost it.
+    /// Returns the lease after a write: a broken or expired lease can no longer be renewed.
     #[must_use]
     pub fn after_write(self, now_s: u64) -> Self {
         match self.at(now_s) {
@@ -63,7 +63,7 @@ impl Lease {
         }
     }
 
-    /// The headers that show it.
+    /// Returns the headers that show the lease.
     pub fn facts(self, now_s: u64) -> [Fact; 3] {
         let (state, status, duration) = match self.at(now_s) {
             Lease::Available => ("available", "unlocked", None),
@@ -96,7 +96,8 @@ impl Lease {
     }
 }
 
-/// A use that works without a lease id; one that is given has to be the active one.
+/// Checks an operation that needs no lease id; an id that is given must be that of the active
+/// lease.
 pub fn check_use(of: Of, lease: Lease, given: Option<LeaseId>) -> Result<(), Refusal> {
     let Some(given) = given else { return Ok(()) };
     let (absent, mismatch) = match of {
@@ -117,7 +118,7 @@ pub fn check_use(of: Of, lease: Lease, given: Option<LeaseId>) -> Result<(), Ref
     }
 }
 
-/// A use that the lease guards.
+/// Checks an operation that requires the id of an active lease.
 pub fn check_guarded(of: Of, lease: Lease, given: Option<LeaseId>) -> Result<(), Refusal> {
     if given.is_none() && lease.is_active() {
         return Err(ErrorCode::LeaseIdMissing.into());
@@ -125,7 +126,7 @@ pub fn check_guarded(of: Of, lease: Lease, given: Option<LeaseId>) -> Result<(),
     check_use(of, lease, given)
 }
 
-/// A lease operation: the lease from now on, and the answer without tag and time.
+/// Does a lease operation; returns the new lease, and the answer without tag and time.
 pub fn act(
     lease: Lease,
     action: LeaseAction,

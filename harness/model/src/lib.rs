@@ -1,27 +1,27 @@
-//! What the documents of Azure Storage say that a storage does, in plain maps.
+//! A model of Azure Storage as its documents describe it, with plain maps.
 //!
-//! A [`Model`] takes one [`Operation`] after the other and says what the service has to answer:
-//! status, error code and [`Fact`]s. It knows nothing of the emulator, only the vocabulary of the
-//! wire (`smalt-protocol`), and is written from the documents and from what production answered,
-//! so that both being wrong in the same way is unlikely.
+//! A [`Model`] takes one [`Operation`] after the other and returns the answer that the service must
+//! give: status, error code and [`Fact`]s. It does not know the emulator, only the types of the
+//! wire (`smalt-protocol`). It is written from the documents and from production's answers, so that
+//! both being wrong in the same way is unlikely.
 //!
-//! - Time is a number of whole seconds that only [`Operation::Advance`] moves.
-//! - What the service makes up (tags, lease ids, snapshot times, message ids, receipts) is a number
-//!   here. Who compares binds each number to the text that it sees first: equal numbers have to
-//!   stay equal texts, different ones different texts.
-//! - An operation may name a number that nothing has yet: shrinking takes away the operation that
-//!   would have made it. It is then a text that nobody ever issued.
+//! - Time is in whole seconds, and only [`Operation::Advance`] moves it.
+//! - Values that the service makes up (tags, lease ids, snapshot times, message ids, receipts) are
+//!   numbers here. A comparison binds each number to the string that it first sees: equal numbers
+//!   must stay equal strings, different numbers different strings.
+//! - An operation may use a number that nothing has yet, because shrinking removed the operation
+//!   that would have created it. It then stands for a string that was never issued.
 //!
 //! # Layout
-//! - [`vocabulary`]: operations and what they name.
-//! - [`mod@expected`] says what is answered.
+//! - [`vocabulary`]: operations and their parameters.
+//! - [`mod@expected`]: the answers.
 //! - [`lease`], [`conditions`]: rules that blobs and containers share.
-//! - `account`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`, `queues`: an area
-//!   each.
-//! - [`tables`]: tables and their entities, which know nothing of the rest.
-//! - `dispatch`: which rule answers which operation.
-//! - [`outcomes`]: what each operation can be answered, as a closed list.
-//! - [`hints`]: what a generator has to know.
+//! - `account`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`, `queues`: one
+//!   area each.
+//! - [`tables`]: tables and their entities, which are independent of the rest.
+//! - `dispatch`: dispatches operations to rules.
+//! - [`outcomes`]: the closed list of answers of each operation.
+//! - [`hints`]: hints for generators.
 
 pub mod conditions;
 pub mod expected;
@@ -61,12 +61,12 @@ pub struct Model {
     containers: BTreeMap<String, Container>,
     queues: BTreeMap<String, Queue>,
     tables: Tables,
-    /// For how many days what is deleted is kept.
+    /// Days that deleted blobs are kept; `None` without soft delete.
     retention_days: Option<u64>,
 }
 
 impl Model {
-    /// An empty account at this time, in seconds of the Unix epoch.
+    /// Returns an empty account at this time, in seconds of the Unix epoch.
     pub fn new(now_s: u64) -> Self {
         Model {
             now_s,
@@ -74,29 +74,29 @@ impl Model {
         }
     }
 
-    /// The time, in seconds of the Unix epoch.
+    /// Returns the time, in seconds of the Unix epoch.
     pub fn now_s(&self) -> u64 {
         self.now_s
     }
 
-    /// What was made up so far: generators choose from it.
+    /// Returns the numbers issued so far, from which generators choose.
     pub fn numbers(&self) -> &Numbers {
         &self.numbers
     }
 
-    /// The tables: generators look at what there is.
+    /// Returns the tables, for generators.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// Numbers from this one on are new. Times of snapshots only grow, since
-    /// their numbers are their order.
+    /// Numbers new values from `first` on. Times of snapshots never decrease, since their numbers
+    /// are their order.
     pub fn number_from(&mut self, first: u32) {
         self.numbers.start_at(first);
         self.tables.number_from(first);
     }
 
-    /// Does an operation and says what has to be answered.
+    /// Does an operation and returns the expected answer.
     pub fn step(&mut self, operation: &Operation) -> Expected {
         match operation {
             Operation::Container(name, operation) => self.container(name, operation),
@@ -109,14 +109,14 @@ impl Model {
                 self.now_s += seconds;
                 Expected::nothing()
             }
-            // Everything acknowledged is still there.
+            // A restart loses nothing that was acknowledged.
             Operation::Restart => Expected::nothing(),
         }
     }
 }
 
-/// Equal for states that no operation tells apart while time stands still. Numbers that were not
-/// given out yet are left out: who compares states numbers what each call makes by the call.
+/// Hashes equal for states that no operation can distinguish while time stands still. The counters
+/// of numbers are excluded: a search over states sets them before each call.
 impl std::hash::Hash for Model {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         (self.now_s, self.numbers.moments, self.retention_days).hash(state);

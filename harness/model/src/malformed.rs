@@ -1,4 +1,4 @@
-//! Requests that break a rule of syntax. Source: "Common REST API Error Codes" and recordings.
+//! Malformed requests. Source: "Common REST API Error Codes" and recordings.
 
 use smalt_protocol::ErrorCode;
 
@@ -6,7 +6,7 @@ use crate::expected::{Expected, Refusal};
 use crate::vocabulary::Malformed;
 use crate::vocabulary::tables::TableMalformed;
 
-/// The one answer to each.
+/// Returns the answer of a malformed request.
 pub(crate) fn refused(malformed: Malformed) -> Expected {
     let code = match malformed {
         Malformed::ContainerName => ErrorCode::InvalidResourceName,
@@ -21,7 +21,7 @@ pub(crate) fn refused(malformed: Malformed) -> Expected {
     Refusal::from(code).into()
 }
 
-/// The same of the Table service: syntax is looked at before anything that is there.
+/// Returns the error of a malformed request to the Table service, which checks syntax before state.
 pub(crate) fn refused_by_tables(malformed: TableMalformed) -> ErrorCode {
     match malformed {
         TableMalformed::TableName => ErrorCode::InvalidResourceName,

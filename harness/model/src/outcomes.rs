@@ -1,8 +1,9 @@
-//! What each operation can be answered: a closed list of status, error code and condition header.
+//! The answers that each operation can have: a closed list of status, error code and condition
+//! header.
 //!
-//! Whoever counts what histories reach counts these cells: an answer of the model that is not
-//! among them is a mistake of this list, a cell that nothing reaches one of the generator or of
-//! this list. Both are looked for by `harness check histories`.
+//! The coverage of histories is counted in these cells. An answer of the model that is not in the
+//! list is a mistake of the list; a cell that is never reached is a mistake of the generator or of
+//! the list. `harness check histories` looks for both.
 
 mod describe;
 mod groups;
@@ -19,17 +20,17 @@ pub use situations::{SITUATIONS, Situation, describe_in};
 /// Status and error code of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Outcome {
-    /// Status.
+    /// The HTTP status.
     pub status: u16,
-    /// Error code; none where the operation was done.
+    /// The error code; `None` if the operation succeeded.
     pub code: Option<ErrorCode>,
 }
 
-/// The condition that an operation carries.
+/// The condition header of an operation, as an index into [`HEADERS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Header(pub u8);
 
-/// Names of the headers, by number.
+/// The names of the headers, by index.
 pub const HEADERS: [&str; 18] = [
     "",
     "If-Match",
@@ -52,47 +53,47 @@ pub const HEADERS: [&str; 18] = [
 ];
 
 impl Header {
-    /// None.
+    /// No condition header.
     pub const NONE: Header = Header(0);
 
-    /// Its name; empty: none.
+    /// Returns the header's name; empty for [`Header::NONE`].
     pub fn name(self) -> &'static str {
         HEADERS.get(usize::from(self.0)).copied().unwrap_or("")
     }
 }
 
-/// Headers, a bit each.
+/// A set of headers, one bit each.
 pub type Set = u32;
 
-/// An operation and everything that it can be answered.
+/// An operation and all its possible answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Name of the operation.
+    /// The operation's name.
     pub operation: &'static str,
-    /// Outcomes, in groups that rows share, each with the headers under which it can come.
+    /// Outcomes, in groups that rows share, each with the headers under which it can occur.
     pub outcomes: &'static [&'static [(Outcome, Set)]],
 }
 
 /// One cell of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cell {
-    /// Name of the operation.
+    /// The operation's name.
     pub operation: &'static str,
-    /// What it is answered.
+    /// The answer.
     pub outcome: Outcome,
-    /// The condition that it carries.
+    /// The operation's condition header.
     pub header: Header,
 }
 
 impl Cell {
-    /// Whether it is one of the Table service.
+    /// Returns whether the operation belongs to the Table service.
     pub fn is_of_tables(&self) -> bool {
         let mut rows = tables::ROWS.iter();
         rows.any(|row| row.operation == self.operation)
     }
 }
 
-/// Every cell.
+/// Returns every cell of the matrix.
 pub fn cells() -> impl Iterator<Item = Cell> {
     let headers = || (0..HEADERS.len() as u8).map(Header);
     ROWS.iter().chain(tables::ROWS).flat_map(move |row| {

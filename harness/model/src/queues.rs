@@ -8,10 +8,9 @@ use crate::Model;
 use crate::expected::{Answer, Expected, Fact, Refusal, Shown};
 use crate::vocabulary::{MessageId, Metadata, Receipt};
 
-/// How long a message lives that was given no time, in seconds.
+/// Default time to live of a message, in seconds.
 const TTL_S: u64 = 7 * 24 * 60 * 60;
 
-/// A queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub(crate) metadata: Metadata,
@@ -26,10 +25,10 @@ pub(crate) struct Message {
     inserted_s: u64,
     expires_s: Option<u64>,
     visible_s: u64,
-    /// Place in the order of puts.
+    /// Position in the order of Put Message.
     sequence: u64,
-    /// Place among those that become visible at one time. The service promises no order; smalt
-    /// keeps that of the puts, and an update counts as one.
+    /// Position among messages that become visible at the same time. The service promises no order;
+    /// smalt keeps the order of Put Message, and an update counts as one.
     place: u64,
 }
 
@@ -55,7 +54,7 @@ impl Message {
 }
 
 impl Queue {
-    /// Messages with their receipts.
+    /// Returns the messages with their pop receipts.
     pub(crate) fn receipts(&self) -> Vec<(MessageId, Receipt)> {
         let messages = self.messages.iter();
         messages
@@ -63,7 +62,7 @@ impl Queue {
             .collect()
     }
 
-    /// Visible messages from the head of the queue.
+    /// Returns visible messages from the head of the queue.
     fn head(&self, most: u32, now_s: u64) -> Vec<MessageId> {
         let visible = self
             .messages
@@ -77,9 +76,9 @@ impl Queue {
         head.map(|(_, _, id)| id).collect()
     }
 
-    /// What tells queues apart while time stands still: visible messages in the order in which
-    /// they are given out, the others in none. Get Messages hides for a second at least, so a
-    /// hidden message becomes visible by an update alone, which gives it another place.
+    /// Returns what distinguishes queues while time stands still: visible messages in the order of
+    /// delivery, and hidden ones in no order. Get Messages hides for at least a second, so a hidden
+    /// message becomes visible only by an update, which gives it a new position.
     pub(crate) fn told_apart(&self, now_s: u64) -> [Vec<Apart<'_>>; 2] {
         let apart = |id: MessageId| {
             let message = &self.messages[&id];
@@ -98,7 +97,7 @@ impl Queue {
         [visible.iter().map(|id| apart(*id)).collect(), hidden]
     }
 
-    /// The message of this id and receipt.
+    /// Returns the message with this id and receipt.
     fn message(
         &mut self,
         id: MessageId,
@@ -116,7 +115,7 @@ impl Queue {
 }
 
 impl Model {
-    /// The queue of this name, or 404 `QueueNotFound`.
+    /// Returns the queue with this name, or 404 `QueueNotFound`.
     pub(crate) fn find_queue(&mut self, name: &str) -> Result<&mut Queue, Refusal> {
         let found = self.queues.get_mut(name);
         found.ok_or(ErrorCode::QueueNotFound.into())
@@ -182,11 +181,11 @@ impl Model {
         let now_s = self.now_s;
         let lives_s = match ttl_s {
             None => Some(TTL_S),
-            // "-1": it does not expire.
+            // -1: the message does not expire.
             Some(ttl_s) => u64::try_from(ttl_s).ok(),
         };
         // "The visibility timeout of a message cannot be set to a value later than the expiry
-        // time." It takes no queue to know that.
+        // time." The service checks this before it looks up the queue.
         if lives_s.is_some_and(|lives_s| visibility_timeout_s >= lives_s) {
             return Err(ErrorCode::InvalidQueryParameterValue.into());
         }
@@ -215,7 +214,7 @@ impl Model {
     pub(crate) fn receive(&mut self, name: &str, most: u32, visibility_timeout_s: u64) -> Answer {
         let now_s = self.now_s;
         let queue = self.queues.get_mut(name).ok_or(ErrorCode::QueueNotFound)?;
-        // Recorded: the messages of one answer have one receipt, so that each other's work.
+        // Recorded: the messages of one answer share one receipt, which is valid for each of them.
         let receipt = self.numbers.receipt();
         let mut shown = Vec::new();
         for id in queue.head(most, now_s) {

@@ -13,7 +13,7 @@ use crate::vocabulary::tables::{
     Action, Change, Match, Row, RowId, TableExpected, TableFilter, TableOperation,
 };
 
-/// A key in units of UTF-16, whose order is that of answers.
+/// A key in UTF-16 units, which sort in the order of answers.
 type Units = Vec<u16>;
 type Answer = Result<TableExpected, (Option<usize>, ErrorCode)>;
 
@@ -28,7 +28,7 @@ pub struct Tables {
 struct Table(BTreeMap<(Units, Units), Row>);
 
 impl Tables {
-    /// Does an operation on the table of this name and says what has to be answered.
+    /// Does an operation on the table with this name and returns the expected answer.
     pub fn step(&mut self, name: &str, operation: &TableOperation) -> TableExpected {
         // Names are compared without regard to case.
         let name = name.to_ascii_lowercase();
@@ -46,7 +46,7 @@ impl Tables {
             } => self.page(&name, partition_key, from.as_deref(), *most),
             TableOperation::Malformed(which) => Err((None, refused_by_tables(*which))),
         };
-        // One change alone has no place that would have to be told.
+        // The error of a single change has no index.
         let are_several = matches!(operation, TableOperation::Batch(all) if all.len() > 1);
         answer.unwrap_or_else(|(place, code)| TableExpected {
             status: code.status(),
@@ -56,22 +56,22 @@ impl Tables {
         })
     }
 
-    /// The next tag has this number.
+    /// Gives the next tag this number.
     pub(crate) fn number_from(&mut self, first: u32) {
         self.tags = first;
     }
 
-    /// The tags that were given out: generators choose from them.
+    /// Returns the number of tags issued, from which generators choose.
     pub fn tags(&self) -> u32 {
         self.tags
     }
 
-    /// The tables there are, by their names in lower case.
+    /// Returns the names of the tables, in lower case.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tables.keys().map(String::as_str)
     }
 
-    /// The entities of a table, in the order of answers.
+    /// Returns the entities of a table, in the order of answers.
     pub fn rows(&self, name: &str) -> Vec<Row> {
         let found = self.tables.get(&name.to_ascii_lowercase());
         found.map_or_else(Vec::new, |table| table.0.values().cloned().collect())
@@ -111,7 +111,7 @@ impl Tables {
         })
     }
 
-    /// What one partition has from a row on; the page ends where the next one begins.
+    /// Returns the entities of one partition from a row on; the page ends at the next partition.
     fn page(&self, name: &str, partition_key: &str, from: Option<&str>, most: u32) -> Answer {
         let from = from.map(|row_key| row_key.encode_utf16().collect::<Units>());
         let all = self.find(name)?.0.iter();
@@ -128,8 +128,8 @@ impl Tables {
         })
     }
 
-    /// All changes or none; what is wrong with the transaction itself comes first. Recorded: what
-    /// one transaction writes has one tag.
+    /// Applies all changes or none; errors of the transaction itself come first. Recorded: all
+    /// writes of one transaction have the same tag.
     fn batch(&mut self, name: &str, changes: &[Change]) -> Answer {
         let mut rows = BTreeSet::new();
         for (place, change) in changes.iter().enumerate() {
@@ -165,7 +165,7 @@ impl Tables {
     }
 }
 
-/// The next tag's number is left out, as in [`Model`](crate::Model).
+/// Excludes the counter of tags, as [`Model`](crate::Model) does.
 impl std::hash::Hash for Tables {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.tables.hash(state);
@@ -209,7 +209,7 @@ impl Table {
     }
 }
 
-/// `If-Match` asks for the entity to be there, and to be of the version that it names.
+/// Checks `If-Match`: the entity must exist and have the named version.
 fn check(found: Option<&Row>, condition: Option<Match>) -> Result<(), ErrorCode> {
     match (found, condition) {
         (_, None) | (Some(_), Some(Match::Any)) => Ok(()),
@@ -219,8 +219,8 @@ fn check(found: Option<&Row>, condition: Option<Match>) -> Result<(), ErrorCode>
     }
 }
 
-/// Whether an entity is asked for. What it does not have, or has in another type, compares with
-/// nothing.
+/// Returns whether the filter selects an entity. A comparison with a property that is missing or
+/// has another type is false.
 pub fn matches(filter: &TableFilter, row: &Row) -> bool {
     match filter {
         TableFilter::And(one, other) => matches(one, row) && matches(other, row),
@@ -242,7 +242,7 @@ pub fn matches(filter: &TableFilter, row: &Row) -> bool {
     }
 }
 
-/// A small whole number is compared with larger numbers as one of them.
+/// Converts an `Edm.Int32` literal to the larger numeric type of the property.
 fn as_large(wanted: &Value, given: &Value) -> Value {
     match (wanted, given) {
         (Value::Int32(number), Value::Int64(_)) => Value::Int64(i64::from(*number)),

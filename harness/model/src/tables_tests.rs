@@ -1,4 +1,4 @@
-//! The model of tables against what the documents say, and against the filters of the wire.
+//! Tests of the table model against the documents, and against the filters of the wire.
 
 use super::*;
 use crate::vocabulary::tables::Properties;
@@ -29,7 +29,7 @@ fn insert(row_key: &str) -> Change {
     change(row_key, Action::Insert(numbers(&[("a", 1), ("b", 2)])))
 }
 
-/// A table with one entity, whose tag is the first.
+/// Returns a table with one entity, whose tag is the first.
 fn tables() -> Tables {
     let mut tables = Tables::default();
     tables.step("t", &TableOperation::Create);
@@ -38,7 +38,7 @@ fn tables() -> Tables {
 }
 
 #[test]
-fn conditions_and_absence() {
+fn unmet_conditions_and_missing_resources_are_errors() {
     use ErrorCode::{
         EntityAlreadyExists, ResourceNotFound, TableNotFound, UpdateConditionNotSatisfied,
     };
@@ -83,7 +83,7 @@ fn conditions_and_absence() {
 }
 
 #[test]
-fn a_merge_keeps_and_a_replacement_drops() {
+fn a_merge_keeps_other_properties_and_a_replacement_drops_them() {
     let mut merged = tables();
     let properties = numbers(&[("b", 3), ("c", 4)]);
     let action = Action::Merge(properties.clone(), None);
@@ -97,7 +97,7 @@ fn a_merge_keeps_and_a_replacement_drops() {
 }
 
 #[test]
-fn a_transaction_is_done_whole_or_not_at_all() {
+fn a_transaction_applies_all_changes_or_none() {
     let mut tables = tables();
     let before = tables.rows("t");
     let elsewhere = Change {
@@ -184,9 +184,9 @@ fn any_filter() -> impl Strategy<Value = TableFilter> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// Two readings of the language, one of the text and one of the tree, agree on every entity.
+    /// The filter parser and the model's filter tree agree on every entity.
     #[test]
-    fn filters_choose_as_those_of_the_wire(
+    fn filters_match_as_the_wire_filters_do(
         filter in any_filter(),
         keys in ("[a-c'\u{ffff}😀]{0,2}", "[a-c'\u{ffff}😀]{0,2}"),
         properties in proptest::collection::btree_map("[ab]", any_value(), 0..3),

@@ -1,4 +1,4 @@
-//! The model against tables of the documents, and its own promises.
+//! Tests of the model against tables of the documents, and of its own guarantees.
 
 use smalt_protocol::ErrorCode;
 
@@ -31,7 +31,7 @@ fn lease(action: LeaseAction) -> BlobOperation {
     BlobOperation::Lease(action, None)
 }
 
-/// A container with a blob whose lease A is in the named state.
+/// Returns a container with a blob whose lease A is in the named state.
 fn model(state: &str) -> Model {
     let mut model = Model::new(1_000);
     let create = ContainerOperation::Create(Metadata::new());
@@ -68,7 +68,7 @@ fn model(state: &str) -> Model {
 
 /// "Lease Blob", outcomes of use attempts: write with A, with B, without an id.
 #[test]
-fn writes_follow_the_use_table() {
+fn writes_follow_the_table_of_use_attempts() {
     use ErrorCode::{
         LeaseIdMismatchWithBlobOperation as Mismatch, LeaseIdMissing as Missing, LeaseLost as Lost,
         LeaseNotPresentWithBlobOperation as Absent,
@@ -133,9 +133,9 @@ fn lease_operations_follow_the_table() {
     }
 }
 
-/// A renewal is too late once somebody wrote.
+/// A write after the expiry makes a renewal fail.
 #[test]
-fn a_write_makes_an_expired_lease_forgotten() {
+fn a_write_prevents_the_renewal_of_an_expired_lease() {
     let mut model = model("expired");
     on_blob(&mut model, put(Guard::default()));
     let answer = on_blob(&mut model, lease(LeaseAction::Renew(A)));
@@ -143,9 +143,9 @@ fn a_write_makes_an_expired_lease_forgotten() {
     assert_eq!(answer.code, expected);
 }
 
-/// Reads are told apart by 304 and 412, creation by 409.
+/// Unmet conditions are 304 or 412 for reads, and 409 for creations.
 #[test]
-fn conditions_answer_by_kind_of_request() {
+fn unmet_conditions_have_a_status_by_kind_of_request() {
     let tag = model("available").hint_of_blob(&id()).tag;
     let read = |condition| BlobOperation::Head {
         snapshot: None,
@@ -175,9 +175,9 @@ fn conditions_answer_by_kind_of_request() {
     }
 }
 
-/// A message is hidden for its time, then shown again under another receipt.
+/// A message is hidden for its visibility timeout, then returned again with another receipt.
 #[test]
-fn a_message_comes_back() {
+fn a_hidden_message_becomes_visible_again() {
     let mut model = Model::new(1_000);
     let mut on_queue = |operation| model.step(&Operation::Queue("q".to_owned(), operation));
     on_queue(QueueOperation::Create(Metadata::new()));
@@ -201,9 +201,9 @@ fn a_message_comes_back() {
     assert_eq!(count(&again), Some(2));
 }
 
-/// Recorded: messages of one answer have one receipt. Whoever names it for the other is right.
+/// Recorded: messages of one answer share one receipt, so the receipt of one works for the other.
 #[test]
-fn messages_that_were_got_together_share_their_receipt() {
+fn messages_of_one_answer_share_a_receipt() {
     let mut model = Model::new(1_000);
     let mut on_queue = |operation| model.step(&Operation::Queue("q".to_owned(), operation));
     on_queue(QueueOperation::Create(Metadata::new()));
@@ -229,6 +229,6 @@ fn messages_that_were_got_together_share_their_receipt() {
         text: None,
     };
     assert_eq!(on_queue(update()).status, 204);
-    // From then on it has one of its own.
+    // After its update a message has a receipt of its own.
     assert_eq!(on_queue(update()).code, Some(ErrorCode::PopReceiptMismatch));
 }

@@ -1,4 +1,4 @@
-//! Operations and what they name.
+//! Operations and their parameters.
 
 mod malformed;
 mod numbers;
@@ -9,43 +9,43 @@ use std::collections::BTreeMap;
 pub use malformed::Malformed;
 pub use numbers::{LeaseId, MessageId, Moment, Numbers, PROPOSED_LEASES, Receipt, Tag};
 
-/// User metadata.
+/// User metadata or index tags, by name.
 pub type Metadata = BTreeMap<String, String>;
 
 /// A blob's address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlobId {
-    /// Container.
+    /// The container's name.
     pub container: String,
-    /// Blob.
+    /// The blob's name.
     pub blob: String,
 }
 
 /// One step of a history.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// On a container.
+    /// An operation on the named container.
     Container(String, ContainerOperation),
-    /// On a blob.
+    /// An operation on a blob.
     Blob(BlobId, BlobOperation),
-    /// On a queue.
+    /// An operation on the named queue.
     Queue(String, QueueOperation),
-    /// On a table.
+    /// An operation on the named table.
     Table(String, tables::TableOperation),
-    /// On the account.
+    /// An operation on the account.
     Account(AccountOperation),
-    /// A request that breaks a rule of syntax.
+    /// A malformed request.
     Malformed(Malformed),
-    /// Time passes.
+    /// Advances the clock.
     Advance {
-        /// How much of it, in seconds.
+        /// The duration, in seconds.
         seconds: u64,
     },
-    /// The service stops and starts again.
+    /// Stops and starts the service.
     Restart,
 }
 
-/// On a container.
+/// An operation on a container.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ContainerOperation {
     /// Create Container.
@@ -78,16 +78,16 @@ pub enum ContainerOperation {
     },
 }
 
-/// On a blob.
+/// An operation on a blob.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlobOperation {
-    /// Put Blob, of a block blob.
+    /// Put Blob of a block blob.
     Put(Content, Metadata, Guard),
     /// Get Blob.
     Get {
         /// `snapshot`.
         snapshot: Option<Moment>,
-        /// First byte and, unless to the end, last byte.
+        /// First byte, and last byte or `None` for the end of the blob.
         range: Option<(u64, Option<u64>)>,
         /// Lease and condition.
         guard: Guard,
@@ -125,13 +125,13 @@ pub enum BlobOperation {
     },
     /// Copy Blob from the same account.
     Copy {
-        /// What is copied.
+        /// The source blob.
         source: BlobId,
-        /// A snapshot of it.
+        /// A snapshot of the source.
         snapshot: Option<Moment>,
         /// `x-ms-source-if-...`.
         source_condition: Option<Condition>,
-        /// Metadata in place of the source's.
+        /// Metadata that replaces the source's.
         metadata: Metadata,
         /// Lease and condition of the destination.
         guard: Guard,
@@ -140,19 +140,19 @@ pub enum BlobOperation {
     SetTags(Metadata, Option<LeaseId>),
     /// Get Blob Tags.
     GetTags(Option<LeaseId>),
-    /// Put Blob, of an append blob or a page blob.
+    /// Put Blob of an append blob or a page blob.
     Create(NewBlob, Metadata, Guard),
     /// Set Blob Properties.
     SetProperties(Property, Guard),
-    /// Put Blob From URL or, where it is `sync`, Copy Blob From URL; from the same account.
+    /// Put Blob From URL or, with `sync`, Copy Blob From URL; from the same account.
     FromUrl {
-        /// Copy Blob From URL.
+        /// Selects Copy Blob From URL.
         sync: bool,
-        /// What is copied.
+        /// The source blob.
         source: BlobId,
         /// `x-ms-source-if-...`.
         source_condition: Option<Condition>,
-        /// Metadata in place of the source's.
+        /// Metadata that replaces the source's.
         metadata: Metadata,
         /// Lease and condition of the destination.
         guard: Guard,
@@ -161,13 +161,13 @@ pub enum BlobOperation {
     Append(Content, Option<Position>, Guard),
     /// Append Blob Seal.
     Seal(Option<Position>, Guard),
-    /// Put Page: as update or as clear.
+    /// Put Page, as update or clear.
     WritePages {
-        /// First page.
+        /// The index of the first page.
         first: u64,
         /// Number of pages, at least one.
         count: u64,
-        /// What every byte becomes; absent: clear.
+        /// The new value of every byte; `None` clears the pages.
         fill: Option<u8>,
         /// `x-ms-if-sequence-number-...`.
         sequence: Option<Sequence>,
@@ -185,7 +185,7 @@ pub enum BlobOperation {
     Undelete,
 }
 
-/// A blob that Put Blob makes empty.
+/// The type of an empty blob for Put Blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewBlob {
     /// `AppendBlob`.
@@ -199,10 +199,10 @@ pub enum NewBlob {
     },
 }
 
-/// What Set Blob Properties changes.
+/// A change by Set Blob Properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Property {
-    /// The content headers, all of them.
+    /// All content headers.
     Content(ContentHeaders),
     /// `x-ms-blob-content-length` of a page blob, in pages.
     Pages(u64),
@@ -214,7 +214,7 @@ pub enum Property {
     NumberIncrement,
 }
 
-/// Headers that a read shows as they were stored.
+/// Content headers, which a read returns as they were stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContentHeaders {
     /// `Content-Type`.
@@ -255,18 +255,18 @@ pub enum Sequence {
     Is(u64),
 }
 
-/// On all of the account's blob or queue service.
+/// An operation on the whole blob or queue service of the account.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AccountOperation {
     /// List Containers, every page of it.
     Containers(Names),
     /// List Queues, every page of it.
     Queues(Names),
-    /// Set Blob Service Properties: for how many days what is deleted is kept, if at all.
+    /// Set Blob Service Properties: days of soft delete, or `None` to disable it.
     Retain(Option<u64>),
 }
 
-/// Which names a listing shows, and how.
+/// The parameters of a listing of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     /// `prefix`.
@@ -277,7 +277,7 @@ pub struct Names {
     pub metadata: bool,
 }
 
-/// On a queue.
+/// An operation on a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueueOperation {
     /// Create Queue.
@@ -290,9 +290,9 @@ pub enum QueueOperation {
     SetMetadata(Metadata),
     /// Put Message.
     Put {
-        /// Text.
+        /// The message text.
         text: String,
-        /// `messagettl`; absent: seven days, `-1`: for ever.
+        /// `messagettl` in seconds; `None` for the default of seven days, `-1` for no expiry.
         ttl_s: Option<i64>,
         /// `visibilitytimeout`.
         visibility_timeout_s: u64,
@@ -311,51 +311,51 @@ pub enum QueueOperation {
     },
     /// Update Message.
     Update {
-        /// Message.
+        /// The message id.
         id: MessageId,
-        /// Receipt.
+        /// The pop receipt.
         receipt: Receipt,
         /// `visibilitytimeout`.
         visibility_timeout_s: u64,
-        /// New text.
+        /// The new text, if it changes.
         text: Option<String>,
     },
     /// Delete Message.
     DeleteMessage {
-        /// Message.
+        /// The message id.
         id: MessageId,
-        /// Receipt.
+        /// The pop receipt.
         receipt: Receipt,
     },
     /// Clear Messages.
     Clear,
 }
 
-/// What a request demands of the resource that it is for.
+/// The preconditions of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Guard {
     /// `x-ms-lease-id`.
     pub lease: Option<LeaseId>,
-    /// One conditional header.
+    /// At most one conditional header.
     pub condition: Option<Condition>,
 }
 
 /// A conditional header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Condition {
-    /// `If-Match`; absent: `*`.
+    /// `If-Match`; `None` is `*`.
     IfMatch(Option<Tag>),
-    /// `If-None-Match`; absent: `*`.
+    /// `If-None-Match`; `None` is `*`.
     IfNoneMatch(Option<Tag>),
     /// `If-Modified-Since`, in seconds of the Unix epoch.
     IfModifiedSince(u64),
     /// `If-Unmodified-Since`, in seconds of the Unix epoch.
     IfUnmodifiedSince(u64),
-    /// `x-ms-if-tags`: the tag [`TAG`] is, or is not, this value.
+    /// `x-ms-if-tags`: the tag [`TAG`] equals (true) or does not equal (false) this value.
     IfTags(&'static str, bool),
 }
 
-/// The index tag that conditions ask for.
+/// The index tag that conditions use.
 pub const TAG: &str = "mark";
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 512;
@@ -367,18 +367,18 @@ pub enum LeaseAction {
     Acquire {
         /// `x-ms-proposed-lease-id`.
         proposed: Option<LeaseId>,
-        /// `x-ms-lease-duration`; absent: infinite.
+        /// `x-ms-lease-duration` in seconds; `None` is infinite.
         duration_s: Option<u32>,
     },
-    /// Renew.
+    /// Renew the lease with this id.
     Renew(LeaseId),
-    /// Change.
+    /// Change the first lease id to the second.
     Change(LeaseId, LeaseId),
-    /// Release.
+    /// Release the lease with this id.
     Release(LeaseId),
     /// Break.
     Break {
-        /// `x-ms-lease-break-period`.
+        /// `x-ms-lease-break-period`, in seconds.
         period_s: Option<u32>,
     },
 }
@@ -386,34 +386,34 @@ pub enum LeaseAction {
 /// `x-ms-delete-snapshots`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Snapshots {
-    /// With the blob.
+    /// `include`: delete the blob and its snapshots.
     Include,
-    /// Without the blob.
+    /// `only`: delete only the snapshots.
     Only,
 }
 
-/// Where Put Block List looks for a block.
+/// The list in which Put Block List looks for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockSource {
-    /// Among the committed ones.
+    /// `Committed`: only the committed blocks.
     Committed,
-    /// Among the uncommitted ones.
+    /// `Uncommitted`: only the uncommitted blocks.
     Uncommitted,
-    /// Among the uncommitted ones, then among the committed ones.
+    /// `Latest`: the uncommitted blocks, then the committed ones.
     Latest,
 }
 
-/// Bytes, as a rule to make them.
+/// Content, as the rule that generates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// The first byte; each further one is one more.
+    /// The first byte; each further byte is one greater.
     pub seed: u8,
     /// Length in bytes.
     pub length: u16,
 }
 
 impl Content {
-    /// The bytes.
+    /// Returns the generated bytes.
     pub fn bytes(self) -> Vec<u8> {
         let step = |i: u16| self.seed.wrapping_add(i.to_le_bytes()[0]);
         (0..self.length).map(step).collect()

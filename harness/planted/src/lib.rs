@@ -1,14 +1,14 @@
-//! Planted bugs: mistakes put into a copy of smalt on purpose. The products have none of them.
+//! Planted bugs: deliberate mistakes in a copy of smalt. The products contain none of them.
 //!
 //! A check that has never failed proves nothing. So each bug of the closed list ([`bugs`]) is
-//! switched on in turn, and the checks of the project have to catch it (`harness planted`,
-//! `docs/planted.md`). A bug is data, in `fixtures/planted`: texts of products, and what stands in
-//! their place in the copy that this package's program writes. There every bug is built in, and
-//! [`is_on`] says which one is on: at most one, named by the environment ([`VARIABLE`]).
+//! switched on in turn, and the project's checks must catch it (`harness planted`,
+//! `docs/planted.md`). A bug is data in `fixtures/planted`: code of the products and its
+//! replacement in the copy that this package's program writes. The copy contains every bug, and
+//! [`is_on`] says which one is on: at most one, named by the environment variable [`VARIABLE`].
 //!
 //! # Layout
-//! - [`patch`]: the bugs put into a text.
-//! - [`switch`]: which one is on.
+//! - [`patch`]: inserts the bugs into a file.
+//! - [`switch`]: the switch of the active bug.
 
 pub mod patch;
 pub mod switch;
@@ -19,66 +19,66 @@ use serde::Deserialize;
 
 pub use switch::{IS_SWITCHED, VARIABLE, is_on, struck};
 
-/// One mistake.
+/// A planted bug.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bug {
-    /// Its name, in lower case with hyphens.
+    /// The name, in lower case with hyphens.
     pub id: String,
-    /// What is wrong, in a sentence.
+    /// A sentence that says what is wrong.
     pub wrong: String,
-    /// Where the idea comes from: a defect of a source (`DS4`, `DL7`), a promise (`SS3`, `C1`), a
-    /// rule of a document, a mistake that was really made.
+    /// The origin of the idea: a defect in a source (`DS4`, `DL7`), a promise (`SS3`, `C1`), a rule
+    /// of a document, or a mistake that was really made.
     pub source: String,
-    /// What has to catch it, tried in this order until one does.
+    /// The checks that must catch it, tried in this order until one does.
     pub caught_by: Vec<Detector>,
-    /// Where and how it is put in.
+    /// The changes that insert it.
     pub change: Vec<Change>,
 }
 
-/// A text of a product and its replacement.
+/// Code of a product and its replacement.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// The file, from the root of the tree.
+    /// The file, relative to the root of the tree.
     pub file: String,
-    /// What stands there, exactly once.
+    /// The replaced code, which must occur exactly once.
     pub text: String,
-    /// What stands there in the copy: `BUG` is true while the bug is on.
+    /// The code in the copy; `BUG` stands for an expression that is true while the bug is on.
     pub with: String,
 }
 
-/// A check of the harness that can catch a bug. Seeds and budgets are the runner's: the same for
-/// every bug, those of `ci/check.sh`.
+/// A check of the harness that can catch a bug. Seeds and budgets are the same for every bug, those
+/// of `ci/check.sh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Detector {
-    /// Random histories of one client in memory, judged by the model.
+    /// Random histories of one client in memory, compared with the model.
     Histories,
-    /// The same of tables.
+    /// Random histories of tables, compared with the model.
     Tables,
-    /// Those of blobs and queues on disk, stopped and started in between.
+    /// Random histories of blobs and queues on disk, with restarts.
     Restarts,
-    /// Clients at once, judged by a search for an order that the model agrees to.
+    /// Concurrent clients; a search looks for an order that the model accepts.
     Bursts,
     /// The project's own recorded traces, replayed.
     Traces,
     /// The store on a disk that loses what was not synced, and that fails.
     StoreCrash,
-    /// The storage client's own tests.
+    /// The tests of the storage client.
     SleeveTests,
-    /// The sweeper's own tests.
+    /// The tests of the sweeper.
     SweeperTests,
-    /// The listener's own tests.
+    /// The tests of the listener.
     ListenerTests,
-    /// The sweeper in simulation, judged by its history.
+    /// The sweeper in simulation; its history is checked.
     Sweep,
-    /// The listener in simulation, judged by its history.
+    /// The listener in simulation; its history is checked.
     Listen,
 }
 
 impl Detector {
-    /// All of them.
+    /// Every detector.
     pub const ALL: [Detector; 11] = [
         Detector::Histories,
         Detector::Tables,
@@ -93,7 +93,7 @@ impl Detector {
         Detector::Listen,
     ];
 
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Detector::Histories => "histories",
@@ -110,7 +110,8 @@ impl Detector {
         }
     }
 
-    /// Where the check is tests of a package: its name, and what the names of the tests begin with.
+    /// Returns the package and the prefix of the test names, if the check consists of a package's
+    /// tests.
     pub fn tests(self) -> Option<(&'static str, &'static str)> {
         match self {
             Detector::StoreCrash => Some(("smalt", "store::")),
@@ -122,12 +123,12 @@ impl Detector {
     }
 }
 
-/// Parts of the project that bugs are planted in.
+/// A part of the project that has planted bugs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Area {
     /// The service: rules and operations.
     Emulator,
-    /// Its store.
+    /// The service's store.
     Store,
     /// The workers' storage client.
     Sleeve,
@@ -138,7 +139,7 @@ pub enum Area {
 }
 
 impl Area {
-    /// All of them.
+    /// Every area.
     pub const ALL: [Area; 5] = [
         Area::Emulator,
         Area::Store,
@@ -147,7 +148,7 @@ impl Area {
         Area::Listener,
     ];
 
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Area::Emulator => "emulator",
@@ -158,12 +159,12 @@ impl Area {
         }
     }
 
-    /// Its file of bugs.
+    /// Returns the path of the area's file of bugs.
     pub fn file(self) -> String {
         format!("fixtures/planted/{}.toml", self.name())
     }
 
-    /// Its bugs.
+    /// Returns the area's bugs.
     pub fn bugs(self) -> &'static [Bug] {
         &BUGS[self as usize]
     }
@@ -199,13 +200,13 @@ fn read(area: Area) -> Vec<Bug> {
     }
 }
 
-/// Every bug with its area.
+/// Returns every bug with its area.
 pub fn bugs() -> impl Iterator<Item = (Area, &'static Bug)> {
     let areas = Area::ALL.into_iter();
     areas.flat_map(|area| area.bugs().iter().map(move |bug| (area, bug)))
 }
 
-/// The bug of this name.
+/// Returns the bug with this name.
 pub fn find(id: &str) -> Option<&'static Bug> {
     bugs().map(|(_, bug)| bug).find(|bug| bug.id == id)
 }
@@ -219,15 +220,15 @@ mod tests {
     #[test]
     fn every_bug_is_described_once() {
         let ids: BTreeSet<_> = bugs().map(|(_, bug)| &bug.id).collect();
-        assert_eq!(ids.len(), bugs().count(), "an id is there twice");
+        assert_eq!(ids.len(), bugs().count(), "an id occurs twice");
         for (area, bug) in bugs() {
             let id = &bug.id;
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             assert!(!id.is_empty() && id.chars().all(plain), "{id}");
-            assert!(bug.wrong.ends_with('.'), "{id}: no sentence");
-            assert!(!bug.wrong.contains('|'), "{id}: breaks the table");
+            assert!(bug.wrong.ends_with('.'), "{id}: `wrong` is not a sentence");
+            assert!(!bug.wrong.contains('|'), "{id}: `wrong` contains `|`");
             assert!(!bug.source.is_empty(), "{id}: no source");
-            assert!(!bug.caught_by.is_empty(), "{id}: nothing is to catch it");
+            assert!(!bug.caught_by.is_empty(), "{id}: no check catches it");
             let folder = match area {
                 Area::Emulator => "emulator/src/",
                 Area::Store => "emulator/src/store/",

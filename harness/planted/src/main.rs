@@ -1,8 +1,8 @@
-//! Writes a copy of the workspace that has every planted bug, each behind its switch.
+//! Writes a copy of the workspace that contains every planted bug, each behind its switch.
 //!
-//!     smalt-planted DIR      from the root of the tree; what git ignores is not copied
+//!     smalt-planted DIR      from the root of the tree; files that git ignores are not copied
 //!
-//! A file of the copy that is up to date is not written, so that cargo builds it no second time.
+//! Files of the copy that are up to date are not written, so that cargo does not rebuild them.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stderr,
@@ -38,7 +38,7 @@ fn copy(to: &Path) -> Result<(), Box<dyn Error>> {
     let mut wrong = Vec::new();
     for missing in switched.iter().filter(|file| !all.contains(**file)) {
         wrong.push(format!(
-            "{missing} is not there, and fixtures/planted changes it"
+            "{missing} does not exist, but fixtures/planted changes it"
         ));
     }
     for file in &all {
@@ -70,13 +70,13 @@ fn copy(to: &Path) -> Result<(), Box<dyn Error>> {
     remove_others(to, Path::new(""), &all)
 }
 
-/// The manifest of the crate that a source belongs to.
+/// Returns the manifest of the crate that a source file belongs to.
 fn manifest_of(source: &str) -> String {
     let (folder, _) = source.split_once("/src/").unwrap_or((source, ""));
     format!("{folder}/Cargo.toml")
 }
 
-/// The files of the tree that git knows or would take.
+/// Returns the files of the tree that git tracks or does not ignore.
 fn ours() -> Result<BTreeSet<String>, Box<dyn Error>> {
     let listed = Command::new("git")
         .args([
@@ -92,14 +92,14 @@ fn ours() -> Result<BTreeSet<String>, Box<dyn Error>> {
     }
     let names = String::from_utf8(listed.stdout)?;
     let names = names.split_terminator('\0');
-    // What was deleted is listed until that is committed.
+    // git lists deleted files until the deletion is committed.
     Ok(names
         .filter(|name| Path::new(name).is_file())
         .map(str::to_owned)
         .collect())
 }
 
-/// Removes files of an earlier copy that the tree has no longer.
+/// Removes files of an earlier copy that are no longer in the tree.
 fn remove_others(to: &Path, below: &Path, all: &BTreeSet<String>) -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir(to.join(below))? {
         let entry = entry?;

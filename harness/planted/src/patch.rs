@@ -1,22 +1,22 @@
-//! The bugs put into a text: all of them at once, each behind its switch.
+//! Inserts the bugs into a file: all of them at once, each behind its switch.
 
 use std::collections::BTreeSet;
 
 use crate::{Area, Bug, Change, bugs};
 
-/// What stands for the switch in a replacement.
+/// The placeholder of the switch in a replacement.
 const SWITCH: &str = "BUG";
 
-/// The files that bugs are put into.
+/// Returns the files that bugs change.
 pub fn files() -> BTreeSet<&'static str> {
     let changes = bugs().flat_map(|(_, bug)| &bug.change);
     changes.map(|change| change.file.as_str()).collect()
 }
 
-/// The text of a file with all of its bugs.
+/// Returns a file's text with all of its bugs.
 ///
 /// # Errors
-/// One line for each change whose text is not there exactly once, or overlaps another's.
+/// One line for each change whose text does not occur exactly once, or overlaps another's.
 pub fn switched(file: &str, text: &str) -> Result<String, Vec<String>> {
     switched_by(bugs(), file, text)
 }
@@ -37,8 +37,8 @@ fn switched_by(
         match found[..] {
             [at] => places.push((at, area, bug, change)),
             _ => wrong.push(format!(
-                "{file}: the text that `{}` replaces is there {} times and must be there once; \
-                 mend it in {}:\n{}",
+                "{file}: the text that `{}` replaces occurs {} times and must occur once; \
+                 correct it in {}:\n{}",
                 bug.id,
                 found.len(),
                 area.file(),
@@ -52,8 +52,8 @@ fn switched_by(
     for (at, area, bug, change) in places {
         if at < done {
             wrong.push(format!(
-                "{file}: the text that `{}` replaces overlaps that of the bug before it; mend it \
-                 in {}",
+                "{file}: the text that `{}` replaces overlaps that of the previous bug; correct \
+                 it in {}",
                 bug.id,
                 area.file()
             ));
@@ -76,10 +76,10 @@ fn replacement(bug: &Bug, change: &Change) -> String {
     change.with.replace(SWITCH, &switch)
 }
 
-/// The manifest of a crate that has bugs: with the switch among its dependencies.
+/// Adds the switch to the dependencies in the manifest of a crate with bugs.
 ///
 /// # Errors
-/// When there is no line to put it behind.
+/// Fails if the manifest has no line to insert it after.
 pub fn manifest(text: &str) -> Result<String, String> {
     const DEPENDENCIES: &str = "\n[dependencies]\n";
     let line = "smalt-planted = { workspace = true, features = [\"switched\"] }\n";
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bug_of_a_file_gets_its_switch() {
+    fn every_bug_of_a_file_has_its_switch() {
         let bugs = [bug("two", "c", "c || BUG"), bug("one", "a", "a && !BUG")];
         assert_eq!(
             told(&bugs, "if a { c }").unwrap(),
@@ -122,12 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_not_there_once_is_named_with_its_bug() {
+    fn a_missing_or_repeated_text_is_reported_with_its_bug() {
         let one = [bug("one", "a", "BUG")];
         for (text, times) in [("b", 0), ("a a", 2)] {
             let told = told(&one, text).unwrap_err();
             assert_eq!(told.len(), 1);
-            let start = format!("a.rs: the text that `one` replaces is there {times} times");
+            let start = format!("a.rs: the text that `one` replaces occurs {times} times");
             assert!(told[0].starts_with(&start), "{}", told[0]);
             assert!(told[0].contains("fixtures/planted/store.toml"));
         }

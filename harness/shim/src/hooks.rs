@@ -1,8 +1,9 @@
-//! The functions of the C library that are replaced. Each does what the original does, by a system
-//! call; what concerns the watched directory is written down, or fails as planned.
+//! The hooked functions of the C library. Each makes the same system call as the original. Calls on
+//! files in the watched directory are journaled, or fail as planned.
 //!
-//! Names and signatures are the C library's. `open` takes its mode as a third argument whether it
-//! is given or not, which Linux's calling conventions allow: a register more is read.
+//! Names and signatures are the C library's. `open` reads its mode as a third argument whether or
+//! not the caller passes it; Linux's calling conventions allow this, since it only reads one more
+//! register.
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use std::path::PathBuf;
@@ -17,10 +18,10 @@ fn if_done(done: &c_long) -> Option<(u64, Vec<u8>)> {
     (*done == 0).then(|| (0, Vec::new()))
 }
 
-/// Opens, and tells of a file that is new or was emptied.
+/// Opens a file, and journals one that is new or was truncated.
 ///
 /// # Safety
-/// As `openat`.
+/// The same as for `openat`.
 unsafe fn open_at(directory: c_int, name: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     let flags = flags | libc::O_LARGEFILE;
     let arguments = [
@@ -53,7 +54,7 @@ unsafe fn open_at(directory: c_int, name: *const c_char, flags: c_int, mode: c_u
 }
 
 fn path_absolute(directory: c_int, name: *const c_char) -> Option<PathBuf> {
-    // SAFETY: `name` is a C string: the caller was given it as one.
+    // SAFETY: `name` is a C string, as the caller requires of its own caller.
     unsafe { path_at(directory, name) }
 }
 
@@ -62,23 +63,23 @@ fn exists(path: &Option<PathBuf>) -> bool {
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open(name: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { open_at(libc::AT_FDCWD, name, flags, mode) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open64(name: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { open_at(libc::AT_FDCWD, name, flags, mode) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn openat(
     directory: c_int,
@@ -86,12 +87,12 @@ pub unsafe extern "C" fn openat(
     flags: c_int,
     mode: c_uint,
 ) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { open_at(directory, name, flags, mode) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn openat64(
     directory: c_int,
@@ -99,14 +100,14 @@ pub unsafe extern "C" fn openat64(
     flags: c_int,
     mode: c_uint,
 ) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { open_at(directory, name, flags, mode) }
 }
 
-/// Writes at `offset`, or where the descriptor stands.
+/// Writes at `offset`, or at the current position of the descriptor.
 ///
 /// # Safety
-/// As `pwrite` and `write`.
+/// The same as for `pwrite` and `write`.
 unsafe fn write_at(
     file: c_int,
     data: *const c_void,
@@ -126,7 +127,7 @@ unsafe fn write_at(
             0,
             0,
         ];
-        // SAFETY: the arguments are the caller's, the length not longer than theirs.
+        // SAFETY: the arguments are the caller's, and the length is at most theirs.
         unsafe { call(number, arguments) }
     };
     let Some(path) = watched(path_of(file)) else {
@@ -147,7 +148,7 @@ unsafe fn write_at(
         || go(length),
         |done| {
             let done = usize::try_from(*done).ok()?;
-            // SAFETY: the kernel has just read as many bytes from there.
+            // SAFETY: the kernel has just read this many bytes from there.
             Some((at, unsafe { bytes(data, done) }.to_vec()))
         },
     );
@@ -155,15 +156,15 @@ unsafe fn write_at(
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(file: c_int, data: *const c_void, length: size_t) -> ssize_t {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { write_at(file, data, length, None) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite(
     file: c_int,
@@ -171,12 +172,12 @@ pub unsafe extern "C" fn pwrite(
     length: size_t,
     offset: off_t,
 ) -> ssize_t {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { write_at(file, data, length, Some(offset)) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite64(
     file: c_int,
@@ -184,14 +185,15 @@ pub unsafe extern "C" fn pwrite64(
     length: size_t,
     offset: off_t,
 ) -> ssize_t {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { write_at(file, data, length, Some(offset)) }
 }
 
-/// Writes the first piece that is not empty: a short write, which every caller goes on after.
+/// Writes the first piece that is not empty. This is a short write, which every caller must
+/// continue.
 ///
 /// # Safety
-/// As `writev` and `pwritev`.
+/// The same as for `writev` and `pwritev`.
 unsafe fn write_first(
     file: c_int,
     pieces: *const iovec,
@@ -203,7 +205,7 @@ unsafe fn write_first(
         // SAFETY: there are `count` pieces.
         let piece = unsafe { &*pieces.add(at) };
         if piece.iov_len > 0 {
-            // SAFETY: a piece is an address and the length of what is there.
+            // SAFETY: a piece holds an address and the number of valid bytes there.
             return unsafe { write_at(file, piece.iov_base, piece.iov_len, offset) };
         }
     }
@@ -211,15 +213,15 @@ unsafe fn write_first(
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(file: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { write_first(file, pieces, count, None) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwritev(
     file: c_int,
@@ -227,12 +229,12 @@ pub unsafe extern "C" fn pwritev(
     count: c_int,
     offset: off_t,
 ) -> ssize_t {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { write_first(file, pieces, count, Some(offset)) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwritev64(
     file: c_int,
@@ -240,12 +242,12 @@ pub unsafe extern "C" fn pwritev64(
     count: c_int,
     offset: off_t,
 ) -> ssize_t {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { write_first(file, pieces, count, Some(offset)) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pread64(
     file: c_int,
@@ -266,12 +268,12 @@ pub unsafe extern "C" fn pread64(
         0,
         0,
     ];
-    // SAFETY: the arguments are the caller's, the length not longer than theirs.
+    // SAFETY: the arguments are the caller's, and the length is at most theirs.
     (unsafe { call(libc::SYS_pread64, arguments) }) as ssize_t
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pread(
     file: c_int,
@@ -279,15 +281,15 @@ pub unsafe extern "C" fn pread(
     length: size_t,
     offset: off_t,
 ) -> ssize_t {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { pread64(file, data, length, offset) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ftruncate64(file: c_int, length: off_t) -> c_int {
-    // SAFETY: numbers only.
+    // SAFETY: all arguments are numbers.
     let go = || unsafe { call(libc::SYS_ftruncate, [file.into(), length, 0, 0, 0, 0]) };
     let done = match watched(path_of(file)) {
         Some(path) => record(Kind::Truncate, &path, go, |done| {
@@ -299,15 +301,15 @@ pub unsafe extern "C" fn ftruncate64(file: c_int, length: off_t) -> c_int {
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ftruncate(file: c_int, length: off_t) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { ftruncate64(file, length) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
     let here = c_long::from(libc::AT_FDCWD);
@@ -332,7 +334,7 @@ pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlinkat(directory: c_int, name: *const c_char, flags: c_int) -> c_int {
     let arguments = [directory.into(), name as c_long, flags.into(), 0, 0, 0];
@@ -351,23 +353,23 @@ pub unsafe extern "C" fn unlinkat(directory: c_int, name: *const c_char, flags: 
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlink(name: *const c_char) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { unlinkat(libc::AT_FDCWD, name, 0) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmdir(name: *const c_char) -> c_int {
-    // SAFETY: the caller's arguments.
+    // SAFETY: the caller meets the requirements of the C library function.
     unsafe { unlinkat(libc::AT_FDCWD, name, libc::AT_REMOVEDIR) }
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkdir(name: *const c_char, mode: c_uint) -> c_int {
     let here = c_long::from(libc::AT_FDCWD);
@@ -382,7 +384,7 @@ pub unsafe extern "C" fn mkdir(name: *const c_char, mode: c_uint) -> c_int {
 }
 
 fn sync(file: c_int, number: c_long) -> c_int {
-    // SAFETY: a number only.
+    // SAFETY: the argument is a number.
     let go = || unsafe { call(number, [file.into(), 0, 0, 0, 0, 0]) };
     let done = match watched(path_of(file)) {
         Some(path) => match judge("sync", &path) {
@@ -395,21 +397,21 @@ fn sync(file: c_int, number: c_long) -> c_int {
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fsync(file: c_int) -> c_int {
     sync(file, libc::SYS_fsync)
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdatasync(file: c_int) -> c_int {
     sync(file, libc::SYS_fdatasync)
 }
 
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sync_file_range(
     file: c_int,
@@ -418,7 +420,7 @@ pub unsafe extern "C" fn sync_file_range(
     flags: c_uint,
 ) -> c_int {
     let arguments = [file.into(), offset, length, flags.into(), 0, 0];
-    // SAFETY: numbers only.
+    // SAFETY: all arguments are numbers.
     let go = || unsafe { call(libc::SYS_sync_file_range, arguments) };
     let done = match watched(path_of(file)) {
         Some(path) => record(Kind::SyncRange, &path, go, |done| {
@@ -430,10 +432,11 @@ pub unsafe extern "C" fn sync_file_range(
     c_int::try_from(done).unwrap_or(-1)
 }
 
-/// Copies within the kernel are not offered: callers fall back to reading and writing.
+/// Fails: copies within the kernel are not supported, so that callers fall back to reading and
+/// writing.
 ///
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn copy_file_range(
     _from: c_int,
@@ -446,10 +449,10 @@ pub unsafe extern "C" fn copy_file_range(
     refuse(libc::ENOSYS) as ssize_t
 }
 
-/// As [`copy_file_range`].
+/// Fails like [`copy_file_range`].
 ///
 /// # Safety
-/// As the C library's.
+/// The same as for the C library function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendfile64(
     _to: c_int,

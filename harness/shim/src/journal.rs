@@ -1,5 +1,5 @@
-//! The journal: one record for each call that changed something below the watched directory, in
-//! the order in which the calls returned.
+//! The journal: one record for each call that changed something in the watched directory, in the
+//! order in which the calls returned.
 //!
 //! ```text
 //! record: kind (u8) | offset (u64) | length of path (u32) | length of data (u32) | path | data
@@ -15,33 +15,33 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::system;
 
-/// What was done.
+/// The kind of a recorded call.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// A file was made; it is empty.
+    /// Created an empty file.
     Create = 1,
-    /// `data` was written at `offset`.
+    /// Wrote `data` at `offset`.
     Write = 2,
-    /// The length became `offset`.
+    /// Changed the length to `offset`.
     Truncate = 3,
-    /// The name became `data`.
+    /// Renamed the file to `data`.
     Rename = 4,
-    /// The file's name was removed.
+    /// Removed the file's name.
     Unlink = 5,
-    /// A directory was made.
+    /// Created a directory.
     MakeDir = 6,
-    /// A directory was removed.
+    /// Removed a directory.
     RemoveDir = 7,
-    /// Contents and length, or the names of a directory, were synced.
+    /// Synced contents and length, or the names of a directory.
     Sync = 8,
-    /// A range from `offset` of as many bytes as `data` says (u64) was written out.
+    /// Wrote out a range from `offset`, of the number of bytes in `data` (u64).
     SyncRange = 9,
 }
 
 struct Watch {
     directory: PathBuf,
     journal: Option<c_int>,
-    /// Held over the call and its record, so that their orders are the same.
+    /// Held during the call and its record, so that both have the same order.
     order: Mutex<()>,
 }
 
@@ -60,13 +60,13 @@ fn watch() -> Option<&'static Watch> {
     made.as_ref()
 }
 
-/// The path below the watched directory, if it is there.
+/// Returns the path relative to the watched directory, if it is inside.
 pub(crate) fn watched(path: Option<PathBuf>) -> Option<PathBuf> {
     let below = path?.strip_prefix(&watch()?.directory).ok()?.to_owned();
     Some(below)
 }
 
-/// Makes the call while no other record is written, then writes its own if it succeeded.
+/// Makes the call while no other record is written, then writes its own if the call succeeded.
 pub(crate) fn record<R>(
     kind: Kind,
     path: &Path,

@@ -1,11 +1,11 @@
-//! Which calls fail: `SMALT_SHIM_FAIL=call:ending:nth:how`.
+//! Selects the calls that fail: `SMALT_SHIM_FAIL=call:ending:nth:how`.
 //!
-//! - `call`: `write`, `sync`, `read`, `open` or `rename`: the kinds that there are hooks for.
-//! - `ending`: what the path must end with.
+//! - `call`: the hooked kind: `write`, `sync`, `read`, `open` or `rename`.
+//! - `ending`: the end of the path.
 //! - `nth`: the first such call that fails, counted from 1.
 //! - `how`: `enospc`, `eio` (that call and all later ones of the kind), `eio-once`, `enospc-late`
-//!   (that call alone, when those that came after it are long done), or `short`: from that call on
-//!   every second one does half of what it was asked.
+//!   (only that call, long after the calls that followed it have finished), or `short`: from that
+//!   call on every second one writes half of its bytes.
 
 use std::ffi::c_int;
 use std::path::Path;
@@ -13,17 +13,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// So late is a call that is late.
+/// The delay of an `enospc-late` call.
 const LATE: Duration = Duration::from_millis(100);
 
-/// What a call is to do.
+/// The outcome of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// What it was asked.
+    /// The call proceeds normally.
     Pass,
-    /// Fail with this `errno`.
+    /// The call fails with this `errno`.
     Fail(c_int),
-    /// Half of it.
+    /// The call writes half of its bytes.
     Short,
 }
 
@@ -52,7 +52,7 @@ fn plan() -> Option<&'static Plan> {
     made.as_ref()
 }
 
-/// What this call on this file is to do.
+/// Decides the outcome of this call on this file.
 pub(crate) fn judge(call: &str, path: &Path) -> Verdict {
     let Some(plan) = plan() else {
         return Verdict::Pass;

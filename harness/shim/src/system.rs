@@ -1,19 +1,19 @@
-//! The calls to the kernel that the shim makes itself: none of them runs into a hook again.
+//! The shim's own system calls, which do not run into its hooks.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Longest path that the kernel takes.
+/// The longest path that the kernel accepts.
 const PATH_BYTES_MAX: usize = 4096;
 
-/// A system call of up to six numbers or addresses. `errno` is set as by the C library.
+/// Makes a system call with up to six numbers or addresses. Sets `errno` as the C library does.
 ///
 /// # Safety
 /// The arguments must be what this call takes: addresses must be valid for its duration.
 pub(crate) unsafe fn call(number: c_long, arguments: [c_long; 6]) -> c_long {
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: the caller vouches for the arguments.
+    // SAFETY: the caller guarantees the arguments.
     unsafe { libc::syscall(number, a, b, c, d, e, f) }
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn refuse(errno: c_int) -> c_long {
     -1
 }
 
-/// The path behind a descriptor, or the working directory for `AT_FDCWD`.
+/// Returns the path of a descriptor, or the working directory for `AT_FDCWD`.
 pub(crate) fn path_of(descriptor: c_int) -> Option<PathBuf> {
     let link = match descriptor {
         libc::AT_FDCWD => "/proc/self/cwd".to_owned(),
@@ -32,7 +32,7 @@ pub(crate) fn path_of(descriptor: c_int) -> Option<PathBuf> {
     };
     let link = CString::new(link).ok()?;
     let mut buffer = [0_u8; PATH_BYTES_MAX];
-    // SAFETY: both addresses live through the call, and the length is the buffer's.
+    // SAFETY: both addresses are valid during the call, and the length is the buffer's.
     let length = unsafe {
         call(
             libc::SYS_readlinkat,
@@ -50,7 +50,7 @@ pub(crate) fn path_of(descriptor: c_int) -> Option<PathBuf> {
     Some(PathBuf::from(std::ffi::OsStr::from_bytes(found)))
 }
 
-/// The absolute path that a call names, from a directory and a name below it.
+/// Returns the absolute path of a name relative to a directory.
 ///
 /// # Safety
 /// `name` must be a C string.
@@ -58,7 +58,7 @@ pub(crate) unsafe fn path_at(directory: c_int, name: *const c_char) -> Option<Pa
     if name.is_null() {
         return None;
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees that `name` is a C string.
     let name = unsafe { CStr::from_ptr(name) };
     let name = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
     if name.is_absolute() {
@@ -67,11 +67,11 @@ pub(crate) unsafe fn path_at(directory: c_int, name: *const c_char) -> Option<Pa
     Some(path_of(directory)?.join(name))
 }
 
-/// Length of an open file.
+/// Returns the length of an open file.
 pub(crate) fn length_of(descriptor: c_int) -> u64 {
-    // SAFETY: all bytes of it may be zero.
+    // SAFETY: a `stat` of zero bytes is valid.
     let mut found: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: the address lives through the call.
+    // SAFETY: the address is valid during the call.
     let done = unsafe { libc::fstat(descriptor, &raw mut found) };
     if done == 0 {
         u64::try_from(found.st_size).unwrap_or_default()
@@ -80,9 +80,9 @@ pub(crate) fn length_of(descriptor: c_int) -> u64 {
     }
 }
 
-/// Where the next `write` of a descriptor goes.
+/// Returns the position of the next `write` to a descriptor.
 pub(crate) fn position_of(descriptor: c_int) -> u64 {
-    // SAFETY: numbers only.
+    // SAFETY: all arguments are numbers.
     let (flags, at) = unsafe {
         (
             libc::fcntl(descriptor, libc::F_GETFL),
@@ -95,11 +95,11 @@ pub(crate) fn position_of(descriptor: c_int) -> u64 {
     u64::try_from(at).unwrap_or_default()
 }
 
-/// Opens the journal to append to it.
+/// Opens the journal for appending.
 pub(crate) fn open_journal(path: &Path) -> Option<c_int> {
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
-    // SAFETY: the path lives through the call.
+    // SAFETY: the path is valid during the call.
     let opened = unsafe {
         call(
             libc::SYS_openat,
@@ -116,9 +116,9 @@ pub(crate) fn open_journal(path: &Path) -> Option<c_int> {
     c_int::try_from(opened).ok().filter(|opened| *opened >= 0)
 }
 
-/// Appends all bytes in one call, so that the records of several threads do not mix.
+/// Appends all bytes in one call, so that records of different threads do not mix.
 pub(crate) fn append(descriptor: c_int, bytes: &[u8]) {
-    // SAFETY: the bytes live through the call.
+    // SAFETY: the bytes are valid during the call.
     unsafe {
         call(
             libc::SYS_write,
@@ -134,14 +134,14 @@ pub(crate) fn append(descriptor: c_int, bytes: &[u8]) {
     };
 }
 
-/// The bytes that a call was given.
+/// Returns the bytes passed to a call.
 ///
 /// # Safety
-/// They must be there for as long as the slice is used.
+/// They must be valid for as long as the slice is used.
 pub(crate) unsafe fn bytes<'a>(at: *const c_void, length: usize) -> &'a [u8] {
     if at.is_null() || length == 0 {
         return &[];
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees that the bytes are valid.
     unsafe { std::slice::from_raw_parts(at.cast::<u8>(), length) }
 }

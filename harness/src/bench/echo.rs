@@ -1,6 +1,7 @@
-//! The bare server: hyper with smalt's settings, and answers without any work behind them.
+//! The bare server: hyper with smalt's settings, whose answers need no work.
 //!
-//! The header `x-echo: <status> <bytes>` says what to answer; smalt and Azurite ignore it.
+//! The header `x-echo: <status> <bytes>` tells the server what to answer; smalt and Azurite ignore
+//! it.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -15,22 +16,22 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
-/// What is asked for.
+/// Header with the status and length of the wanted answer.
 pub const HEADER: &str = "x-echo";
 /// Largest answer.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// As smalt has it (`emulator/src/http/limits.rs`).
+/// Same as in smalt (`emulator/src/http/limits.rs`).
 const HEADERS_MAX: usize = 256;
-/// As smalt has it.
+/// Same as in smalt.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// As smalt has it.
+/// Same as in smalt.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Options of the hidden command `harness echo`.
+/// Options of the hidden command `harness echo`; there are none.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {}
 
-/// Serves on a free port, announced on the output, until it is killed.
+/// Serves on a free port, which is printed, until the process is killed.
 ///
 /// # Errors
 /// When no port is free.
@@ -52,7 +53,7 @@ pub async fn run_command(_: &Options) -> anyhow::Result<std::process::ExitCode> 
         let content = content.clone();
         let service = service_fn(move |request| answer(request, content.clone()));
         let connection = http.serve_connection(TokioIo::new(stream), service);
-        // How a connection ends is the client's affair.
+        // The client notices a broken connection.
         tokio::spawn(async move { drop(connection.await) });
     }
 }

@@ -1,4 +1,4 @@
-//! Calls without a socket, in memory, on a clock that only moves when told: what tests pay.
+//! Calls without a socket, in memory, on a clock that only moves on request: the cost in tests.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use crate::wire::in_process::base;
 
 const BLOB: &str = base(Service::Blob);
 const QUEUE: &str = base(Service::Queue);
-/// The mixture: a blob put, read, looked at and marked; a message put, peeked at.
+/// The operations: Put Blob, Get Blob, Get Blob Properties and Set Blob Metadata; Put Message and
+/// Peek Messages.
 const MIXTURE: [(&str, &str, &str, u16); 6] = [
     ("PUT", BLOB, "bench/blob", 201),
     ("GET", BLOB, "bench/blob", 200),
@@ -24,13 +25,13 @@ const MIXTURE: [(&str, &str, &str, u16); 6] = [
     ("POST", QUEUE, "bench/messages", 201),
     ("GET", QUEUE, "bench/messages?peekonly=true", 200),
 ];
-/// Messages after which the queue is cleared, so that it stays a queue and not a heap.
+/// Number of messages after which the queue is cleared, to bound its length.
 const CLEARED_AFTER: u64 = 10_000;
 
-/// Operations a second of one caller.
+/// Measures operations per second of one caller.
 ///
 /// # Errors
-/// At the first answer that is not as it must be.
+/// At the first unexpected answer.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub async fn measure(seconds: f64) -> Result<f64, ServerError> {
     let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
@@ -83,9 +84,8 @@ async fn call(
 mod tests {
     use super::*;
 
-    /// Every operation of the mixture is answered as it must be.
     #[tokio::test]
-    async fn the_mixture_runs() {
+    async fn every_operation_gets_its_expected_answer() {
         assert!(measure(0.01).await.unwrap() > 0.0);
     }
 }

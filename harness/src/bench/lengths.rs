@@ -1,8 +1,8 @@
-//! Very many of something beside a thousand of it: what an operation costs in each.
+//! Compares the cost of an operation among very many items with that among a thousand.
 //!
-//! Two servers of the same kind run at the same time, one with few things and one with very many,
-//! and take turns: whatever else the machine does meets both. In a turn every connection goes
-//! round, and leaves as much behind as it found.
+//! Two servers of the same kind run at the same time, one with few items and one with very many,
+//! and take turns, so that other load on the machine affects both. In a turn every connection
+//! repeats a round of steps that leaves the number of items unchanged.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -22,74 +22,74 @@ use crate::servers::ServerError;
 use crate::servers::smalt::binary;
 use crate::wire::access::Access;
 
-/// Things on the server that has few.
+/// Number of items on the small server.
 pub const FEW: u64 = 1_000;
-/// Connections that go round.
+/// Number of connections.
 const ROUNDERS: usize = 8;
-/// Turns of each server.
+/// Number of turns of each server.
 const TURNS: u32 = 12;
-/// An operation among many costs at most so many times one among few ("the same", and what the
-/// noise of a shared machine adds).
+/// Largest ratio of the cost among many items to that among few: "the same", plus noise of a shared
+/// machine.
 const COST_MAX: f64 = 1.3;
-/// Most resident memory (architecture, *Numbers*).
+/// Largest resident memory (architecture, *Numbers*).
 const MEMORY_MIB_MAX: f64 = 150.0;
 
-/// Options that every such measurement has.
+/// Options that all these measurements share.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Time that each server is measured for, in seconds.
+    /// Time to measure each server, in seconds.
     #[arg(long, default_value_t = 12.0)]
     pub seconds: f64,
-    /// The binary to measure, durable; without it the `smalt` beside this one.
+    /// The `smalt` binary, run in durable mode; by default the one next to this executable.
     #[arg(long, value_name = "FILE")]
     pub smalt: Option<PathBuf>,
-    /// What is measured beside smalt, with as many.
+    /// Server to measure beside smalt, with the same lengths.
     #[command(flatten)]
     pub peer: PeerOptions,
 }
 
-/// What there are many of.
+/// A kind of item to measure.
 pub trait Many: Sync {
-    /// Whose address is asked.
+    /// The service that stores the items.
     const SERVICE: Service;
-    /// What they are called.
+    /// Plural name of the items.
     const NAME: &'static str;
-    /// How many times as many as the peer it puts a second, where that is a target.
+    /// Target ratio of smalt's fill rate to the peer's; `None` without a target.
     const PEER_MIN: Option<f64>;
-    /// The steps of a round. There are as many of the last as things that went through.
+    /// The steps of a round. The last one counts the items that passed through all steps.
     const STEPS: &'static [&'static str];
 
-    /// Puts so many there.
+    /// Creates `count` items.
     fn fill(
         address: SocketAddr,
         count: u64,
     ) -> impl Future<Output = Result<(), ServerError>> + Send;
 
-    /// Goes round on a connection of its own until the time is over.
+    /// Repeats rounds on one connection until the end time.
     fn rounds(
         rounder: Rounder,
         spent: &mut Spent,
     ) -> impl Future<Output = Result<(), ServerError>> + Send;
 }
 
-/// A connection that goes round.
+/// A connection that repeats rounds.
 #[derive(Clone, Debug)]
 pub struct Rounder {
-    /// Its number.
+    /// Index of the connection.
     pub number: usize,
-    /// The turn.
+    /// Index of the turn.
     pub turn: u32,
-    /// Where it connects to.
+    /// Address of the server.
     pub address: SocketAddr,
-    /// What it signs with.
+    /// Signature of the requests.
     pub access: Arc<Access>,
-    /// How many things there are.
+    /// Number of items on the server.
     pub count: u64,
-    /// When it stops.
+    /// Time at which to stop.
     pub end: Instant,
 }
 
-/// Times of each step, and what the server's processor had to do.
+/// Times of each step, and the server's processor time.
 #[derive(Clone, Debug, Default)]
 pub struct Spent {
     steps: Vec<Vec<Duration>>,
@@ -104,7 +104,7 @@ impl Spent {
         }
     }
 
-    /// Notes a step that began then and is over.
+    /// Records the time since `begun` for a step.
     pub fn note(&mut self, step: usize, begun: Instant) {
         self.took(step, begun.elapsed());
     }
@@ -121,7 +121,7 @@ impl Spent {
         }
     }
 
-    /// Median of a step in milliseconds: what else the machine does shows in few of them.
+    /// Returns the median of a step in milliseconds, which outliers from other load do not move.
     fn median_ms(&self, step: usize) -> f64 {
         let mut times = self.steps.get(step).cloned().unwrap_or_default();
         times.sort_unstable();
@@ -129,7 +129,7 @@ impl Spent {
         median.as_secs_f64() * 1_000.0
     }
 
-    /// The server's processor time for one thing through all steps, in microseconds.
+    /// Returns the server's processor time per item through all steps, in microseconds.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     fn cpu_us(&self) -> Option<f64> {
         let things = self.steps.last().map_or(1, |last| last.len().max(1));
@@ -137,25 +137,24 @@ impl Spent {
     }
 }
 
-/// What was found of a server with many things.
+/// Measurements of one server.
 struct Found {
     count: u64,
-    /// How long it took to put them there, in seconds.
+    /// Time to create the items, in seconds.
     filled_s: f64,
     spent: Spent,
-    /// The most that was seen.
+    /// Peak resident memory.
     memory_mib: Option<f64>,
 }
 
 impl Found {
-    /// What was put a second.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     fn filled_per_second(&self) -> f64 {
         self.count as f64 / self.filled_s
     }
 }
 
-/// A server with many things.
+/// A server with its items.
 struct Loaded {
     server: Server,
     found: Found,
@@ -177,7 +176,7 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// Keeps the most memory that was seen.
+    /// Updates the peak memory.
     fn look(&mut self) {
         let seen = self.server.resident_mib();
         self.found.memory_mib = match (self.found.memory_mib, seen) {
@@ -217,7 +216,7 @@ impl Loaded {
     }
 }
 
-/// A value among many that may be at most so many times that among few.
+/// Returns a row whose value among many items is limited to [`COST_MAX`] times that among few.
 fn cost(line: String, unit: &'static str, few: f64, many: f64) -> Row {
     Row {
         line,
@@ -262,7 +261,7 @@ fn judged<M: Many>(few: &Found, many: &Found, peer: Option<&Found>) -> Vec<Row> 
     rows
 }
 
-/// How fast they were put there, by many connections.
+/// Returns the row about the fill rate.
 fn filled<M: Many>(many: &Found, peer: Option<&Found>) -> Row {
     let (own, peer) = (many.filled_per_second(), peer.map(Found::filled_per_second));
     let least = M::PEER_MIN.zip(peer);
@@ -277,10 +276,10 @@ fn filled<M: Many>(many: &Found, peer: Option<&Found>) -> Row {
     }
 }
 
-/// Measures, and prints the lines. Exit 1 when a target is missed.
+/// Measures and prints the rows; exits with code 1 when a target is missed.
 ///
 /// # Errors
-/// When a server does not start, or refuses.
+/// When a server does not start, or rejects a request.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run<M: Many>(options: &Options, count: u64) -> anyhow::Result<ExitCode> {
     let temporary = tempfile::tempdir()?;
@@ -344,7 +343,7 @@ mod tests {
         }
     }
 
-    /// Medians are of all turns together; one slow answer does not move them.
+    /// Medians cover all turns, so one slow answer does not move them.
     #[test]
     fn times_of_all_turns_count() {
         let ms = Duration::from_millis;
@@ -366,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_more_among_many_is_told() {
+    fn higher_cost_among_many_is_reported() {
         let found = |put_ms: u64, mib: f64, filled_s: f64| {
             let mut spent = Spent::of(2);
             spent.took(0, Duration::from_millis(put_ms));

@@ -1,16 +1,16 @@
-//! What is measured, and what the design must reach.
+//! The lines of the table, and their targets from the design.
 
 use smalt_protocol::Service;
 
-/// Connections of the lines about small requests.
+/// Connections for lines about small requests.
 pub const CONNECTIONS: usize = 64;
-/// Connections of the lines about large bodies: enough to keep both cores busy.
+/// Connections for lines about large bodies: enough to keep two cores busy.
 pub const CONNECTIONS_LARGE: usize = 4;
-/// Bytes of a large body.
+/// Size of a large body, in bytes.
 pub const LARGE_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes of a small body.
+/// Size of a small body, in bytes.
 pub const SMALL_BYTES: usize = 4 * 1024;
-/// Bytes of a message.
+/// Size of a message, in bytes.
 pub const MESSAGE_BYTES: usize = 1024;
 
 /// A line about a rate.
@@ -20,7 +20,7 @@ pub enum Rate {
     Head,
     /// Get Blob of 4 KiB.
     Get,
-    /// Peek Messages: one of 1 KiB.
+    /// Peek Messages, with one message of 1 KiB.
     Peek,
     /// Put Blob of 4 KiB.
     Put,
@@ -28,9 +28,9 @@ pub enum Rate {
     PutMessage,
     /// Set Blob Metadata.
     SetMetadata,
-    /// Query Entities for one entity by its keys.
+    /// Query Entities by both keys, for one entity.
     GetEntity,
-    /// Insert Entity, a small one.
+    /// Insert Entity, with a small entity.
     InsertEntity,
     /// Put Blob of 8 MiB.
     PutLarge,
@@ -39,7 +39,7 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// All, in the order of the table.
+    /// All lines, in the order of the table.
     pub const ALL: [Rate; 10] = [
         Rate::Head,
         Rate::Get,
@@ -53,7 +53,7 @@ impl Rate {
         Rate::GetLarge,
     ];
 
-    /// Its name in the table.
+    /// Returns the name in the table.
     pub const fn name(self) -> &'static str {
         match self {
             Rate::Head => "head",
@@ -69,7 +69,7 @@ impl Rate {
         }
     }
 
-    /// The service that is asked.
+    /// Returns the service that receives the requests.
     pub const fn service(self) -> Service {
         match self {
             Rate::Peek | Rate::PutMessage => Service::Queue,
@@ -78,12 +78,12 @@ impl Rate {
         }
     }
 
-    /// Whether bytes are counted in place of operations.
+    /// Whether the line counts bytes instead of operations.
     pub const fn is_large(self) -> bool {
         matches!(self, Rate::PutLarge | Rate::GetLarge)
     }
 
-    /// Connections at the same time.
+    /// Returns the number of concurrent connections.
     pub const fn connections(self) -> usize {
         if self.is_large() {
             CONNECTIONS_LARGE
@@ -92,12 +92,12 @@ impl Rate {
         }
     }
 
-    /// Unit of the value.
+    /// Returns the unit of the value.
     pub const fn unit(self) -> &'static str {
         if self.is_large() { "MiB/s" } else { "op/s" }
     }
 
-    /// What part of bare hyper's value must be reached (architecture, *Numbers*).
+    /// Returns the required fraction of bare hyper's value (architecture, *Numbers*).
     pub const fn of_hyper_min(self) -> f64 {
         match self {
             Rate::Head | Rate::Get | Rate::Peek | Rate::GetEntity => 0.60,
@@ -106,7 +106,7 @@ impl Rate {
         }
     }
 
-    /// How many times Azurite's value must be reached, where that is a target.
+    /// Returns the required multiple of Azurite's value; `None` without a target.
     pub const fn of_azurite_min(self) -> Option<f64> {
         match self {
             Rate::Put | Rate::PutMessage | Rate::SetMetadata | Rate::InsertEntity => Some(20.0),
@@ -118,20 +118,20 @@ impl Rate {
 /// A line about scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Time of a page of 5,000 blobs, many of which there are.
+    /// Time of a page of 5,000 blobs in a container with many.
     ListPage,
-    /// From the start of the process to its first answer, nothing stored.
+    /// Time from process start to the first answer, with an empty store.
     StartEmpty,
-    /// The same, much stored.
+    /// Time from process start to the first answer, with a full store.
     StartFull,
-    /// Resident memory, nothing stored.
+    /// Resident memory with an empty store.
     MemoryIdle,
-    /// Resident memory after as many blobs and messages were put.
+    /// Resident memory after putting the given number of blobs and of messages.
     MemoryFull,
 }
 
 impl Scale {
-    /// All, in the order of the table.
+    /// All lines, in the order of the table.
     pub const ALL: [Scale; 5] = [
         Scale::ListPage,
         Scale::StartEmpty,
@@ -140,7 +140,7 @@ impl Scale {
         Scale::MemoryFull,
     ];
 
-    /// Its name in the table.
+    /// Returns the name in the table.
     pub fn name(self, blobs: u64) -> String {
         match self {
             Scale::ListPage => format!("page of 5,000 of {blobs}"),
@@ -151,7 +151,7 @@ impl Scale {
         }
     }
 
-    /// Unit of the value.
+    /// Returns the unit of the value.
     pub const fn unit(self) -> &'static str {
         match self {
             Scale::ListPage | Scale::StartEmpty | Scale::StartFull => "ms",
@@ -159,7 +159,8 @@ impl Scale {
         }
     }
 
-    /// The most that the design allows; for the page, times that of 10,000 blobs.
+    /// Returns the largest value that the design allows; for the page, relative to that of 10,000
+    /// blobs.
     pub const fn most(self) -> f64 {
         match self {
             Scale::ListPage => 1.3,
@@ -171,7 +172,7 @@ impl Scale {
     }
 }
 
-/// Name of the line about calls in process.
+/// Name of the line about in-process calls.
 pub const IN_PROCESS: &str = "in process, virtual clock";
-/// Calls a second in process that the design must reach on one core.
+/// Required in-process calls per second on one core.
 pub const IN_PROCESS_MIN: f64 = 50_000.0;

@@ -1,4 +1,4 @@
-//! The load generator: connections that send one request after another.
+//! The load generator: connections that send requests back to back.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -15,28 +15,28 @@ use tokio::time::Instant;
 use crate::servers::ServerError;
 use crate::wire::connection::Connection;
 
-/// A request of the load, and the status that it must get.
+/// A request, with its expected status.
 #[derive(Clone, Debug)]
 pub struct Shot {
-    /// The request.
+    /// The request to send.
     pub request: Request<Full<Bytes>>,
-    /// The status.
+    /// The expected status.
     pub status: u16,
 }
 
-/// What a connection sends, one after another.
+/// The requests of one connection, sent in sequence.
 pub enum Shots {
-    /// These again and again.
+    /// Repeats these requests.
     Cycle(Vec<Shot>),
-    /// Each once, made of its number.
+    /// Creates each request from its number.
     Fresh(Box<dyn Fn(u64) -> Result<Shot, ServerError> + Send + Sync>),
 }
 
 impl Shots {
-    /// The one of this number.
+    /// Returns the request with this number.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the request cannot be created.
     pub fn at(&self, number: u64) -> Result<Cow<'_, Shot>, ServerError> {
         match self {
             Shots::Fresh(make) => make(number).map(Cow::Owned),
@@ -51,27 +51,27 @@ impl Shots {
     }
 }
 
-/// Time before counting, so that connections are open and caches warm.
+/// Time before counting starts, to open connections and warm caches.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measured {
-    /// Operations answered as they must be.
+    /// Number of operations with the expected answer.
     pub operations: u64,
-    /// Time that was counted, in seconds.
+    /// Measured time, in seconds.
     pub seconds: f64,
 }
 
 impl Measured {
-    /// Operations a second.
+    /// Returns operations per second.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub fn per_second(self) -> f64 {
         self.operations as f64 / self.seconds.max(f64::EPSILON)
     }
 }
 
-/// Sends and reads to the end: the bytes of the body.
+/// Sends a request and returns the length of the answer's body.
 async fn fire(connection: &mut Connection, shot: &Shot) -> Result<u64, ServerError> {
     let (head, mut body) = connection.pass(shot.request.clone()).await?.into_parts();
     let mut length = 0;
@@ -85,17 +85,17 @@ async fn fire(connection: &mut Connection, shot: &Shot) -> Result<u64, ServerErr
     }
     let code = head.headers.get("x-ms-error-code");
     Err(ServerError::Call(format!(
-        "{} {}: {status} {code:?} in place of {}",
+        "{} {}: {status} {code:?} instead of {}",
         shot.request.method(),
         shot.request.uri().path(),
         shot.status
     )))
 }
 
-/// Drives a server for a time: each connection sends its own requests.
+/// Drives a server for a time; each connection sends its own requests.
 ///
 /// # Errors
-/// At the first answer that is not as it must be.
+/// At the first unexpected answer.
 pub async fn drive(
     address: SocketAddr,
     shots: Vec<Shots>,
@@ -124,15 +124,15 @@ pub async fn drive(
     while let Some(done) = lines.join_next().await {
         measured.operations += done.map_err(ServerError::call)??;
     }
-    // The last answers come after the end: their time counts as well.
+    // The last answers arrive after the end, so their time counts as well.
     measured.seconds = begin.elapsed().as_secs_f64();
     Ok(measured)
 }
 
-/// Sends so many requests by many connections, each once.
+/// Sends `count` requests over many connections, each request once.
 ///
 /// # Errors
-/// At the first answer that is not as it must be.
+/// At the first unexpected answer.
 pub async fn send_all(
     address: SocketAddr,
     connections: usize,
@@ -160,10 +160,10 @@ pub async fn send_all(
     Ok(())
 }
 
-/// Sends one request on a connection of its own: the bytes of the answer's body.
+/// Sends one request on its own connection and returns the length of the answer's body.
 ///
 /// # Errors
-/// When the answer is not as it must be.
+/// When the answer is unexpected.
 pub async fn once(address: SocketAddr, shot: &Shot) -> Result<u64, ServerError> {
     fire(&mut Connection::open(address).await?, shot).await
 }

@@ -17,45 +17,46 @@ use crate::servers::smalt::binary;
 #[derive(Clone, Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
-    /// A part by itself, in place of the table.
+    /// Measure one part only, instead of the table.
     #[command(subcommand)]
     pub part: Option<Part>,
-    /// Time that each line is measured for, in seconds.
+    /// Time to measure each line, in seconds.
     #[arg(long, default_value_t = 3.0)]
     pub seconds: f64,
-    /// Only lines whose name contains this: `put`, `entity`, `page`, `start`, `memory`,
-    /// `in process`.
+    /// Measure only lines whose name contains this: `put`, `entity`, `page`, `start`, `memory`, `in
+    /// process`.
     #[arg(long, value_name = "SUBSTRING")]
     pub only: Option<String>,
-    /// Blobs, and messages, of the lines about scale.
+    /// Number of blobs, and of messages, for the lines about scale.
     #[arg(long, default_value_t = 100_000)]
     pub blobs: u64,
-    /// What is measured beside smalt.
+    /// Server to measure beside smalt.
     #[command(flatten)]
     pub peer: PeerOptions,
-    /// The binary to measure; without it the `smalt` beside this one.
+    /// The `smalt` binary to measure; by default the one next to this executable.
     #[arg(long, value_name = "FILE")]
     pub smalt: Option<PathBuf>,
-    /// Fail, with exit code 1, when a target is missed. Without it the table is all that tells.
+    /// Exit with code 1 if a target is missed; otherwise the table only shows it.
     #[arg(long)]
     pub require: bool,
-    /// Write the table to this file.
+    /// Write the table as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
-/// A part that is measured by itself.
+/// A measurement that runs by itself.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Part {
-    /// What a message costs in a long queue, beside a short one.
+    /// Compare the cost of a message in a long queue with that in a short one.
     Queue(queue::Options),
-    /// What an entity costs in a long table, beside a short one.
+    /// Compare the cost of an entity in a long table with that in a short one.
     Table(table::Options),
-    /// What a page of 5,000 blobs costs the sweeper, beside a bare client.
+    /// Compare the sweeper's cost of a page of 5,000 blobs with that of a bare client.
     Page(page::Options),
 }
 
-/// Blobs of the peer at most: it takes minutes beyond, and its page and start grow with them.
+/// Maximum number of blobs on the peer: more take minutes, and its page and start times grow with
+/// them.
 const PEER_BLOBS_MAX: u64 = 20_000;
 
 struct Bench<'a> {
@@ -175,10 +176,10 @@ fn progress(options: &Options) -> ProgressBar {
     bar
 }
 
-/// The command: measures, prints each line as it is known.
+/// Runs the command; prints each line as soon as it is measured.
 ///
 /// # Errors
-/// When a server does not start, refuses what the lines need, or the report cannot be written.
+/// When a server does not start, rejects a request of the lines, or the report cannot be written.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.part {
@@ -202,7 +203,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     bench.bar.finish_and_clear();
     if bench.rows.is_empty() {
         let only = options.only.as_deref().unwrap_or_default();
-        anyhow::bail!("no line's name contains {only:?}");
+        anyhow::bail!("no line has a name that contains {only:?}; see `harness bench --help`");
     }
     println!(
         "* bare hyper with smalt's settings, answering as many bytes; for a page, one of 10,000 \
@@ -219,7 +220,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Whether the figures are what was required of them.
+/// Whether the run succeeds under the options.
 fn is_enough(options: &Options, rows: &[Row]) -> bool {
     !options.require || rows.iter().all(|row| row.reached != Some(false))
 }
@@ -229,9 +230,9 @@ mod tests {
     use super::*;
     use crate::arguments::parsed;
 
-    /// A missed target fails the run where that is asked for, and only there.
+    /// A missed target fails the run only with `--require`.
     #[test]
-    fn a_missed_target_fails_on_request() {
+    fn missed_target_fails_with_require() {
         let row = |reached| Row {
             reached,
             ..Row::default()

@@ -1,9 +1,9 @@
-//! What a page of a listing costs the sweeper: processor time of this process beside that of a
-//! client that does nothing but ask with hyper and read the XML with quick-xml.
+//! The sweeper's cost of a listing page: processor time of this process, compared with that of a
+//! client that only requests with hyper and parses the XML with quick-xml.
 //!
-//! All three list the same container of the same service, 5,000 blobs a page, by turns: the bare
-//! client, the sleeve's listing, and the sweeper's plan, which lists by the sleeve and decides
-//! about every blob.
+//! Three clients take turns listing the same container of the same service, 5,000 blobs per page:
+//! the bare client, the sleeve's listing, and the sweeper's plan, which lists with the sleeve and
+//! decides about every blob.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,26 +28,26 @@ use crate::servers::{ServerError, files};
 use crate::wire::access::Access;
 use crate::wire::connection::Connection;
 
-/// Blobs of a page: the most that Azure gives.
+/// Blobs per page: Azure's maximum.
 const PAGE: u32 = 5_000;
-/// The sweeper may cost so many times what the bare client does.
+/// Largest ratio of the sweeper's cost to the bare client's.
 const RATIO_MAX: f64 = 2.0;
 
 /// Options of `harness bench page`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Pages of the container.
+    /// Number of pages in the container, 5,000 blobs each.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
     pages: u64,
-    /// Times that each lists the container.
+    /// Number of times that each client lists the container.
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
     turns: u32,
-    /// The binary `smalt`; without it the one beside this one.
+    /// The `smalt` binary; by default the one next to this executable.
     #[arg(long, value_name = "FILE")]
     smalt: Option<PathBuf>,
 }
 
-/// A blob, as far as the sweeper looks at it.
+/// The parts of a blob that the sweeper uses.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Item {
     name: String,
@@ -57,7 +57,7 @@ struct Item {
     metadata: Vec<(String, String)>,
 }
 
-/// Reads a page the shortest way.
+/// Parses a page with as little work as possible.
 fn parse(page: &str) -> Result<(Vec<Item>, String), ServerError> {
     let mut reader = Reader::from_str(page);
     let (mut items, mut marker): (Vec<Item>, String) = (Vec::new(), String::new());
@@ -103,7 +103,7 @@ fn parse(page: &str) -> Result<(Vec<Item>, String), ServerError> {
     }
 }
 
-/// Who lists.
+/// The three clients.
 struct Listers {
     connection: Connection,
     access: Access,
@@ -180,13 +180,13 @@ fn open(address: SocketAddr) -> Result<Arc<dyn Storage>, ServerError> {
     Address::of_emulator(address).open()
 }
 
-/// Processor time of this process so far.
+/// Returns the processor time of this process so far.
 fn spent() -> anyhow::Result<Duration> {
     let spent = files::cpu_time(std::process::id());
-    spent.ok_or_else(|| anyhow::anyhow!("this system does not tell processor time by /proc"))
+    spent.ok_or_else(|| anyhow::anyhow!("this system does not report processor time in /proc"))
 }
 
-/// Adds the processor time of a listing of so many blobs.
+/// Adds the processor time of a listing with the expected number of blobs.
 async fn timed(
     total: &mut Duration,
     expected: u64,
@@ -194,15 +194,15 @@ async fn timed(
 ) -> anyhow::Result<()> {
     let before = spent()?;
     let blobs = listing.await?;
-    anyhow::ensure!(blobs == expected, "{blobs} blobs in place of {expected}");
+    anyhow::ensure!(blobs == expected, "{blobs} blobs instead of {expected}");
     *total += spent()?.saturating_sub(before);
     Ok(())
 }
 
-/// The command: prints a line of each, and fails where the sweeper costs too much.
+/// Runs the command; prints a line per client, and fails when the sweeper costs too much.
 ///
 /// # Errors
-/// When the service does not start or answer, or the system does not tell processor time.
+/// When the service does not start or answer, or the system does not report processor time.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let temporary = tempfile::tempdir()?;
@@ -223,7 +223,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let container = blobs.place(0).container;
     let mut listers = Listers::open(address, container).await?;
     let (mut bare, mut sleeve, mut sweeper) = Default::default();
-    // Once before anything counts, so that connections are open.
+    // Turn 0 only opens the connections and is not counted.
     for turn in 0..=options.turns {
         if turn == 1 {
             (bare, sleeve, sweeper) = Default::default();
@@ -247,7 +247,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if ratio(sweeper) <= RATIO_MAX {
         return Ok(ExitCode::SUCCESS);
     }
-    println!("the sweeper's page costs more than {RATIO_MAX} times the bare one");
+    println!("a page costs the sweeper more than {RATIO_MAX} times what it costs the bare client");
     Ok(ExitCode::FAILURE)
 }
 
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_read() {
+    fn page_is_parsed() {
         let page = "<?xml version=\"1.0\"?><EnumerationResults><Blobs><Blob><Name>a &amp; b</Name>\
             <Properties><Last-Modified>then</Last-Modified><Etag>0x1</Etag>\
             <Content-Length>7</Content-Length></Properties><Metadata><Note>n</Note>\

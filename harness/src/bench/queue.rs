@@ -1,6 +1,6 @@
-//! Queues of a million messages beside queues of a thousand.
+//! Compares queues of a million messages with queues of a thousand.
 //!
-//! In a round a connection puts 32 messages, gets 32, deletes each of them.
+//! In a round a connection puts 32 messages, gets 32, and deletes each of them.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -17,17 +17,16 @@ use crate::histories::documents;
 use crate::servers::ServerError;
 use crate::wire::connection::Connection;
 
-/// The queue.
 const NAME: &str = "many";
-/// Messages of one round.
+/// Messages per round.
 const BATCH: usize = 32;
-/// Longer than any run: what is got and not deleted does not come back.
+/// Visibility timeout in seconds, longer than any run: messages that were received stay hidden.
 const HIDDEN_S: u64 = 3_600;
 
 /// Options of `harness bench queue`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Messages of the long queue.
+    /// Number of messages in the long queue.
     #[arg(long, default_value_t = 100_000)]
     messages: u64,
     #[command(flatten)]
@@ -36,7 +35,7 @@ pub struct Options {
 
 struct Messages;
 
-/// Places of the steps.
+/// Indexes of the steps.
 const PUT: usize = 0;
 const GET: usize = 1;
 const DELETE: usize = 2;
@@ -74,7 +73,7 @@ impl Many for Messages {
             spent.note(GET, begun);
             let messages = documents::messages(&got.body).map_err(ServerError::call)?;
             if messages.len() != BATCH {
-                let text = format!("{} messages in place of {BATCH}", messages.len());
+                let text = format!("{} messages instead of {BATCH}", messages.len());
                 return Err(ServerError::Call(text));
             }
             for message in messages {
@@ -91,10 +90,10 @@ impl Many for Messages {
     }
 }
 
-/// The command.
+/// Runs the command.
 ///
 /// # Errors
-/// When a server does not start, or refuses.
+/// When a server does not start, or rejects a request.
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     lengths::run::<Messages>(&options.lengths, options.messages).await
 }

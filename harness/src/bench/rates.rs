@@ -1,4 +1,4 @@
-//! Operations per second, one line after another.
+//! Operations per second, line by line.
 
 use super::lines::{CONNECTIONS, LARGE_BYTES, Rate};
 use super::load::{self, Shots};
@@ -6,10 +6,10 @@ use super::requests::Requests;
 use super::servers::Server;
 use crate::servers::ServerError;
 
-/// Makes what the lines need.
+/// Creates the containers, queues, tables and contents that the lines need.
 ///
 /// # Errors
-/// When the server refuses.
+/// When the server rejects a request.
 pub async fn prepare(server: &Server) -> Result<(), ServerError> {
     for (rate, shot) in Requests::default().preparation(CONNECTIONS + 1)? {
         load::once(server.address(rate.service()), &shot).await?;
@@ -17,21 +17,22 @@ pub async fn prepare(server: &Server) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// The bytes of a line's answer: what the bare server must answer with too.
+/// Returns the length of a line's answer, which the bare server must match.
 ///
 /// # Errors
-/// When the server refuses.
+/// When the server rejects the request.
 pub async fn answer_length(server: &Server, rate: Rate) -> Result<u64, ServerError> {
-    // Of a connection that will not be there: an entity is inserted once.
+    // Uses the number of a connection that does not exist, because an entity can be inserted only
+    // once.
     let shots = Requests::default().of(rate, CONNECTIONS, 0)?;
     let shot = shots.at(0)?;
     load::once(server.address(rate.service()), &shot).await
 }
 
-/// Measures a line: operations or MiB a second.
+/// Measures a line, in operations or MiB per second.
 ///
 /// # Errors
-/// At the first answer that is not as it must be.
+/// At the first unexpected answer.
 #[expect(clippy::cast_precision_loss, reason = "a few MiB")]
 pub async fn measure(
     server: &Server,

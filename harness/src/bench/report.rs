@@ -1,4 +1,4 @@
-//! The table, for people and for machines.
+//! The table, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,26 +10,26 @@ use super::scale::Scaled;
 /// One line of the table.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
-    /// What was measured.
+    /// Name of the line.
     pub line: String,
     /// Unit of the values.
     pub unit: &'static str,
     /// Smalt's value.
     pub smalt: Option<f64>,
-    /// The value that it is held against: bare hyper's, or a page of 10,000.
+    /// Reference value: bare hyper's, or a page of 10,000.
     pub reference: Option<f64>,
     /// Azurite's value.
     pub azurite: Option<f64>,
-    /// What must be reached.
+    /// The target, as text.
     pub target: String,
-    /// Whether it is.
+    /// Whether the target is reached; `None` without a measurement.
     pub reached: Option<bool>,
     /// Why there is no value.
     pub problem: Option<String>,
 }
 
 impl Row {
-    /// A line about a rate.
+    /// Returns a row about a rate.
     pub fn of_rate(rate: Rate, smalt: f64, bare: f64, azurite: Option<f64>) -> Row {
         let of_azurite = rate.of_azurite_min();
         let mut target = format!(">= {:.0} % of hyper", rate.of_hyper_min() * 100.0);
@@ -52,7 +52,7 @@ impl Row {
         }
     }
 
-    /// A line about scale.
+    /// Returns a row about scale.
     pub fn of_scale(scale: Scale, blobs: u64, smalt: &Scaled, azurite: Option<&Scaled>) -> Row {
         let value = |scaled: &Scaled| match scale {
             Scale::ListPage => Some(scaled.page_of_many_ms),
@@ -83,7 +83,7 @@ impl Row {
         }
     }
 
-    /// The line about calls in process.
+    /// Returns the row about in-process calls.
     pub fn of_in_process(smalt: f64) -> Row {
         Row {
             line: IN_PROCESS.to_owned(),
@@ -95,7 +95,7 @@ impl Row {
         }
     }
 
-    /// A line without a value.
+    /// Returns a row without a value.
     pub fn failed(line: String, problem: String) -> Row {
         Row {
             line,
@@ -110,7 +110,7 @@ impl Row {
     }
 }
 
-/// The heading of the table.
+/// Returns the heading of the table.
 pub fn heading() -> String {
     format!(
         "{:<38} {:>10} {:>10} {:>6} {:>10} {:<5}  {:<38} reached\n",
@@ -118,7 +118,7 @@ pub fn heading() -> String {
     )
 }
 
-/// One line of the table.
+/// Renders one row.
 pub fn line(row: &Row) -> String {
     let number = |value: Option<f64>| match value {
         None => "-".to_owned(),
@@ -149,7 +149,8 @@ pub fn line(row: &Row) -> String {
     text
 }
 
-/// How many targets are reached. What the system does not tell is neither reached nor missed.
+/// Summarizes how many targets are reached. Values that the system does not report count as neither
+/// reached nor missed.
 pub fn summary(rows: &[Row]) -> String {
     let count = |reached| rows.iter().filter(|row| row.reached == reached).count();
     let mut text = format!("{} of {} targets reached", count(Some(true)), rows.len());
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_measured_is_not_reached() {
+    fn unmeasured_target_is_not_reached() {
         let row = |reached| Row {
             reached,
             ..Row::default()
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_judged() {
+    fn rows_reach_or_miss_their_targets() {
         let reached = |rate, smalt, azurite| Row::of_rate(rate, smalt, 100.0, azurite).reached;
         assert_eq!(reached(Rate::Get, 60.0, None), Some(true));
         assert_eq!(reached(Rate::Get, 59.0, None), Some(false));

@@ -1,4 +1,4 @@
-//! The requests of the lines, the same for every server.
+//! The requests of the lines, identical for every server.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -11,20 +11,21 @@ use super::load::{Shot, Shots};
 use crate::servers::ServerError;
 use crate::wire::access::Access;
 
-/// Container and queue of the lines.
+/// Name of the container and the queue.
 const NAME: &str = "bench";
-/// Blobs that a connection writes in turn.
+/// Number of blobs that each connection writes in turn.
 const BLOBS_PER_CONNECTION: usize = 64;
-/// Content of one of very many blobs.
+/// Content of a blob in the large container.
 const TINY: &str = "One of very many.";
-/// Headers of requests about entities: the answer to an insert has no body, one to a get little.
+/// Headers for requests about entities: no body in the answer to an insert, and minimal metadata in
+/// that to a get.
 pub const ENTITY_HEADERS: [(&str, &str); 3] = [
     ("accept", "application/json;odata=nometadata"),
     ("content-type", "application/json"),
     ("prefer", "return-no-content"),
 ];
 
-/// An entity with a text, a number and a moment.
+/// Returns an entity with a string, a number and a time.
 pub fn entity(partition: &str, row: &str) -> String {
     format!(
         "{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row}\",\"Text\":\"{TINY}\",\"Count\":42,\
@@ -32,12 +33,12 @@ pub fn entity(partition: &str, row: &str) -> String {
     )
 }
 
-/// The path of an entity.
+/// Returns the path of an entity.
 pub fn entity_path(table: &str, partition: &str, row: &str) -> String {
     format!("{table}(PartitionKey='{partition}',RowKey='{row}')")
 }
 
-/// Makes requests.
+/// Creates requests.
 #[derive(Clone, Debug)]
 pub struct Requests {
     access: Access,
@@ -54,7 +55,7 @@ impl Default for Requests {
 type Made = Result<Shot, ServerError>;
 
 impl Requests {
-    /// A request that must get this status; the bare server answers with so many bytes.
+    /// Returns a request with its expected status; the bare server answers with `length` bytes.
     fn shot(
         &self,
         (method, path): (Method, &str),
@@ -117,7 +118,7 @@ impl Requests {
         self.shot((Method::POST, table), &ENTITY_HEADERS, body, (204, 0))
     }
 
-    /// List Containers: the first request of a start.
+    /// List Containers: the first request after a start.
     ///
     /// # Errors
     /// Never.
@@ -125,7 +126,7 @@ impl Requests {
         self.shot((Method::GET, "?comp=list"), &[], Bytes::new(), (200, 0))
     }
 
-    /// Put Blob: one of very many.
+    /// Put Blob, with a tiny content.
     ///
     /// # Errors
     /// Never for the names used here.
@@ -136,7 +137,7 @@ impl Requests {
         )
     }
 
-    /// Put Message: one of very many.
+    /// Put Message, with a tiny content.
     ///
     /// # Errors
     /// Never for the names used here.
@@ -150,7 +151,7 @@ impl Requests {
         self.shot((Method::POST, &path), &[], body.into(), (201, length))
     }
 
-    /// The path of a page of a listing.
+    /// Returns the path of a listing page.
     pub fn page(&self, container: &str, marker: &str) -> String {
         let marker = smalt_protocol::uri::encode_query(marker);
         self.access.path(&format!(
@@ -158,7 +159,7 @@ impl Requests {
         ))
     }
 
-    /// What must be there before the lines, of which service each.
+    /// Returns the requests that prepare the lines, each with its service.
     ///
     /// # Errors
     /// Never.
@@ -180,7 +181,7 @@ impl Requests {
         Ok(shots)
     }
 
-    /// The requests of a connection; `length` is that of smalt's answer.
+    /// Returns the requests of a connection; `length` is the length of smalt's answer.
     ///
     /// # Errors
     /// Never.
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_has_requests_that_say_what_the_bare_server_answers() {
+    fn every_line_has_requests_with_the_echo_header() {
         let requests = Requests::default();
         for rate in Rate::ALL {
             let shots = requests.of(rate, 3, 77).unwrap();

@@ -1,4 +1,4 @@
-//! With very many blobs and messages: pages, start-up, memory.
+//! Page time, start-up time and memory with very many blobs and messages.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use super::servers::{Server, Start};
 use crate::servers::ServerError;
 use crate::wire::connection::Connection;
 
-/// Blobs of the container that a page is compared with.
+/// Number of blobs in the container that serves as reference for a page.
 const FEW: u64 = 10_000;
-/// Starts of which the quickest counts: the system's noise only ever adds.
+/// Number of starts; the fastest one counts, because noise only adds time.
 const STARTS: usize = 5;
 
-/// What was measured of one server.
+/// Measurements of one server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scaled {
-    /// Milliseconds of a page of 5,000 of 10,000.
+    /// Milliseconds for a page of 5,000 out of 10,000 blobs.
     pub page_of_few_ms: f64,
-    /// Milliseconds of a page of 5,000 of very many.
+    /// Milliseconds for a page of 5,000 out of very many blobs.
     pub page_of_many_ms: f64,
-    /// Milliseconds to the first answer, nothing stored.
+    /// Milliseconds to the first answer with an empty store.
     pub start_empty_ms: f64,
-    /// Milliseconds to the first answer, much stored.
+    /// Milliseconds to the first answer with a full store.
     pub start_full_ms: f64,
-    /// Resident memory in MiB, nothing stored.
+    /// Resident memory in MiB with an empty store.
     pub idle_mib: Option<f64>,
-    /// Resident memory in MiB after the puts.
+    /// Resident memory in MiB with a full store.
     pub full_mib: Option<f64>,
 }
 
@@ -40,10 +40,10 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
 }
 
-/// Measures a server on an empty directory with so many blobs and messages.
+/// Measures a server that starts on an empty directory, with `count` blobs and messages.
 ///
 /// # Errors
-/// When the server does not start or refuses.
+/// When the server does not start or rejects a request.
 pub async fn measure(
     start: &Start,
     dir: &Path,
@@ -95,7 +95,7 @@ async fn fill(server: &Server, blobs: u64) -> Result<(), ServerError> {
     .await
 }
 
-/// The mean time of a page, from the first to the last and again.
+/// Returns the mean time of a page, listing the container repeatedly from start to end.
 async fn page_ms(server: &Server, container: &str, seconds: f64) -> Result<f64, ServerError> {
     let requests = Requests::default();
     let mut connection = Connection::open(server.address(Service::Blob)).await?;

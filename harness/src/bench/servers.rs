@@ -1,4 +1,4 @@
-//! Starting what is measured.
+//! Starts the servers to measure.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::servers::azurite::{self, Azurite};
 use crate::servers::process::{Process, READY_TIMEOUT};
 use crate::servers::smalt::{Launch, Smalt};
 
-/// Between two attempts to get a first answer.
+/// Interval between attempts to get a first answer.
 const ATTEMPT: Duration = Duration::from_millis(1);
 
 /// A server under test.
@@ -28,7 +28,7 @@ pub enum Server {
 }
 
 impl Server {
-    /// The address of a service.
+    /// Returns the address of a service.
     pub fn address(&self, service: Service) -> SocketAddr {
         match (self, service) {
             (Server::Smalt(smalt), Service::Blob) => smalt.blob,
@@ -49,19 +49,19 @@ impl Server {
         }
     }
 
-    /// Resident memory in MiB, where the system tells.
+    /// Returns the resident memory in MiB; `None` on systems without `/proc`.
     #[expect(clippy::cast_precision_loss, reason = "memory is far below 2^52 bytes")]
     pub fn resident_mib(&self) -> Option<f64> {
         let bytes = self.process().resident_bytes();
         bytes.map(|bytes| bytes as f64 / (1024.0 * 1024.0))
     }
 
-    /// Time that it has spent on processors, where the system tells.
+    /// Returns the processor time; `None` on systems without `/proc`.
     pub fn cpu_time(&self) -> Option<Duration> {
         self.process().cpu_time()
     }
 
-    /// Ends it.
+    /// Kills the server.
     ///
     /// # Errors
     /// When it cannot be killed.
@@ -74,29 +74,28 @@ impl Server {
     }
 }
 
-/// Options about what is measured beside smalt.
+/// Options that select a server to measure beside smalt.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PeerOptions {
-    /// Measure this one beside smalt.
+    /// Server to measure beside smalt.
     #[arg(long, value_enum)]
     peer: Option<Peer>,
-    /// Azurite's command line; without it the one that `ci/azurite.sh` installs.
+    /// The Azurite command; by default the one that `ci/azurite.sh` installs.
     #[arg(long, value_name = "FILE")]
     azurite_bin: Option<PathBuf>,
 }
 
-/// What is measured beside smalt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Peer {
-    /// Azurite on disk.
+    /// Azurite, with its state on disk.
     Azurite,
 }
 
 impl PeerOptions {
-    /// How the one that is asked for is started.
+    /// Returns how to start the selected peer; `None` when none is selected.
     ///
     /// # Errors
-    /// When it is not there.
+    /// When its command does not exist.
     pub fn start(&self) -> Result<Option<Start>, ServerError> {
         match self.peer {
             Some(Peer::Azurite) => {
@@ -108,17 +107,17 @@ impl PeerOptions {
     }
 }
 
-/// How a server that keeps blobs is started.
+/// How to start a server with a store.
 #[derive(Clone, Debug)]
 pub enum Start {
-    /// The binary `smalt`, durable.
+    /// The `smalt` binary, in durable mode.
     Smalt(PathBuf),
-    /// Azurite's command line.
+    /// The Azurite command.
     Azurite(PathBuf),
 }
 
 impl Start {
-    /// Starts it on a directory; the time is that to its first answer.
+    /// Starts the server on a directory; also returns the time to its first answer.
     ///
     /// # Errors
     /// When it does not start or answer.
@@ -133,7 +132,7 @@ impl Start {
                 };
                 Server::Smalt(launch.start().await?)
             }
-            // As it comes, on disk.
+            // Azurite with its default options, on disk.
             Start::Azurite(binary) => {
                 Server::Azurite(Azurite::start(binary, None, Some(location)).await?)
             }
@@ -150,7 +149,7 @@ impl Start {
     }
 }
 
-/// The bare server: this executable once more.
+/// Starts the bare server: this executable as `harness echo`.
 ///
 /// # Errors
 /// When it does not start.

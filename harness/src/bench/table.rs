@@ -1,8 +1,8 @@
-//! Tables of a million entities beside tables of a thousand.
+//! Compares tables of a million entities with tables of a thousand.
 //!
-//! Entities lie a thousand to a partition, so that what a query by key range finds is the same
-//! however many there are. In a round a connection inserts an entity beside them, reads one
-//! somewhere among them, asks for a hundred of a partition by a range, and deletes the first again.
+//! A partition has a thousand entities, so that a query by key range finds the same number whatever
+//! the size of the table. In a round a connection inserts an entity, reads an existing one, queries
+//! a hundred entities of a partition by range, and deletes the inserted one.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -18,20 +18,19 @@ use super::requests::{self, ENTITY_HEADERS, Requests};
 use crate::servers::ServerError;
 use crate::wire::connection::Connection;
 
-/// The table.
 const NAME: &str = "many";
-/// Entities of a partition.
+/// Entities per partition.
 const PARTITION: u64 = 1_000;
-/// Entities that a query finds.
+/// Number of entities that a query finds.
 const RANGE: u64 = 100;
-/// Steps from one place that is looked at to the next: coprime to the usual counts, so that all
-/// parts of the table are come by.
+/// Distance between consecutive reads: coprime to the usual sizes, so that reads cover the whole
+/// table.
 const STRIDE: u64 = 7_919;
 
 /// Options of `harness bench table`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Entities of the long table.
+    /// Number of entities in the long table.
     #[arg(long, default_value_t = 100_000)]
     entities: u64,
     #[command(flatten)]
@@ -40,13 +39,13 @@ pub struct Options {
 
 struct Entities;
 
-/// Places of the steps.
+/// Indexes of the steps.
 const INSERT: usize = 0;
 const GET: usize = 1;
 const QUERY: usize = 2;
 const DELETE: usize = 3;
 
-/// Keys of the entity of this number.
+/// Returns the keys of the entity with this number.
 fn keys(number: u64) -> (String, String) {
     (
         format!("p{:06}", number / PARTITION),
@@ -81,7 +80,7 @@ impl Many for Entities {
             }
             place = (place + STRIDE) % rounder.count;
             let (partition, row) = keys(place);
-            // After the rows of the partition, where nobody else puts one.
+            // Sorts after the rows of the partition, where no other connection inserts.
             let new = format!("s{:03}-{own:09}", rounder.number);
             let body = requests::entity(&partition, &new);
             let begun = Instant::now();
@@ -109,7 +108,7 @@ impl Many for Entities {
             let found = found.body.windows(8).filter(|name| name == b"\"RowKey\"");
             let found = found.count() as u64;
             if found != RANGE.min(rounder.count.saturating_sub(from)) {
-                let text = format!("{found} entities in place of {RANGE}: {filter}");
+                let text = format!("{found} entities instead of {RANGE}: {filter}");
                 return Err(ServerError::Call(text));
             }
 
@@ -124,10 +123,10 @@ impl Many for Entities {
     }
 }
 
-/// The command.
+/// Runs the command.
 ///
 /// # Errors
-/// When a server does not start, or refuses.
+/// When a server does not start, or rejects a request.
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     lengths::run::<Entities>(&options.lengths, options.entities.max(PARTITION)).await
 }

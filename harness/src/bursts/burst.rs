@@ -1,4 +1,4 @@
-//! One burst: what is asked, by whom, in which order, and what is made of the answers.
+//! One burst: its operations, the schedule of its clients, and the check of the answers.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -24,34 +24,34 @@ use crate::histories::run::Answered;
 use crate::histories::server::Server;
 use crate::wire::access::Access;
 
-/// Of a hundred operations, so many lose their answer.
+/// Percentage of operations that lose their answer.
 const LOST_PERCENT: u32 = 8;
-/// Of a hundred lost ones, so many are given up by their client while they are under way.
+/// Percentage of lost operations that their client drops while they are in progress.
 const GIVEN_UP_PERCENT: u32 = 50;
-/// Polls after which a client gives up at the latest.
+/// Maximum number of polls before a client drops a call.
 const POLLS_MAX: u32 = 6;
-/// A page that holds every blob there is: several pages are several moments.
+/// A page size that fits all blobs: a listing of several pages is not atomic.
 const ONE_PAGE: u32 = 5_000;
 
-/// What clients did, in the order in which they began.
+/// What clients did, ordered by start.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// Calls with their answers.
     pub calls: Vec<Call>,
     /// The state before the first of these calls.
     pub start: State,
-    /// What was sent before, as commands for a shell.
+    /// The requests sent before, as shell commands.
     pub before: String,
-    /// Steps of the schedule.
+    /// Number of steps of the schedule.
     pub steps: usize,
 }
 
 /// Why a burst failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What is wrong.
+    /// Why the burst failed.
     pub reason: String,
-    /// All that happened.
+    /// Everything that happened.
     pub history: History,
 }
 
@@ -60,18 +60,19 @@ struct World<'a> {
     server: Server,
     ask: Ask,
     ticks: Cell<u64>,
-    /// The state before the first call that the history has.
+    /// The state before the first call of the history.
     start: RefCell<State>,
-    /// What clients have seen since; of a burst on everything they know the start alone.
+    /// What clients have seen since then; in a burst of [`Kind::All`] they only know the start.
     known: RefCell<Known>,
     history: RefCell<History>,
     broken: RefCell<Option<String>>,
 }
 
-/// Runs a burst in the order of its plan, on one thread, and judges it.
+/// Runs a burst on one thread, in the order of its plan, and checks it.
 ///
 /// # Errors
-/// What no order of the calls explains, or what kept the burst from running, with the history.
+/// Why no order of the calls explains the answers, or why the burst could not run, with the
+/// history.
 pub fn burst(plan: &Plan, access: &Access) -> Result<(Verdict, History), Box<Failure>> {
     let history = play(plan, access)?;
     match judge::judge(plan.kind, &history) {
@@ -80,24 +81,24 @@ pub fn burst(plan: &Plan, access: &Access) -> Result<(Verdict, History), Box<Fai
     }
 }
 
-/// How an operation is asked: tests put a service with a flaw in between.
+/// Sends an operation; tests insert a faulty service here.
 pub type Ask = for<'a> fn(
     &'a Server,
     &'a Operation,
     &'a Names,
 ) -> Pin<Box<dyn Future<Output = Result<Answered, String>> + 'a>>;
 
-/// Runs a burst in the order of its plan, on one thread.
+/// Runs a burst on one thread, in the order of its plan.
 ///
 /// # Errors
-/// What kept it from running, with what happened so far.
+/// Why the burst could not run, with what happened so far.
 pub fn play(plan: &Plan, access: &Access) -> Result<History, Box<Failure>> {
     play_against(plan, access, |server, operation, names| {
         Box::pin(Answered::to(server, operation, names))
     })
 }
 
-/// As [`play`], with a service of the caller's between clients and emulator.
+/// Like [`play`], with a service of the caller between clients and emulator.
 ///
 /// # Errors
 /// As [`play`].
@@ -149,7 +150,7 @@ impl<'a> World<'a> {
         schedule::run(clients.collect(), &starts, self.plan.order, step)
     }
 
-    /// What comes before: one client alone.
+    /// Runs the prelude, with one client.
     async fn prelude(self: Rc<Self>, starts: Starts<'a>) {
         let operations = self.plan.prelude();
         match self.plan.kind {
@@ -171,7 +172,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// One operation after the other, each judged by the model at once.
+    /// Runs operations in sequence; the model checks each one immediately.
     async fn prelude_of_all(&self) -> Result<(), String> {
         for index in (0..self.plan.prelude()).filter(|index| self.plan.keeps(SOLO, *index)) {
             let mut random = self.random(SOLO, index);
@@ -195,7 +196,7 @@ impl<'a> World<'a> {
             let operation = self.next(index, client, &mut random);
             let place = self.call(client, operation.clone());
             if is_lost {
-                // Who does not see the answer does not know when it came either.
+                // A client that does not see the answer does not know when it arrived.
                 let is_given_up = random.next_u32() % 100 < GIVEN_UP_PERCENT;
                 let polls = is_given_up.then(|| 1 + random.next_u32() % POLLS_MAX);
                 starts.start(Box::pin(Rc::clone(&self).lost(operation, polls)));
@@ -209,7 +210,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A call whose answer nobody waits for, dropped after so many polls.
+    /// Runs a call whose answer is ignored, and drops it after `polls` polls.
     async fn lost(self: Rc<Self>, operation: Operation, polls: Option<u32>) {
         let mut asked = Box::pin(self.ask(&operation));
         let mut left = polls;
@@ -223,7 +224,8 @@ impl<'a> World<'a> {
         .await;
     }
 
-    /// The random numbers of one operation: taking another one away does not change them.
+    /// Returns the random numbers of one operation, which do not change when another operation is
+    /// left out.
     fn random(&self, client: usize, index: usize) -> ChaCha8Rng {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&self.plan.seed.to_le_bytes());
@@ -234,7 +236,7 @@ impl<'a> World<'a> {
 
     fn next(&self, index: usize, client: usize, random: &mut ChaCha8Rng) -> Operation {
         if self.plan.kind == Kind::All {
-            // Each client plans for the state that the prelude made.
+            // Clients choose operations for the state after the prelude.
             return any(&self.start.borrow().model, random);
         }
         let known = self.known.borrow();
@@ -269,7 +271,7 @@ impl<'a> World<'a> {
         (self.ask)(&self.server, operation, &names).await
     }
 
-    /// Notes a call; its place.
+    /// Records a call and returns its index.
     fn call(&self, client: usize, operation: Operation) -> usize {
         let called = self.tick();
         let history = &mut *self.history.borrow_mut();
@@ -282,7 +284,7 @@ impl<'a> World<'a> {
         history.calls.len() - 1
     }
 
-    /// Notes an answer.
+    /// Records an answer.
     fn answer(&self, place: usize, answered: Answered) -> Result<(), String> {
         let returned = self.tick();
         let history = &mut *self.history.borrow_mut();
@@ -301,7 +303,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// The state that a burst of this kind begins with: its history makes the rest.
+/// Returns the initial state of bursts of this kind; the prelude creates the rest.
 pub fn start_of(kind: Kind) -> State {
     let mut start = State::default();
     match kind {
@@ -312,7 +314,7 @@ pub fn start_of(kind: Kind) -> State {
     start
 }
 
-/// Any operation that could succeed in this state.
+/// Returns any operation that could succeed in this state.
 pub fn any(model: &Model, random: &mut ChaCha8Rng) -> Operation {
     let mut dice = [0; DICE];
     random.fill_bytes(&mut dice);

@@ -1,4 +1,4 @@
-//! What a history is worth: each partition has an order, and listings were true.
+//! Checks a history: each partition must have an order, and listings must be true.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use super::state::State;
 use crate::histories::names::Names;
 use crate::histories::run::Answered;
 
-/// What was looked at.
+/// Counts of what was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Calls, answered or not.
     pub calls: usize,
-    /// Calls that were done, not refused.
+    /// Calls that succeeded.
     pub done: usize,
     /// Calls whose answer was lost.
     pub lost: usize,
@@ -27,16 +27,16 @@ pub struct Verdict {
     pub entries: usize,
     /// Steps of schedules.
     pub steps: usize,
-    /// Bursts of which the search found no order before it gave up.
+    /// Bursts for which the search gave up before it found an order.
     pub undecided: usize,
 }
 
 /// Why a history is not explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unexplained {
-    /// What the search came upon.
+    /// What the search found.
     pub reason: String,
-    /// Whether there may be an order all the same: the search gave up.
+    /// Whether an order may exist because the search gave up.
     pub is_open: bool,
 }
 
@@ -50,7 +50,7 @@ impl From<String> for Unexplained {
 }
 
 impl Verdict {
-    /// Adds another one.
+    /// Adds the counts of another verdict.
     pub fn add(&mut self, other: Verdict) {
         self.calls += other.calls;
         self.done += other.done;
@@ -62,7 +62,7 @@ impl Verdict {
     }
 }
 
-/// Judges a history. One that the search gave up on counts as undecided.
+/// Checks a history. It counts as undecided when the search gives up.
 ///
 /// # Errors
 /// Why no order explains it.
@@ -89,16 +89,17 @@ pub fn judge(kind: Kind, history: &History) -> Result<Verdict, String> {
     })
 }
 
-/// Whether a call was done. A transaction that is refused is answered by a part of a success.
+/// Whether a call succeeded. A rejected transaction is answered inside a 202.
 fn is_done(seen: &Answered) -> bool {
     let table = seen.table.as_ref().map(|table| table.status);
     table.unwrap_or(seen.answer.status) < 300
 }
 
-/// Judges each partition by the model, and listings; the number of entries and entities shown.
+/// Checks each partition against the model, and listings; returns the number of entries and
+/// entities shown.
 ///
 /// # Errors
-/// Why no order explains it.
+/// Why no order explains the answers.
 pub fn explain(kind: Kind, start: &State, calls: &[Call]) -> Result<usize, Unexplained> {
     let mut parts: BTreeMap<&str, Vec<&Call>> = BTreeMap::new();
     for (place, call) in calls.iter().enumerate() {
@@ -108,12 +109,12 @@ pub fn explain(kind: Kind, start: &State, calls: &[Call]) -> Result<usize, Unexp
             (Kind::Listing, Operation::Container(..)) => continue,
             (Kind::Entity, Operation::Table(_, operation)) => operation
                 .partition()
-                .ok_or_else(|| format!("call {place} is about no partition"))?,
-            _ => return Err(format!("call {place} is about another kind").into()),
+                .ok_or_else(|| format!("call {place} belongs to no partition"))?,
+            _ => return Err(format!("call {place} belongs to another kind of burst").into()),
         };
         parts.entry(part).or_default().push(call);
     }
-    // What the service makes up is another text in each partition.
+    // The values that the service generates are independent between partitions.
     let mut state = start.clone();
     for own in parts.values() {
         state.names = partition(&state, own, calls)?;
@@ -131,8 +132,8 @@ pub fn explain(kind: Kind, start: &State, calls: &[Call]) -> Result<usize, Unexp
     }
 }
 
-/// Judges one partition; places in a refusal are those among all calls. Returns the texts of what
-/// the service made up so far.
+/// Checks one partition and returns the names of the values that the service has generated so far.
+/// Indexes in an error refer to all calls.
 fn partition(start: &State, own: &[&Call], all: &[Call]) -> Result<Names, Unexplained> {
     let refuted = match linearize(start, own) {
         Ok(found) => return Ok(found.end.names),
@@ -152,7 +153,7 @@ fn partition(start: &State, own: &[&Call], all: &[Call]) -> Result<Names, Unexpl
     } = refuted;
     let longest: Vec<usize> = longest.into_iter().map(place).collect();
     let found = if is_open {
-        "an order that explains the answers may be there, but was not found"
+        "an order that explains the answers may exist, but was not found"
     } else {
         "no order of these calls explains the answers"
     };

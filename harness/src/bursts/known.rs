@@ -1,4 +1,4 @@
-//! What the clients of a burst have seen, numbered in the order in which anybody saw it.
+//! What the clients of a burst have seen, numbered in the order in which any of them saw it.
 
 use smalt_model::vocabulary::tables::RowId;
 use smalt_model::vocabulary::{
@@ -12,29 +12,29 @@ use crate::histories::run::Answered;
 /// Everything that answers have shown so far.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// The texts behind the numbers.
+    /// The values behind the numbers.
     pub names: Names,
-    /// Messages with the receipts that were shown with them, oldest first.
+    /// Messages with the receipts in the same answers, oldest first.
     pub shown: Vec<(MessageId, Receipt)>,
-    /// Entities with the tags that were shown with them, oldest first.
+    /// Entities with the ETags in the same answers, oldest first.
     pub entities: Vec<(RowId, Tag)>,
 }
 
 impl Known {
-    /// How many ETags were seen: every smaller number is one.
+    /// Number of ETags seen; every smaller number is a seen ETag.
     pub fn tags(&self) -> u32 {
         u32::try_from(self.names.tags_seen()).unwrap_or(u32::MAX)
     }
 
-    /// How many lease ids there are, those of clients among them.
+    /// Number of lease ids, including those that clients chose.
     pub fn leases(&self) -> u32 {
         u32::try_from(self.names.leases_seen()).unwrap_or(u32::MAX)
     }
 
-    /// Learns from an answer.
+    /// Records the values in an answer.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the answer cannot be parsed.
     pub fn learn(&mut self, operation: &Operation, answered: &Answered) -> Result<(), String> {
         if let (Operation::Table(_, operation), Some(seen)) = (operation, &answered.table) {
             for (id, tag) in operation.rows().iter().zip(&seen.tags) {

@@ -1,8 +1,8 @@
-//! Is there an order of these calls that keeps to real time and to a specification?
+//! Searches for an order of calls that respects real time and a specification.
 //!
-//! The search of Wing and Gong with the memory of Lowe: calls that overlap may take effect in any
-//! order; a state that was reached with the same calls done needs no second look. A call without an
-//! answer may have taken effect at any time after it began, or never.
+//! The search of Wing and Gong with Lowe's memory: calls that overlap may take effect in any order;
+//! a state reached with the same set of calls is searched only once. A call without an answer may
+//! have taken effect at any time after it began, or never.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,46 +12,46 @@ use smalt_model::vocabulary::Operation;
 
 use crate::histories::run::Answered;
 
-/// Most calls of one burst: the set of those done is one word.
+/// Largest number of calls in a burst: the set of finished calls is one 64-bit word.
 pub const CALLS_MAX: usize = 64;
-/// States after which a look gives up: nothing was shown.
+/// Number of states after which a search gives up without a result.
 pub const STATES_MAX: usize = 300_000;
-/// States of the first look and of those that guess: nearly all get by with one state a call.
+/// State limit of the first search and of guessing ones; nearly all need one state per call.
 const FIRST_LOOK: usize = 10_000;
-/// Looks that guess, with each number of lost calls.
+/// Number of guessing searches for each number of lost calls.
 const GUESSES: u32 = 16;
 
-/// What calls do, one at a time.
+/// The effects of calls, one at a time.
 pub trait Spec: Sized {
     /// What a client sees.
     type Output;
 
-    /// The state after a call takes effect now and is answered as it was, or without anybody
-    /// seeing the answer.
+    /// Returns the state after a call takes effect now, with its answer, or without anybody seeing
+    /// the answer.
     ///
     /// # Errors
-    /// Why it cannot have been answered like this.
+    /// Why the call cannot have had this answer.
     fn step(&self, call: &Call<Self::Output>) -> Result<Self, String>;
 
-    /// Equal for equal states.
+    /// Returns a hash that is equal for equal states.
     fn fingerprint(&self) -> u64;
 }
 
 /// A call as its client saw it.
 #[derive(Clone, Debug)]
 pub struct Call<O = Answered> {
-    /// Who called.
+    /// Index of the client.
     pub client: usize,
-    /// What was asked.
+    /// The operation requested.
     pub operation: Operation,
-    /// When it was sent, on a clock that ticks with each event.
+    /// Time of the request, on a clock that ticks with each event.
     pub called: u64,
-    /// When the answer came, and what it was; absent: it was lost.
+    /// Time and content of the answer; `None` when it was lost.
     pub returned: Option<(u64, O)>,
 }
 
 impl<O> Call<O> {
-    /// When it was over, for who only asks what came before what.
+    /// Returns the time of the answer, or `u64::MAX` when it was lost.
     pub fn end(&self) -> u64 {
         self.returned.as_ref().map_or(u64::MAX, |(at, _)| *at)
     }
@@ -60,48 +60,48 @@ impl<O> Call<O> {
 /// How far the search came.
 #[derive(Clone, Debug)]
 pub struct Refuted {
-    /// The longest order that the specification agrees to, as places in the list of calls.
+    /// The longest order that the specification accepts, as indexes in the list of calls.
     pub longest: Vec<usize>,
-    /// Why none of the calls that could come next can.
+    /// Why none of the calls that could come next is possible.
     pub reasons: Vec<(usize, String)>,
-    /// States looked at.
+    /// Number of states searched.
     pub states: usize,
-    /// Whether there may be an order all the same: the search gave up.
+    /// Whether an order may exist because the search gave up.
     pub is_open: bool,
 }
 
 /// An order that explains every answer.
 #[derive(Clone, Debug)]
 pub struct Found<S> {
-    /// Places in the list of calls.
+    /// Indexes in the list of calls.
     pub order: Vec<usize>,
-    /// The state after the last of them.
+    /// The state after the last call.
     pub end: S,
 }
 
 struct Search<'a, S: Spec> {
     calls: &'a [&'a Call<S::Output>],
-    /// When each call is guessed to have taken effect: in this order they are tried.
+    /// Guessed times at which the calls took effect, which give the order of trying them.
     guess: &'a [u64],
-    /// From here there is no way on: the calls done, and fingerprints of the state after them.
+    /// Dead ends: sets of finished calls, with fingerprints of the states after them.
     failed: HashMap<u64, HashSet<u64>>,
     order: Vec<usize>,
     refuted: Refuted,
-    /// Calls without an answer, and how many of them may take effect.
+    /// Calls without an answer; at most `lost_max` of them may take effect.
     lost: u64,
     lost_max: u32,
     states_max: usize,
 }
 
-/// Looks for an order.
+/// Searches for an order.
 ///
-/// A search that went wrong early looks at everything that may follow before it thinks again. So it
-/// begins anew, many times over, and each look guesses for itself when the calls took effect. And
-/// each lost call, which may have taken effect at any time or not at all, multiplies the orders,
-/// while few of them explain anything: so there are looks with none of them, with one, with two.
+/// A search with a wrong decision at the start explores everything after it before it backtracks.
+/// So the search starts anew many times, and each time guesses when the calls took effect. Each
+/// lost call, which may have taken effect at any time or never, multiplies the number of orders,
+/// while few lost calls explain anything: so searches allow none of them, then one, then two.
 ///
 /// # Errors
-/// There is none, or none was found among [`STATES_MAX`] states of a look.
+/// When there is no order, or none was found in [`STATES_MAX`] states of a search.
 pub fn linearize<S: Spec + Clone>(
     start: &S,
     calls: &[&Call<S::Output>],
@@ -117,7 +117,7 @@ pub fn linearize<S: Spec + Clone>(
             refuted
         })
     };
-    // In the order of answers the search hardly ever turns back.
+    // In the order of answers the search hardly ever backtracks.
     let by_answer: Vec<u64> = calls.iter().map(|call| call.end()).collect();
     let mut found = look(&by_answer, lost, FIRST_LOOK);
     if !is_open(&found) {
@@ -148,8 +148,8 @@ fn is_open<S>(found: &Result<Found<S>, Refuted>) -> bool {
     matches!(found, Err(refuted) if refuted.is_open)
 }
 
-/// When each call may have taken effect: a moment at which it was under way. Half of the lost ones
-/// come last.
+/// Guesses when each call took effect: a time while it was in progress. Half of the lost calls come
+/// last.
 fn guess<O>(calls: &[&Call<O>], random: &mut ChaCha8Rng) -> Vec<u64> {
     let answered = calls.iter().filter_map(|call| call.returned.as_ref());
     let last = answered.map(|(at, _)| *at).max().unwrap_or_default();
@@ -200,12 +200,13 @@ impl<'a, S: Spec + Clone> Search<'a, S> {
         Err(self.refuted)
     }
 
-    /// The state at the end of an order that begins with the calls done.
+    /// Returns the state at the end of an order that begins with the finished calls.
     fn go_on(&mut self, state: &S, done: u64) -> Option<S> {
         let Some(next) = self.next(done) else {
             return Some(state.clone());
         };
-        // A fingerprint costs more than a step: none is taken where there is none to compare with.
+        // A fingerprint costs more than a step, so it is computed only when there is one to compare
+        // with.
         let failed = self.failed.get(&done);
         let print = failed.map(|_| state.fingerprint());
         let known = failed
@@ -238,13 +239,13 @@ impl<'a, S: Spec + Clone> Search<'a, S> {
         None
     }
 
-    /// Calls that can take effect next; `None` when every answer is explained.
+    /// Returns the calls that can take effect next; `None` when every answer is explained.
     fn next(&self, done: u64) -> Option<Vec<usize>> {
         let no_more_lost = (done & self.lost).count_ones() >= self.lost_max;
         let left_out = done | if no_more_lost { self.lost } else { 0 };
         let is_open = |place: &usize| left_out & (1 << place) == 0;
         let open = || (0..self.calls.len()).filter(is_open);
-        // Nothing can take effect that began after an open call had been answered.
+        // A call cannot take effect next if it began after an open call was answered.
         let limit = open().map(|place| self.calls[place].end()).min()?;
         if limit == u64::MAX {
             return None;

@@ -1,9 +1,9 @@
-//! Listings of a container are checked by a weaker rule than the rest: a listing of several pages
-//! is several moments. Every entry has to have been true at some moment between call and answer,
-//! and so has every absence.
+//! Checks listings of a container by a weaker rule, because a listing of several pages is not
+//! atomic: every entry, and every absence, must have been true at some time between call and
+//! answer.
 //!
-//! Linear in calls for each blob of a listing; what it needs of the writes is only when they were
-//! called and answered.
+//! The cost is linear in the calls for each blob of a listing; of the writes it only uses the times
+//! of call and answer.
 
 use smalt_model::vocabulary::{BlobId, BlobOperation, ContainerOperation, Operation};
 
@@ -12,12 +12,12 @@ use super::program::LISTED;
 use crate::histories::documents::Entry;
 use crate::histories::run::Answered;
 
-/// What a write did to the blob, if it took effect.
+/// The effect of a write on a blob, if it took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrote<'a> {
-    /// This version is there; its ETag, if the answer was seen.
+    /// The blob has this version; with its ETag, if the answer was seen.
     Version(Option<&'a str>),
-    /// Nothing is there.
+    /// The blob does not exist.
     Nothing,
 }
 
@@ -29,16 +29,16 @@ struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// Whether it was over before another one was sent.
+    /// Whether this write ended before the other was sent.
     fn is_before(&self, other: &Written<'_>) -> bool {
         self.end < other.called
     }
 }
 
-/// Checks every listing of these calls.
+/// Checks all listings of these calls.
 ///
 /// # Errors
-/// The first entry that cannot have been true, with the place of its call.
+/// The first entry that cannot have been true, with the index of its call.
 pub fn check(calls: &[Call]) -> Result<usize, (usize, String)> {
     let mut entries = 0;
     for (place, call) in calls.iter().enumerate() {
@@ -63,7 +63,7 @@ fn one(calls: &[Call], during: (u64, u64), seen: &Answered) -> Result<usize, Str
     let mut sorted: Vec<&str> = entries.iter().map(|(name, _)| *name).collect();
     sorted.dedup();
     if sorted.len() != entries.len() || !sorted.is_sorted() {
-        return Err(format!("not in order, or a name twice: {sorted:?}"));
+        return Err(format!("not in order, or a repeated name: {sorted:?}"));
     }
     if let Some(other) = sorted.iter().find(|name| !LISTED.contains(name)) {
         return Err(format!("{other} was never put"));
@@ -74,23 +74,25 @@ fn one(calls: &[Call], during: (u64, u64), seen: &Answered) -> Result<usize, Str
         let writes = writes_to(calls, name);
         if !could_be(&writes, tag, during) {
             let what = tag.map_or("not there".to_owned(), |tag| format!("there as {tag}"));
-            return Err(format!("{name} was {what} at no moment of the listing"));
+            return Err(format!(
+                "{name} was not {what} at any time during the listing"
+            ));
         }
     }
     Ok(entries.len())
 }
 
-/// Name and ETag.
+/// Returns name and ETag.
 fn entry(entry: &Entry) -> Result<(&str, &str), String> {
     if let Entry::Blob(blob) = entry
         && let (None, Some(tag)) = (&blob.snapshot, &blob.tag)
     {
         return Ok((&blob.name, tag));
     }
-    Err(format!("{entry:?} was not asked for"))
+    Err(format!("{entry:?} was not requested"))
 }
 
-/// Writes to a blob that may have taken effect.
+/// Returns the writes to a blob that may have taken effect.
 fn writes_to<'a>(calls: &'a [Call], name: &str) -> Vec<Written<'a>> {
     let mut writes = Vec::new();
     for call in calls {
@@ -117,8 +119,8 @@ fn writes_to<'a>(calls: &'a [Call], name: &str) -> Vec<Written<'a>> {
     writes
 }
 
-/// Whether the blob may have stood like this at a moment between these two. At the beginning there
-/// is none.
+/// Whether the blob may have had this state at some time in the interval. Initially it does not
+/// exist.
 fn could_be(writes: &[Written<'_>], tag: Option<&str>, (called, returned): (u64, u64)) -> bool {
     let began = Written {
         wrote: Wrote::Nothing,
@@ -131,7 +133,7 @@ fn could_be(writes: &[Written<'_>], tag: Option<&str>, (called, returned): (u64,
         _ => false,
     };
     let known = |write: &&Written<'_>| tag.is_some() && write.wrote == Wrote::Version(tag);
-    // A tag that an answer shows was made by that call and no other.
+    // An ETag in the answer of a call was created by that call and no other.
     let is_known = writes.iter().any(|write| known(&write));
     let mut causes = writes.iter().chain([&began]).filter(made_by);
     causes.any(|cause| {
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn every_entry_was_true_at_some_moment() {
+    fn every_entry_was_true_at_some_time() {
         for (what, calls, expected) in [
             (
                 "put before",

@@ -17,39 +17,41 @@ use crate::check::{Cases, Seeds};
 use crate::histories::server::Server;
 use crate::wire::access::Access;
 
-/// Runs a few clients at once and looks for an order of their calls that explains every answer.
+/// Runs a few clients concurrently and searches for an order of their calls that explains every
+/// answer.
 ///
-/// A burst is 2 to 6 clients with 4 to 8 operations each on the same blob, container or queue, in
-/// one moment. Everything runs on one thread, and which client, or which step of the commit path,
-/// goes next is drawn from the seed: the same seed gives the same burst and the same schedule.
-/// Some calls lose their answer; they may take effect at any time, or never. A burst that no order
-/// explains is made smaller, printed, and saved.
+/// A burst has 2 to 6 clients with 4 to 8 operations each on the same blob, container or queue.
+/// Everything runs on one thread; the seed determines which client, or which step of the commit
+/// path, runs next, so the same seed gives the same burst and the same schedule. Some calls lose
+/// their answer; they may take effect at any time, or never. A burst that no order explains is
+/// reduced, printed, and saved.
 ///
-/// With `--threads` clients run on threads and the state is on disk: less of it, nothing replayed.
+/// With `--threads` clients run on threads and the state is on disk; such bursts are fewer and
+/// cannot be repeated.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Options {
-    /// Seeds, 3,000 if it is not given how many.
+    /// Number of bursts; 3,000 by default.
     #[command(flatten)]
     pub cases: Cases,
-    /// What they are about; by turns if it is not given.
+    /// Kind of bursts; by default each kind in turn.
     #[arg(long, value_enum)]
     pub kind: Option<Kind>,
-    /// Clients at once; two to six by turns if it is not given.
+    /// Number of concurrent clients (1 to 6); by default two to six in turn.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=6))]
     pub clients: Option<u64>,
-    /// Operations of each client; four to eight by turns if it is not given.
+    /// Operations of each client (1 to 8); by default four to eight in turn.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=8))]
     pub operations: Option<u64>,
-    /// Clients on real threads, state on disk.
+    /// Run the clients on threads, with the state on disk.
     #[arg(long)]
     pub threads: bool,
-    /// The same, and every answer waits for the disk.
+    /// Like `--threads`, with every answer waiting for the disk.
     #[arg(long)]
     pub durable: bool,
 }
 
-/// Bursts that are run if it is not given how many.
+/// Default number of bursts.
 const CASES: u64 = 3_000;
 
 impl Options {
@@ -59,7 +61,7 @@ impl Options {
             true => Some(Kind::All),
             false => self.kind,
         };
-        // Six clients of eight operations on everything take the search too long.
+        // With six clients of eight operations of every kind, the search takes too long.
         let operations =
             number(self.operations).or(self.on_threads().then_some(*OPERATIONS.start()));
         Plan::of(seed, kind, number(self.clients), operations)
@@ -70,7 +72,7 @@ impl Options {
         report::save(&path, plan, failure).map(|()| path)
     }
 
-    /// The seeds of all bursts.
+    /// Returns the seeds of all bursts.
     pub fn seeds(&self) -> Seeds {
         self.cases.seeds(CASES)
     }
@@ -80,10 +82,10 @@ impl Options {
     }
 }
 
-/// At most one burst of so many may be left undecided.
+/// At most one in this many bursts may stay undecided.
 const DECIDED: u64 = 2_000;
 
-/// A burst that failed, made as small as it gets.
+/// A failing burst, reduced as far as possible.
 pub type Failed = (Plan, Box<Failure>);
 
 /// Runs the command.
@@ -133,15 +135,15 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 
 fn told(undecided: usize) -> String {
     match undecided {
-        0 => "an order explains every one".to_owned(),
-        _ => format!("an order explains all but {undecided}, of which the search gave up"),
+        0 => "an order explains every burst".to_owned(),
+        _ => format!("an order explains all but {undecided}, for which the search gave up"),
     }
 }
 
 /// Runs the bursts; a failure stops them.
 ///
 /// # Errors
-/// The failing burst with the lowest seed of those that ran, made small.
+/// The failing burst with the lowest seed among those that ran, reduced.
 pub fn campaign(options: &Options, done: &(dyn Fn() + Sync)) -> Result<Verdict, Box<Failed>> {
     let one_of = |access: &Access, seed| {
         let judged = one(options, access, seed);
@@ -152,7 +154,7 @@ pub fn campaign(options: &Options, done: &(dyn Fn() + Sync)) -> Result<Verdict, 
     sum.map_err(|(_, failed)| small(options, *failed))
 }
 
-/// As [`campaign`], on this thread alone.
+/// Like [`campaign`], on this thread only.
 ///
 /// # Errors
 /// As [`campaign`].
@@ -168,7 +170,6 @@ pub fn in_turn(options: &Options, done: &dyn Fn()) -> Result<Verdict, Box<Failed
     Ok(sum)
 }
 
-/// Runs the burst of a seed.
 fn one(options: &Options, access: &Access, seed: u64) -> Result<Verdict, Box<Failed>> {
     let plan = options.plan(seed);
     let judged = match options.on_threads() {
@@ -190,7 +191,7 @@ fn one(options: &Options, access: &Access, seed: u64) -> Result<Verdict, Box<Fai
     }
 }
 
-/// What runs on threads may not fail again, and stays as it is.
+/// Reduces a failing burst; one on threads stays as it is, because it may not fail again.
 fn small(options: &Options, failed: Failed) -> Box<Failed> {
     if options.on_threads() {
         return Box::new(failed);
@@ -199,7 +200,7 @@ fn small(options: &Options, failed: Failed) -> Box<Failed> {
     Box::new(shrink(failed, &mut |plan| burst(plan, &access).err()))
 }
 
-/// Names and saves a burst that was not decided.
+/// Reports and saves an undecided burst.
 fn tell_undecided(options: &Options, plan: &Plan, verdict: Verdict, history: History) {
     if verdict.undecided == 0 {
         return;
@@ -219,7 +220,7 @@ mod tests {
     use crate::servers::files;
 
     #[test]
-    fn what_the_search_gave_up_on_is_saved() {
+    fn undecided_burst_is_saved() {
         let dir = tempfile::tempdir().unwrap();
         let cases = Cases {
             save: dir.path().join("kept"),

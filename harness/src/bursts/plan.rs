@@ -1,43 +1,44 @@
-//! What makes a burst: everything in it follows from its plan.
+//! The parameters of a burst, which determine everything in it.
 
 use std::collections::BTreeSet;
 
 use super::schedule::Order;
 
-/// The client of the prelude, which is alone.
+/// The only client of the prelude.
 pub const SOLO: usize = 0;
-/// Most clients of a burst.
+/// Largest number of clients in a burst.
 pub const CLIENTS_MAX: usize = 6;
-/// Fewest and most operations of a client, by turns.
+/// Numbers of operations per client, used in turn.
 pub const OPERATIONS: std::ops::RangeInclusive<usize> = 4..=8;
-/// Operations before a burst on one partition, one at a time.
+/// Number of operations in the prelude of a burst on one partition.
 const PRELUDE: usize = 4;
-/// The same of a burst on everything: more kinds of things have to be there.
+/// Number of operations in the prelude of a burst of [`Kind::All`], which needs more kinds of
+/// entities.
 const PRELUDE_OF_ALL: usize = 12;
-/// Seeds of one kind that have clients and operations in common.
+/// Number of consecutive seeds of one kind with the same number of clients and operations.
 const TURN: u64 = 5;
-/// Every other burst on blobs or entities has two partitions.
+/// Every second burst on blobs or entities has two partitions.
 const TWO_EVERY: u64 = 2;
 
-/// What a burst is about.
+/// The kind of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum)]
 pub enum Kind {
     /// One or two blobs: content, ETag, lease, metadata, index tags.
     Blob,
-    /// One container: whether it is there, lease, metadata.
+    /// One container: existence, lease, metadata.
     Container,
-    /// One queue: messages, visibility, receipts.
+    /// One queue: messages, visibility, pop receipts.
     Queue,
-    /// Listings in pages while blobs come, change and go.
+    /// Paged listings while blobs are created, changed and deleted.
     Listing,
     /// Entities of one or two partitions: conditions, transactions, queries.
     Entity,
-    /// Every operation on blobs and queues that the model knows, on one name of each kind.
+    /// All operations on blobs and queues in the model, on one name of each kind.
     All,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const EACH: [Kind; 6] = [
         Kind::Blob,
         Kind::Container,
@@ -47,7 +48,7 @@ impl Kind {
         Kind::All,
     ];
 
-    /// As the command line names it.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Blob => "blob",
@@ -60,25 +61,25 @@ impl Kind {
     }
 }
 
-/// A burst.
+/// The parameters of a burst.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Seed of what is asked.
+    /// Seed of the operations.
     pub seed: u64,
-    /// What it is about.
+    /// Kind of the burst.
     pub kind: Kind,
-    /// Clients at once.
+    /// Number of concurrent clients.
     pub clients: usize,
-    /// Operations of each.
+    /// Number of operations per client.
     pub operations: usize,
-    /// In which order things happen.
+    /// Order of execution.
     pub order: Order,
-    /// Operations that are left out: client, number. [`SOLO`] is the prelude.
+    /// Operations to leave out, as client and index; [`SOLO`] is the prelude.
     pub left_out: BTreeSet<(usize, usize)>,
 }
 
 impl Plan {
-    /// The burst of a seed; what is given is not by turns.
+    /// Returns the burst of a seed; parameters that are `None` change in turn.
     pub fn of(
         seed: u64,
         kind: Option<Kind>,
@@ -91,7 +92,7 @@ impl Plan {
             turns /= of;
             usize::try_from(at).unwrap_or(0)
         };
-        // A kind that is given takes the seeds as they come.
+        // With a given kind, consecutive seeds are all of that kind.
         let of_kind = match kind {
             Some(_) => turn(TURN),
             None => turn(Kind::EACH.len() as u64),
@@ -108,7 +109,7 @@ impl Plan {
         }
     }
 
-    /// Operations before the burst, one at a time.
+    /// Returns the number of operations before the burst.
     pub fn prelude(&self) -> usize {
         match self.kind {
             Kind::All => PRELUDE_OF_ALL,
@@ -116,7 +117,7 @@ impl Plan {
         }
     }
 
-    /// How many blobs, or partitions of entities, a burst on them has.
+    /// Returns the number of blobs, or of partitions of entities.
     pub fn partitions(&self) -> usize {
         if self.seed.is_multiple_of(TWO_EVERY) {
             1
@@ -130,7 +131,7 @@ impl Plan {
         !self.left_out.contains(&(client, index))
     }
 
-    /// The command that runs it again, as long as nothing is left out.
+    /// Returns the command that runs the burst again without leaving anything out.
     pub fn command(&self) -> String {
         format!(
             "harness check bursts --seed {} --cases 1 --kind {} --clients {} --operations {}",
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_go_through_all_kinds_and_sizes() {
+    fn seeds_cover_all_kinds_and_sizes() {
         let plans = (0..500).map(|seed| Plan::of(seed, None, None, None));
         let all: BTreeSet<_> = plans.map(|p| (p.kind, p.clients, p.operations)).collect();
         assert_eq!(all.len(), 6 * 5 * 5);

@@ -1,8 +1,8 @@
-//! The next operation of a client in a burst on one partition, out of what anybody has seen.
+//! Chooses the next operation of a client in a burst on one partition, from what any client has
+//! seen.
 //!
-//! Everybody meets at the same few names. Conditions name ETags that were just seen, lease ids
-//! those that others hold, receipts the last ones: most operations could succeed, and which of them
-//! do is decided by who comes first.
+//! All clients use the same few names. Conditions name recently seen ETags, lease ids of other
+//! clients, and the last receipts: most operations could succeed, and the order decides which do.
 
 mod entity;
 
@@ -20,18 +20,18 @@ use crate::histories::names::NOBODYS;
 
 /// The container of every burst on one partition.
 pub const CONTAINER: &str = "con0";
-/// Its queue.
+/// The queue of such a burst.
 pub const QUEUE: &str = "que0";
 /// Blobs of a burst on blobs.
 pub const BLOBS: [&str; 2] = ["b0", "b1"];
 /// Blobs of a burst on listings.
 pub const LISTED: [&str; 4] = ["b0", "b1", "dir/b0", "dir/b1"];
 
-/// Chance, with what it may name.
+/// Random numbers, and the values that operations may name.
 pub struct Draw<'a> {
-    /// Chance.
+    /// Source of random numbers.
     pub random: &'a mut ChaCha8Rng,
-    /// What may be named.
+    /// Values that operations may name.
     pub known: &'a Known,
 }
 
@@ -49,7 +49,7 @@ impl Draw<'_> {
         of.get(self.below(end) as usize).cloned()
     }
 
-    /// A number below this one, the last ones most of the time; now and then nobody's.
+    /// Returns a number below `end`, usually one of the last, sometimes one that is unknown.
     fn recent(&mut self, end: u32) -> u32 {
         if end == 0 || self.chance(5) {
             return NOBODYS;
@@ -111,7 +111,7 @@ impl Draw<'_> {
     }
 }
 
-/// On one of these blobs.
+/// Returns an operation on one of these blobs.
 pub fn blob(draw: &mut Draw<'_>, names: &[&str]) -> Operation {
     let id = BlobId {
         container: CONTAINER.to_owned(),
@@ -149,7 +149,7 @@ fn content(draw: &mut Draw<'_>) -> Content {
     }
 }
 
-/// On the container.
+/// Returns an operation on the container.
 pub fn container(draw: &mut Draw<'_>) -> Operation {
     let lease = draw.chance(25).then(|| draw.lease_id());
     let guard = Guard {
@@ -166,7 +166,7 @@ pub fn container(draw: &mut Draw<'_>) -> Operation {
     Operation::Container(CONTAINER.to_owned(), operation)
 }
 
-/// Writes to some blobs, and listings of all of them in small pages.
+/// Returns a write to one of some blobs, or a listing of all of them in small pages.
 pub fn listing(draw: &mut Draw<'_>) -> Operation {
     if draw.chance(35) {
         let list = ContainerOperation::List {
@@ -196,7 +196,7 @@ pub fn listing(draw: &mut Draw<'_>) -> Operation {
     Operation::Blob(id, operation)
 }
 
-/// On the queue.
+/// Returns an operation on the queue.
 pub fn queue(draw: &mut Draw<'_>) -> Operation {
     let (id, receipt) = message(draw);
     let operation = match draw.below(100) {
@@ -228,7 +228,7 @@ pub fn queue(draw: &mut Draw<'_>) -> Operation {
     Operation::Queue(QUEUE.to_owned(), operation)
 }
 
-/// A message with a receipt: the last ones that were shown, most of the time.
+/// Returns a message and a receipt, usually among the last ones shown.
 fn message(draw: &mut Draw<'_>) -> (MessageId, Receipt) {
     let count = u32::try_from(draw.known.shown.len()).unwrap_or(u32::MAX);
     let at = draw.recent(count) as usize;
@@ -236,13 +236,13 @@ fn message(draw: &mut Draw<'_>) -> (MessageId, Receipt) {
     draw.known.shown.get(at).copied().unwrap_or(nobodys)
 }
 
-/// Creates the container, or the queue: what a partition begins with.
+/// Returns the operation that creates the container.
 pub fn create_container() -> Operation {
     let create = ContainerOperation::Create(Metadata::new());
     Operation::Container(CONTAINER.to_owned(), create)
 }
 
-/// Creates the queue.
+/// Returns the operation that creates the queue.
 pub fn create_queue() -> Operation {
     Operation::Queue(QUEUE.to_owned(), QueueOperation::Create(Metadata::new()))
 }

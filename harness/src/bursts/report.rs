@@ -1,4 +1,4 @@
-//! What is said of a burst that failed, and what is kept of it.
+//! Prints and saves a failing burst.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::plan::Plan;
 use super::schedule::Order;
 use crate::check;
 
-/// A failed burst for people: what is wrong, the calls, how to run it again.
+/// Renders a failing burst: the reason, the calls, and how to run it again.
 pub fn report(plan: &Plan, failure: &Failure) -> String {
     let mut text = format!(
         "seed {}, {}: {}\n",
@@ -24,14 +24,14 @@ pub fn report(plan: &Plan, failure: &Failure) -> String {
     text += &calls(&failure.history);
     // Writing to a string does not fail.
     if plan.left_out.is_empty() {
-        let _ = writeln!(text, "\nagain: {}", plan.command());
+        let _ = writeln!(text, "\nrun again: {}", plan.command());
     } else {
         let _ = writeln!(
             text,
             "\nleft out: {:?}, order: {:?}",
             plan.left_out, plan.order
         );
-        let _ = writeln!(text, "the whole of it again: {}", plan.command());
+        let _ = writeln!(text, "run the whole burst again: {}", plan.command());
     }
     text
 }
@@ -53,7 +53,7 @@ fn calls(history: &History) -> String {
     text
 }
 
-/// Saves a history: one line of JSON for the burst, one for each call.
+/// Saves a history: one line of JSON for the burst, and one for each call.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -63,7 +63,7 @@ pub fn save(path: &Path, plan: &Plan, failure: &Failure) -> std::io::Result<()> 
     save_lines(path, &lines)
 }
 
-/// Writes lines of JSON to a file, in place of what is there.
+/// Writes lines of JSON to a file, replacing its content.
 ///
 /// # Errors
 /// When the file cannot be written.

@@ -1,8 +1,8 @@
-//! Who goes on next: clients and the commit path on one thread, in an order that a seed chooses.
+//! Runs clients and the commit path on one thread, in an order determined by a seed.
 //!
-//! Every client is a future, and so is each call whose answer nobody waits for. One step polls one
-//! future that was woken, or lets the emulator pass one point of its commit path. The same seed
-//! makes the same steps.
+//! Every client is a future, and so is each call whose answer is ignored. One step polls one future
+//! that was woken, or lets the emulator take one step of its commit path. The same seed gives the
+//! same steps.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -14,20 +14,20 @@ use std::task::{Context, Poll, Wake, Waker};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
 
-/// Steps after which a schedule counts as stuck: a burst takes some hundreds.
+/// Number of steps after which a schedule counts as stuck; a burst takes some hundreds.
 const STEPS_MAX: usize = 100_000;
-/// Of a hundred steps, so many go to the commit path if it and clients can go on: one is drawn for
-/// each schedule, so that some see long queues and others short ones.
+/// Percentages of steps for the commit path when both it and clients can proceed; one is drawn per
+/// schedule, so that some schedules have long queues and others short ones.
 const COMMIT_PERCENT: [u32; 4] = [15, 35, 60, 85];
-/// Of a hundred steps, so many go on with the client that went before.
+/// Percentages of steps that continue with the previous client; one is drawn per schedule.
 const STICK_PERCENT: [u32; 3] = [0, 30, 70];
-/// Most commits of a group.
+/// Maximum sizes of a commit group; one is drawn per schedule.
 const GROUPS: [usize; 4] = [1, 2, 3, usize::MAX];
 
-/// A client, or a call that nobody waits for.
+/// A client, or a call whose answer is ignored.
 pub type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Where tasks leave those that they start.
+/// Collects the tasks that other tasks start.
 #[derive(Clone, Default)]
 pub struct Starts<'a>(Rc<RefCell<Vec<Task<'a>>>>);
 
@@ -38,21 +38,21 @@ impl<'a> Starts<'a> {
     }
 }
 
-/// In which order things happen.
+/// Order of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// One call after the other, each to its end: what tests without schedules see.
+    /// One call after the other, each until its end, as in tests without schedules.
     Plain,
-    /// As this seed has it.
+    /// An order determined by this seed.
     Seeded(u64),
 }
 
-/// Nothing can go on, or it goes on for ever.
+/// Nothing can proceed, or the steps never end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// Tasks that have not ended.
+    /// Number of tasks that have not ended.
     pub tasks: usize,
-    /// Steps taken.
+    /// Number of steps taken.
     pub steps: usize,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// How one schedule chooses.
+/// The choices of one schedule.
 struct Choices {
     random: Option<ChaCha8Rng>,
     commit_percent: u32,
@@ -125,7 +125,7 @@ impl Choices {
         random.is_none_or(|random| random.next_u32() % 100 < percent)
     }
 
-    /// One of these places.
+    /// Picks one of these indexes.
     fn one(&mut self, ready: &[usize]) -> usize {
         if ready.contains(&self.last) && self.chance(self.stick_percent) {
             return self.last;
@@ -137,11 +137,11 @@ impl Choices {
     }
 }
 
-/// Runs tasks, and those that they start, to their ends. `step` lets the commit path take one step,
-/// forming a group of at most so many; false when it had nothing to do.
+/// Runs tasks, and those that they start, until they end. `step` lets the commit path take one step
+/// with a group of at most the given size, and returns false when there was nothing to do.
 ///
 /// # Errors
-/// When nothing can go on any more.
+/// When nothing can proceed.
 pub fn run<'a>(
     tasks: Vec<Task<'a>>,
     starts: &Starts<'a>,
@@ -151,7 +151,7 @@ pub fn run<'a>(
     run_within(STEPS_MAX, tasks, starts, order, step)
 }
 
-/// As [`run`], for who knows how many steps it takes at most.
+/// Like [`run`], with a limit on the number of steps.
 ///
 /// # Errors
 /// As [`run`].
@@ -193,7 +193,7 @@ pub fn run_within<'a>(
     })
 }
 
-/// Lets others go first.
+/// Lets other tasks run first.
 pub async fn pause() {
     let mut has_paused = false;
     std::future::poll_fn(|context| {
@@ -210,7 +210,7 @@ pub async fn pause() {
 mod tests {
     use super::*;
 
-    /// The order in which two tasks of three steps each take them.
+    /// Returns the order in which two tasks take their three steps each.
     fn trace(order: Order) -> Vec<usize> {
         let trace = Rc::new(RefCell::new(Vec::new()));
         let starts = Starts::default();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_chooses_and_repeats() {
+    fn seed_determines_the_order() {
         assert_eq!(trace(Order::Plain), [0, 0, 0, 1, 1, 1]);
         let all: std::collections::BTreeSet<_> =
             (0..100).map(|seed| trace(Order::Seeded(seed))).collect();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_nothing_is_found() {
+    fn stuck_task_is_detected() {
         let starts = Starts::default();
         let waits = Box::pin(std::future::pending());
         let stuck = run(vec![waits], &starts, Order::Seeded(1), |_| false);

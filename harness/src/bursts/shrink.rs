@@ -1,17 +1,16 @@
-//! A smaller burst that fails as well: operations are left out, one after the other, for as long as
-//! some schedule still fails.
+//! Reduces a failing burst: leaves out operations as long as some schedule still fails.
 
 use super::burst::Failure;
 use super::plan::{Plan, SOLO};
 use super::schedule::Order;
 
-/// Schedules that are tried before an operation counts as needed.
+/// Number of schedules to try before an operation counts as needed.
 const SCHEDULES: u64 = 40;
 
-/// A burst that failed, and how.
+/// A failing burst, with its failure.
 pub type Failed = (Plan, Box<Failure>);
 
-/// Leaves out what is not needed. `run` runs a burst.
+/// Leaves out operations that the failure does not need. `run` runs a burst.
 pub fn shrink(failed: Failed, run: &mut dyn FnMut(&Plan) -> Option<Box<Failure>>) -> Failed {
     let mut smallest = failed;
     loop {
@@ -27,7 +26,7 @@ pub fn shrink(failed: Failed, run: &mut dyn FnMut(&Plan) -> Option<Box<Failure>>
     }
 }
 
-/// What could be left out: whole clients first, then operations, the last ones first.
+/// Returns what could be left out: whole clients first, then operations, from the last.
 fn candidates(plan: &Plan) -> Vec<Vec<(usize, usize)>> {
     let of = |client: usize| {
         let operations = match client {
@@ -53,7 +52,7 @@ fn fails(
     let mut smaller = plan.clone();
     smaller.left_out.extend(without);
     let schedules = (plan.seed..plan.seed + SCHEDULES).map(Order::Seeded);
-    // The order that failed before most likely still does.
+    // The order that failed before is the most likely to fail again.
     for order in [plan.order].into_iter().chain(schedules) {
         smaller.order = order;
         if let Some(failure) = run(&smaller) {
@@ -76,9 +75,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_needed_stays() {
+    fn only_needed_operations_remain() {
         let plan = Plan::of(5, None, Some(4), Some(6));
-        // Two operations of two clients, and only in some schedules.
+        // Two operations of two clients fail, and only in some schedules.
         let needed = [(2, 1), (4, 5)];
         let mut run = |plan: &Plan| {
             let is_there = needed

@@ -1,5 +1,4 @@
-//! A state of the service as the search for an order reaches it: the model, and the texts of what
-//! its numbers stand for.
+//! A state in the search for an order: the model, and the values behind its numbers.
 
 use std::sync::Arc;
 
@@ -15,19 +14,20 @@ use crate::histories::names::Names;
 use crate::histories::run::Answered;
 use crate::histories::server::START_S;
 
-/// More numbers than a history has before its burst.
+/// Larger than the numbers that a history uses before its burst.
 const FIRST: u32 = 1_000;
-/// More numbers of one kind than a call makes.
+/// Larger than the count of numbers of one kind that a call uses.
 const NUMBERS: u32 = 16;
 
-/// The model, and the texts that answers showed for its numbers.
+/// The model, and the values that answers showed for its numbers.
 #[derive(Clone, Debug)]
 pub struct State {
     /// The model.
     pub model: Model,
-    /// The texts of the model's numbers.
+    /// The values behind the model's numbers.
     pub names: Names,
-    /// The texts of the numbers in the calls' operations; `None` where these are the model's.
+    /// The values behind the numbers in the calls' operations; `None` when these are the model's
+    /// numbers.
     pub asked: Option<Arc<Names>>,
 }
 
@@ -46,8 +46,8 @@ impl Spec for State {
 
     fn step(&self, call: &Call) -> Result<Self, String> {
         let mut after = self.clone();
-        // What a call makes is numbered by the call, so that orders that lead to the same state
-        // are seen to do so.
+        // The call determines the numbers of the values that it generates, so that orders that lead
+        // to the same state are recognized.
         let place = u32::try_from(call.called).map_err(|error| error.to_string())?;
         after.model.number_from(FIRST + place * NUMBERS);
         let expected = match &self.asked {
@@ -68,16 +68,16 @@ impl Spec for State {
         Ok(after)
     }
 
-    /// A hash that is the same in every run on one kind of machine.
+    /// Returns a hash that is the same in every run on one kind of machine.
     fn fingerprint(&self) -> u64 {
         let hasher = ahash::RandomState::with_seeds(1, 2, 3, 4);
         hasher.hash_one((&self.model, &self.names))
     }
 }
 
-/// From the numbers that clients name to those of the model, by their texts. Whatever a client
-/// names was shown by an answer before, so the model has a number for it; what the client made up
-/// becomes a number that nothing has.
+/// Translates the numbers that clients use to those of the model, by their values. An earlier
+/// answer has shown every value that a client uses, so the model has a number for it; a value that
+/// the client invented becomes an unknown number.
 struct Translation<'a> {
     asked: &'a Names,
     names: &'a Names,

@@ -1,5 +1,5 @@
-//! The same on disk: clients on threads that truly run at once, the committer on its own. Which
-//! order things happen in, the machine decides: a failing burst may not fail again.
+//! Bursts on disk: clients on threads that run in parallel, with the real committer. The machine
+//! determines the order, so a failing burst may not fail again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,17 +19,17 @@ use crate::histories::names::Names;
 use crate::histories::run::{Answered, Player};
 use crate::histories::server::Server;
 
-/// Worker threads: as many clients as can truly run at once.
+/// Number of worker threads, which limits the clients that run in parallel.
 const WORKER_THREADS: usize = 4;
-/// Operations of the prelude.
+/// Number of operations in the prelude.
 const PRELUDE: usize = 12;
-/// Of a hundred operations, so many lose their answer.
+/// Percentage of operations that lose their answer.
 const LOST_PERCENT: u32 = 8;
 
-/// A runtime for such bursts.
+/// Creates a runtime for these bursts.
 ///
 /// # Errors
-/// When it does not start.
+/// When the runtime does not start.
 pub fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
@@ -37,10 +37,10 @@ pub fn runtime() -> std::io::Result<Runtime> {
         .build()
 }
 
-/// Runs a burst on everything; `durable` when answers wait for the disk.
+/// Runs a burst of [`Kind::All`]; with `durable`, answers wait for the disk.
 ///
 /// # Errors
-/// What no order of the calls explains, with the history.
+/// Why no order of the calls explains the answers, with the history.
 pub async fn burst(plan: &Plan, durable: bool) -> Result<(Verdict, History), Box<Failure>> {
     let mut history = History::default();
     let told = play(plan, durable, &mut history).await;
@@ -77,7 +77,7 @@ async fn at_once(
     let clock = Arc::new(AtomicU64::new(0));
     let mut clients = Vec::new();
     for client in 0..plan.clients {
-        // Each client plans for the state that it found.
+        // Clients choose operations for the state after the prelude.
         let program: Vec<(Operation, bool)> = (0..plan.operations)
             .map(|_| {
                 let is_lost = random.next_u32() % 100 < LOST_PERCENT;
@@ -95,7 +95,7 @@ async fn at_once(
                     client,
                     operation,
                     called,
-                    // Who does not see the answer does not know when it came either.
+                    // A client that does not see the answer does not know when it arrived.
                     returned: (!is_lost).then_some((returned, answered)),
                 });
                 tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! How a request is allowed: by key, by a shared access signature, by a token, or not at all.
+//! How a request is authorized: by key, by a shared access signature, by a token, or not at all.
 
 use smalt_protocol::signing::sas::SasTarget;
 use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
@@ -10,45 +10,45 @@ use crate::wire::access::{Account, FULL};
 use crate::wire::url::{Url, decode};
 use crate::wire::{Answer, Headers, Request};
 
-/// The summer of 2017: past.
+/// A time in the past: July 2017.
 const PAST_UNIX_S: u64 = 1_500_000_000;
-/// What an account SAS of everything permits.
+/// All permissions of an account SAS.
 pub const EVERYTHING: &str = "rwdlacuptfiy";
-/// A version of which every signature here is known.
+/// A version that supports all signatures used here.
 const SAS_VERSION: ApiVersion = FULL.version;
-/// A key that is no account's.
+/// A key of no account.
 const WRONG_KEY: &str = "d3Jvbmcga2V5IG9mIG5vYm9keSwgb25seSB0byBiZSByZWZ1c2Vk";
 
-/// How a step is allowed, as cases write it.
+/// How a step is authorized, as written in cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
-    /// `key`: by the account's key.
+    /// `key`: with the account key.
     Key,
-    /// `lite`: by the account's key and the shorter string.
+    /// `lite`: with the account key, in the Shared Key Lite scheme.
     Lite,
-    /// `wrong key`.
+    /// `wrong key`: with a key of no account.
     WrongKey,
-    /// `nobody`: not at all.
+    /// `nobody`: without authorization.
     Nobody,
-    /// `account sas rl`: a signature for the account with these permissions.
+    /// `account sas rl`: with an account SAS with these permissions.
     AccountSas(String),
-    /// `expired sas`.
+    /// `expired sas`: with an expired SAS.
     ExpiredSas,
-    /// `container sas rl`, `queue sas raup`: a signature for the container or queue of the path.
+    /// `container sas rl`, `queue sas raup`: with a SAS for the container or queue in the path.
     ContainerSas(String),
-    /// `blob sas r`: a signature for the blob of the path.
+    /// `blob sas r`: with a SAS for the blob in the path.
     BlobSas(String),
-    /// `policy ID`: a signature that takes everything from a stored policy.
+    /// `policy ID`: with a SAS that gets everything from a stored access policy.
     Policy(String),
-    /// `token`: a bearer token.
+    /// `token`: with a bearer token.
     Token,
 }
 
 impl Auth {
-    /// Reads one of the forms above.
+    /// Parses one of the forms above.
     ///
     /// # Errors
-    /// In words, for anything else.
+    /// A message, for any other string.
     pub fn parse(text: &str) -> Result<Auth, String> {
         let rest = |prefix: &str| text.strip_prefix(prefix).map(str::to_owned);
         let fixed = match text {
@@ -66,12 +66,16 @@ impl Auth {
             .or_else(|| rest("queue sas ").map(Auth::ContainerSas))
             .or_else(|| rest("blob sas ").map(Auth::BlobSas))
             .or_else(|| rest("policy ").map(Auth::Policy))
-            .ok_or_else(|| format!("{text:?} is no way to be allowed"))
+            .ok_or_else(|| {
+                format!(
+                    "unknown authorization {text:?}: use a form such as `key` or `account sas rl`"
+                )
+            })
     }
 }
 
 impl Auth {
-    /// Allows a request. `prefix` is what stands in front of the container in its path.
+    /// Authorizes a request. `prefix` is the part of its path in front of the container.
     pub fn allow(
         &self,
         account: &Account,
@@ -126,7 +130,7 @@ impl Auth {
     }
 }
 
-/// The query that permits this in the whole account.
+/// Returns an account SAS with these permissions, as a query.
 pub fn sas(account: &Account, permissions: &str) -> String {
     account.sas(AccountSas {
         permissions,
@@ -134,8 +138,8 @@ pub fn sas(account: &Account, permissions: &str) -> String {
     })
 }
 
-/// Signed queries by the names that cases have for them: one that permits everything, and others
-/// that lack what their names say.
+/// Returns signed queries by the names that cases use: one that permits everything, and others that
+/// lack what their names say.
 pub fn signatures(account: &Account) -> [(&'static str, String); 9] {
     let full = AccountSas {
         permissions: EVERYTHING,
@@ -183,7 +187,7 @@ pub fn signatures(account: &Account) -> [(&'static str, String); 9] {
     .map(|(name, sas)| (name, account.sas(sas)))
 }
 
-/// The container or queue of a URL and, if that is asked for, the blob.
+/// Returns the container or queue of a URL and, if wanted, the blob.
 fn below(prefix: &str, url: &str, with_blob: bool) -> (String, Option<String>) {
     let path = Url::parse(url).map(|url| url.path).unwrap_or_default();
     let path = path.strip_prefix(prefix).unwrap_or(&path);
@@ -219,7 +223,7 @@ fn service_sas(
     sas.sign(account.key.as_bytes())
 }
 
-/// No answer names the owner of a token here.
+/// Tests do not ask who owns a token.
 fn unanswered() -> Answer {
     Answer {
         status: 0,
@@ -228,7 +232,7 @@ fn unanswered() -> Answer {
     }
 }
 
-/// A text without the values that allow anything: signatures, keys, tokens.
+/// Removes the values that authorize requests: signatures, keys, tokens.
 pub fn redacted(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -248,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_is_read() {
+    fn every_form_is_parsed() {
         for (text, expected) in [
             ("key", Auth::Key),
             ("account sas rl", Auth::AccountSas("rl".to_owned())),
@@ -261,9 +265,8 @@ mod tests {
         assert!(Auth::parse("sas").is_err());
     }
 
-    /// No report shows what a signature is.
     #[test]
-    fn signatures_are_left_out() {
+    fn signatures_are_redacted() {
         let text = "http://h/c?sv=1&sig=ab%2Bc%3D&se=2 and sig=x/y==";
         let shown = redacted(text);
         assert_eq!(shown, "http://h/c?sv=1&sig=REDACTED&se=2 and sig=REDACTED");

@@ -1,9 +1,8 @@
-//! Blocks of a file of cases: lines between blank ones, tables in them, escapes.
+//! Blocks of a case file: lines between blank ones, tables in them, escapes.
 
-/// Lines between blank ones.
 pub(super) type Block = Vec<String>;
 
-/// The blocks of a file, without comments.
+/// Returns the blocks of a file, without comments.
 pub(super) fn blocks(text: &str) -> impl Iterator<Item = Block> {
     let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
     let blocks: Vec<Block> = lines
@@ -14,14 +13,14 @@ pub(super) fn blocks(text: &str) -> impl Iterator<Item = Block> {
     blocks.into_iter()
 }
 
-/// One row of a table: names and values. Without a table, one row of none.
+/// One row of a table, as names and values; a block without a table has one empty row.
 #[derive(Default)]
 pub(super) struct Row(Vec<(String, String)>);
 
-/// The rows of the table of a block; one of nothing when it has none.
+/// Returns the rows of the table in a block, or one empty row.
 ///
 /// # Errors
-/// In words, when a row has another number of values than the table has names.
+/// A message, when the number of values in a row differs from the number of names.
 pub(super) fn rows(block: &Block) -> Result<Vec<Row>, String> {
     let mut lines = block.iter().filter_map(|line| line.strip_prefix("+ "));
     let cells = |line: &str| -> Vec<String> {
@@ -35,7 +34,7 @@ pub(super) fn rows(block: &Block) -> Result<Vec<Row>, String> {
         let values = cells(line);
         if values.len() != names.len() {
             return Err(format!(
-                "{} values in a table of {}",
+                "{} values in a table of {} columns",
                 values.len(),
                 names.len()
             ));
@@ -46,7 +45,7 @@ pub(super) fn rows(block: &Block) -> Result<Vec<Row>, String> {
 }
 
 impl Row {
-    /// The block with this row's values. A table in it stays.
+    /// Returns the block with this row's values inserted and its table kept.
     pub(super) fn fill(&self, block: &Block) -> Block {
         if self.0.is_empty() {
             return block.clone();
@@ -64,7 +63,7 @@ impl Row {
     }
 }
 
-/// A text with its escapes replaced.
+/// Replaces the escapes in a string.
 pub(super) fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! A case: a few requests to a storage service, and what each answer must be.
+//! A case: a few requests to a storage service, and the required answers.
 
 use smalt::faults::Fault;
 use smalt::register::Entry;
@@ -10,84 +10,84 @@ use super::place::Place;
 use super::raw::Then;
 use crate::target::Ability;
 
-/// How the bytes of a request are made.
+/// How a request is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// By an HTTP client, with the headers that every request needs.
     Client,
-    /// On a connection of their own, as they are written.
+    /// Byte by byte as written, on a separate connection.
     Bytes {
-        /// The value of `Content-Length`, not expanded: `None` for that of the body, `none` to
-        /// leave the header out.
+        /// The value of `Content-Length`, not expanded: `None` for the length of the body, `none`
+        /// to omit the header.
         length: Option<String>,
-        /// What the client does after it has sent them.
+        /// What the client does after sending.
         then: Then,
     },
 }
 
-/// One step: a request and what its answer must be. Its texts are not expanded.
+/// One step: a request and the required answer. Its strings are not expanded.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The service that is asked.
+    /// The service that receives the request.
     pub service: Service,
-    /// The operation, where the case names one of the register.
+    /// The operation, if the case names one of the register.
     pub operation: Option<&'static Entry>,
-    /// Method; `RAW` where the body is the whole request.
+    /// HTTP method; `RAW` when the body is the whole request.
     pub method: String,
-    /// Path below the account, and query.
+    /// Path below the account, with the query.
     pub path: String,
-    /// `name: value` lines.
+    /// Headers as `name: value` lines.
     pub headers: Vec<String>,
-    /// Body.
+    /// Request body.
     pub body: Option<String>,
-    /// How it is allowed.
+    /// How the request is authorized.
     pub auth: Auth,
     /// `x-ms-version`; empty for none.
     pub version: String,
-    /// How it is sent.
+    /// How the request is sent.
     pub wire: Wire,
-    /// Seconds that pass before it.
+    /// Seconds to wait before the request.
     pub wait_s: u64,
-    /// Whether the account's secondary endpoint is asked.
+    /// Whether the request goes to the account's secondary endpoint.
     pub secondary: bool,
-    /// What goes wrong with it.
+    /// Fault to plan for the request.
     pub fault: Option<Fault>,
-    /// What its answer must be.
+    /// Required properties of the answer.
     pub expects: Vec<Expect>,
-    /// Values to keep: name, and where it stands.
+    /// Values to keep: name and location.
     pub keeps: Vec<(String, Place)>,
 }
 
-/// A few steps that belong together.
+/// A sequence of steps.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What holds, in a sentence; unique.
+    /// A unique sentence that states what holds.
     pub name: String,
-    /// Its area: the name of its file, with blanks for underscores.
+    /// Area: the file name, with spaces for underscores.
     pub area: String,
-    /// The service that it is about.
+    /// The service under test.
     pub service: Service,
-    /// Title of the documents that say so.
+    /// Titles of the documents that require the behaviour.
     pub source: String,
-    /// What a target must be able to do.
+    /// Abilities that the target must have.
     pub needs: Vec<Ability>,
-    /// Settings of the account: fields of `/accounts/{name}` of the control endpoint.
+    /// Account settings: fields of `/accounts/{name}` of the control endpoint.
     pub settings: Option<serde_json::Value>,
-    /// Containers, queues and tables that are made beforehand: `c`, `c2`, `q`, `q2`, `t`, `t2`.
+    /// Containers, queues and tables to create in advance: `c`, `c2`, `q`, `q2`, `t`, `t2`.
     pub makes: Vec<&'static str>,
-    /// Those that may be there afterwards.
+    /// Containers, queues and tables that may exist afterwards.
     pub removes: Vec<&'static str>,
     /// Steps in order.
     pub steps: Vec<Step>,
 }
 
-/// Containers, queues and tables that cases name.
+/// Names of containers, queues and tables in cases.
 pub const PLACES: [&str; 6] = ["c", "c2", "q", "q2", "t", "t2"];
-/// `x-ms-version` of steps that name none: known to every endpoint of the last years.
+/// Default `x-ms-version` of steps, supported by all recent endpoints.
 pub const VERSION: &str = "2023-11-03";
 
 impl Step {
-    /// A request of the owner, of which nothing is expected.
+    /// Returns a request of the account owner without expectations.
     pub fn new(service: Service, method: &str, path: &str) -> Step {
         Step {
             service,
@@ -107,19 +107,19 @@ impl Step {
         }
     }
 
-    /// The id of its operation; empty where the case names none.
+    /// Returns the id of the operation; empty if the case names none.
     pub fn operation_id(&self) -> &'static str {
         self.operation.map_or("", |operation| operation.id)
     }
 
-    /// Whether it names this form anywhere.
+    /// Whether any part of the step uses this form.
     pub fn names(&self, form: &str) -> bool {
         let body = self.body.iter();
         let texts = body.chain(&self.headers).chain([&self.path]);
         texts.into_iter().any(|text| text.contains(form))
     }
 
-    /// Whether its answer is to be a success.
+    /// Whether a success is expected.
     pub fn succeeds(&self) -> bool {
         let status = self.expects.iter().find_map(Expect::status);
         status.is_none_or(|status| status < 300)
@@ -127,8 +127,8 @@ impl Step {
 }
 
 impl Case {
-    /// Notes what the steps take for granted: the places that they name, but for those in `bare`,
-    /// and what a target must be able to do.
+    /// Determines what the steps require: the containers, queues and tables that they name, except
+    /// those in `bare`, and the abilities of the target.
     pub(super) fn complete(&mut self, bare: &[&str]) {
         let steps = &self.steps;
         let names = |place: &&str| {

@@ -1,4 +1,4 @@
-//! What came of a case: its calls and their checks, those too that nobody writes down.
+//! The results of a case: its calls and their checks, including those that apply to every answer.
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::{Service, Timestamp};
@@ -9,33 +9,33 @@ use super::expect::{Aspect, Expect};
 use super::place::Place;
 use crate::wire::Answer;
 
-/// Longest piece of a body that a report shows.
+/// Maximum length of a piece of a body in a report.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// What came of an expectation.
+/// The result of an expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It holds.
+    /// The expectation holds.
     Passed,
-    /// It does not, which the ledger knows and explains.
+    /// The expectation fails, and the ledger explains why.
     Expected,
-    /// It does not.
+    /// The expectation fails.
     Failed,
-    /// It could not be asked: an earlier step went otherwise.
+    /// Not run because an earlier step left another state than expected.
     Blocked,
 }
 
-/// An expectation with what came of it.
+/// An expectation with its result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Check {
-    /// The expectation as it is written.
+    /// The expectation as written.
     pub text: String,
-    /// What it is about.
+    /// Part of the answer that it is about.
     pub aspect: Aspect,
-    /// What came of it.
+    /// Result of the expectation.
     pub outcome: Outcome,
-    /// What stood there instead.
+    /// The actual value, if it fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub got: Option<String>,
 }
@@ -43,36 +43,36 @@ pub struct Check {
 /// A step with its checks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Called {
-    /// Id of the operation.
+    /// Operation id.
     pub operation: String,
-    /// The request's line, without what allows it.
+    /// Request line, without signatures.
     pub request: String,
     /// Status and error code, or why there was no answer.
     pub answer: String,
-    /// Its checks.
+    /// Checks of the answer.
     pub checks: Vec<Check>,
 }
 
-/// A case with what came of it.
+/// A case with its results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Played {
-    /// Its name.
+    /// Name of the case.
     pub name: String,
-    /// Its area.
+    /// Area of the case.
     pub area: String,
-    /// Its service.
+    /// Service under test.
     pub service: String,
-    /// The documents that say so.
+    /// Documents that require the behaviour.
     pub source: String,
-    /// Why it was left out, if it was.
+    /// Why the case was skipped, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// Its steps.
+    /// Executed steps.
     pub calls: Vec<Called>,
 }
 
 impl Played {
-    /// Every check.
+    /// Iterates over all checks.
     pub fn checks(&self) -> impl Iterator<Item = (&Called, &Check)> {
         let calls = self.calls.iter();
         calls.flat_map(|call| call.checks.iter().map(move |check| (call, check)))
@@ -88,14 +88,14 @@ pub(super) fn check(expect: &Expect, outcome: Outcome, got: Option<String>) -> C
     }
 }
 
-/// Whether a step says of this header itself what is due.
+/// Whether a step has its own expectation of this header.
 fn states(step: &Step, header: &str) -> bool {
     let place = Place::Header(header.to_owned());
     step.expects.iter().any(|expect| expect.place == place)
 }
 
-/// What every answer must be, whatever was asked. Source: *Status and error codes*, and the
-/// response headers that the page of each operation lists.
+/// Checks that apply to every answer. Source: *Status and error codes*, and the response headers
+/// listed on the page of each operation.
 pub(super) fn common(step: &Step, answer: &Answer) -> Vec<Check> {
     let mut checks = Vec::new();
     if step.wire != Wire::Client {
@@ -140,8 +140,8 @@ pub(super) fn common(step: &Step, answer: &Answer) -> Vec<Check> {
     checks
 }
 
-/// What is wrong with the code in the document of a refusal: it must be that of the header, which
-/// the Table service alone does without.
+/// Returns what is wrong with the code in an error document: it must equal the header, which only
+/// the Table service omits.
 fn unlike_its_header(step: &Step, answer: &Answer) -> Option<String> {
     if step.service == Service::Table {
         let has_code = answer.error_code().is_some();
@@ -165,7 +165,7 @@ pub(super) fn blocked(step: &Step) -> Called {
     }
 }
 
-/// A step without an answer: everything that was expected of it failed.
+/// Returns a step without an answer, whose expectations all failed.
 pub(super) fn failed(step: &Step, request: String, problem: &str) -> Called {
     let mut checks: Vec<Check> = step
         .expects
@@ -188,13 +188,13 @@ pub(super) fn failed(step: &Step, request: String, problem: &str) -> Called {
     }
 }
 
-/// Status and error code.
+/// Returns status and error code.
 pub fn shown(answer: &Answer) -> String {
     let code = answer.error_code().unwrap_or_default();
     format!("{} {code}", answer.status).trim_end().to_owned()
 }
 
-/// A value, cut and without signatures.
+/// Shortens a value and removes signatures.
 pub(super) fn brief(text: &str) -> String {
     let text: String = text.chars().take(SHOWN_CHARS_MAX).collect();
     redacted(&text)

@@ -23,13 +23,13 @@ use crate::servers::files;
 use crate::target::start::{self, Allowed, Started};
 use crate::target::{Target as _, probe};
 
-/// What an account's connection string is named by.
+/// Prefix for the environment variable with a connection string.
 const VARIABLE: &str = "env:";
 
-/// The command: runs the suite against every target, prints a summary, writes reports.
+/// Runs the command: runs the suite against every target, prints a summary, writes reports.
 ///
 /// # Errors
-/// When a target cannot be started, or a file not be read or written.
+/// When a target cannot be started, or a file cannot be read or written.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let scenarios = selected(options)?;
@@ -39,7 +39,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     }
     anyhow::ensure!(
         !scenarios.is_empty(),
-        "no scenario is called so; see --list"
+        "no scenario matches; list them with --list"
     );
     let ledger = match &options.ledger {
         Some(path) => ledger::parse(&files::text(path).with_context(|| shown(path))?)?,
@@ -73,11 +73,11 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The first time that it is asked to end it lets the running scenario end and clean up.
+/// On the first interrupt, lets the current scenario end and clean up.
 async fn watch(stopped: Arc<AtomicBool>) {
     if interrupted().await.is_ok() {
         stopped.store(true, Ordering::Relaxed);
-        eprintln!("stopping once this scenario is cleaned up");
+        eprintln!("stopping after the clean-up of this scenario");
     }
 }
 
@@ -93,12 +93,12 @@ fn selected(options: &Options) -> anyhow::Result<Vec<Case>> {
     });
     anyhow::ensure!(
         !scenarios.is_empty(),
-        "no scenario is of this name and service"
+        "no scenario matches --only and --service"
     );
     Ok(scenarios)
 }
 
-/// Everything against one target.
+/// Runs everything against one target.
 async fn one(
     options: &Options,
     name: &str,
@@ -156,15 +156,14 @@ async fn begin(options: &Options, name: &str, location: &Path) -> anyhow::Result
         control: options.control,
     };
     let named = match name.strip_prefix(VARIABLE) {
-        Some(variable) => {
-            std::env::var(variable).with_context(|| format!("{variable} is not set"))?
-        }
+        Some(variable) => std::env::var(variable)
+            .with_context(|| format!("the environment variable {variable} is not set"))?,
         None => name.to_owned(),
     };
     Ok(start::start(&named, &allowed, &location.join("store")).await?)
 }
 
-/// The traces, against a `smalt` of their own: they bring their clock and their accounts.
+/// Replays the traces on their own `smalt`, because they need their own clock and accounts.
 async fn replayed(options: &Options, location: &Path) -> anyhow::Result<Vec<traces::Row>> {
     let server = side::smalt(options.smalt.as_deref(), &location.join("traces")).await?;
     let server = Arc::new(server);
@@ -172,7 +171,7 @@ async fn replayed(options: &Options, location: &Path) -> anyhow::Result<Vec<trac
     let dir = options.traces.display();
     anyhow::ensure!(
         !rows.is_empty(),
-        "no trace in {dir}: --no-traces leaves them out"
+        "no traces in {dir}; use --no-traces to skip them"
     );
     Ok(rows)
 }
@@ -181,14 +180,15 @@ fn bar(length: usize, name: &str) -> ProgressBar {
     ProgressBar::new(length as u64).with_message(name.to_owned())
 }
 
-/// `conform-` and the time: no two runs share a name, and what a run left can be told.
+/// Returns `conform-` and the time, so that no two runs share a name and leftovers are
+/// recognizable.
 fn prefix() -> String {
     let now = Clock::system().now().iso_ticks();
     let digits: String = now.chars().filter(char::is_ascii_digit).collect();
     format!("conform-{digits}")
 }
 
-/// The command line, without what may be a secret: connection strings are named, not shown.
+/// Returns the command line without secrets: connection strings are shown by their variable.
 fn command() -> String {
     let arguments = std::env::args().skip(1).map(|argument| {
         if argument.contains("AccountKey=") || argument.contains("SharedAccessSignature=") {
@@ -225,9 +225,9 @@ mod tests {
     use super::*;
     use crate::arguments::parsed;
 
-    /// Before anything is asked, every address that does not answer is named.
+    /// All addresses that do not answer are reported before the run.
     #[tokio::test]
-    async fn who_does_not_answer_is_named() {
+    async fn silent_addresses_are_reported() {
         let options = parsed("--only leases --target http://127.0.0.1:1").unwrap();
         let error = run_command(&options).await.unwrap_err().to_string();
         for (service, port) in [("blob", 1), ("queue", 2), ("table", 3)] {

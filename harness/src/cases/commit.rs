@@ -1,4 +1,4 @@
-//! The commit that the running program was made of, as far as git can tell.
+//! The commit that the running program was built from, according to git.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -7,12 +7,13 @@ use tokio::process::Command;
 
 use crate::servers::files;
 
-/// What only the manifest of this package says.
+/// A line that only this package's manifest has.
 const PACKAGE: &str = concat!("name = \"", env!("CARGO_PKG_NAME"), "\"");
-/// Where that manifest stands in the project.
+/// Path of that manifest in the project.
 const MANIFEST: &str = "harness/Cargo.toml";
 
-/// What is checked out where the running program lies, if that is a work tree of this project.
+/// Returns the commit checked out where the running program is, if that is a work tree of this
+/// project.
 pub(super) async fn of_this_program() -> Option<String> {
     of(&std::env::current_exe().ok()?).await
 }
@@ -37,7 +38,7 @@ async fn of(program: &Path) -> Option<String> {
     Some(format!("{commit}{changed}{later}"))
 }
 
-/// When a file was written, in seconds of the Unix epoch.
+/// Returns when a file was written, in seconds of the Unix epoch.
 fn made_s(program: &Path) -> Option<u64> {
     let made = program.metadata().ok()?.modified().ok()?;
     let since = made.duration_since(SystemTime::UNIX_EPOCH).ok()?;
@@ -47,7 +48,7 @@ fn made_s(program: &Path) -> Option<u64> {
 async fn git(dir: &Path, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(dir).args(arguments);
-    // A hook's repository is not the one that is asked about.
+    // A git hook sets these for another repository.
     command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
     let output = command.output().await.ok()?;
     let text = || String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -56,7 +57,7 @@ async fn git(dir: &Path, arguments: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::print_stderr, reason = "what did not run is said")]
+    #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
     use super::*;
     use crate::replay::corpus;
@@ -78,11 +79,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_commit_is_that_of_the_program() {
+    async fn commit_is_that_of_the_program() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         if git(root, &["init", "--quiet"]).await.is_none() {
-            eprintln!("NOT RUN: git is not there, so no commit is named");
+            eprintln!("NOT RUN: git is not installed");
             return;
         }
         let program = root.join("target/debug/harness");

@@ -1,17 +1,17 @@
-//! One expectation of an answer, as a case writes it, and its judgement.
+//! One expectation of an answer, as written in a case, and its check.
 //!
 //! | form | holds when |
 //! | --- | --- |
 //! | `201` | the status is this |
 //! | `409 BlobAlreadyExists` | status and error code are these |
-//! | `has etag`, `no /Error/Detail` | something stands there, nothing does |
-//! | `content-length = 5` | this value stands there |
-//! | `etag ~ etag` | what stands there has this form ([`Form`]) |
-//! | `/BlockList/CommittedBlocks/Block # 2` | there are so many; of a body, so many bytes |
+//! | `has etag`, `no /Error/Detail` | the value exists, or does not |
+//! | `content-length = 5` | the value is this |
+//! | `etag ~ etag` | the value has this form ([`Form`]) |
+//! | `/BlockList/CommittedBlocks/Block # 2` | there are this many; for a body, this many bytes |
 //! | `closed` | the connection ends without an answer |
-//! | `body * needle`, `body !* needle` | it contains this, it does not |
-//! | `/Blobs/Blob[*]/Name are a b c` | these values stand there, in this order |
-//! | `etag == {first}`, `!=`, `>` | equal to, other than, later than a kept value |
+//! | `body * needle`, `body !* needle` | the value contains this, or does not |
+//! | `/Blobs/Blob[*]/Name are a b c` | the values are these, in this order |
+//! | `etag == {first}`, `!=`, `>` | equal to, different from, later than a kept value |
 //!
 //! A place is a header's name, the path of an element, `status`, `code` or `body`.
 
@@ -24,7 +24,7 @@ use super::place::Place;
 use super::values::{Values, ValuesError};
 use crate::wire::Answer;
 
-/// What an expectation is about, each counted on its own.
+/// What an expectation is about; reports count each aspect separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aspect {
@@ -32,16 +32,16 @@ pub enum Aspect {
     Status,
     /// The error code.
     Code,
-    /// Headers, names and values.
+    /// Names and values of headers.
     Headers,
     /// The body.
     Body,
-    /// How values relate to those of earlier answers.
+    /// Relations between values of this and earlier answers.
     Relations,
 }
 
 impl Aspect {
-    /// All, in the order of reports.
+    /// All aspects, in the order of reports.
     pub const ALL: [Aspect; 5] = [
         Aspect::Status,
         Aspect::Code,
@@ -50,7 +50,7 @@ impl Aspect {
         Aspect::Relations,
     ];
 
-    /// Its name.
+    /// Returns the name in reports.
     pub const fn as_str(self) -> &'static str {
         match self {
             Aspect::Status => "status",
@@ -62,14 +62,14 @@ impl Aspect {
     }
 }
 
-/// The form of a value that the service makes up.
+/// The form of a value that the service generates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A quoted ETag.
     Etag,
-    /// A date of HTTP.
+    /// An HTTP date.
     Date,
-    /// A time of ISO 8601 with seven digits of a second.
+    /// An ISO 8601 time with seven decimal places of a second.
     Time,
     /// A GUID.
     Guid,
@@ -110,7 +110,6 @@ fn is_guid(text: &str) -> bool {
     lengths == [8, 4, 4, 4, 12] && groups.concat().bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What must be true of the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Test {
     Is(String),
@@ -129,34 +128,34 @@ enum Test {
 /// One expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expect {
-    /// As it is written.
+    /// The expectation as written.
     pub text: String,
-    /// What it is about.
+    /// Part of the answer that it is about.
     pub aspect: Aspect,
-    /// Where in the answer.
+    /// Location of the value in the answer.
     pub place: Place,
     test: Test,
 }
 
-/// Why a text is no expectation.
+/// Why a string is not an expectation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an expectation: {0}")]
+#[error("invalid expectation: {0}")]
 pub struct ExpectError(pub String);
 
-/// What stands for a connection that ends without an answer.
+/// Form for a connection that ends without an answer.
 const CLOSED: &str = "closed";
-/// The status of an answer that did not come.
+/// Status that stands for a missing answer.
 const NO_ANSWER: &str = "0";
-/// The signs between place and value, longer ones first.
+/// Signs between place and value, longer ones first.
 const SIGNS: [&str; 9] = [
     " == ", " != ", " > ", " = ", " ~ ", " # ", " * ", " !* ", " are ",
 ];
 
 impl Expect {
-    /// Reads an expectation; a status with a code is two.
+    /// Parses an expectation; a status with a code gives two.
     ///
     /// # Errors
-    /// When it has none of the forms above.
+    /// When the string has none of the forms above.
     pub fn parse(text: &str) -> Result<Vec<Expect>, ExpectError> {
         let wrong = || ExpectError(text.to_owned());
         let one = |aspect, place, test| Expect {
@@ -178,7 +177,7 @@ impl Expect {
                 return Ok(vec![one(aspect_of(&place), place, test)]);
             }
         }
-        // An empty value needs no blank behind its sign.
+        // The sign may end the line when the value is empty.
         let padded = format!("{text} ");
         let (text, (at, sign)) = [text, padded.as_str()]
             .into_iter()
@@ -204,12 +203,12 @@ impl Expect {
         Ok(vec![one(aspect, place, test)])
     }
 
-    /// Whether this is about the status.
+    /// Whether this expectation is about the status.
     pub fn is_status(&self) -> bool {
         self.place == Place::Status
     }
 
-    /// The status that it asks for, if it does.
+    /// Returns the expected status, if this is about the status.
     pub fn status(&self) -> Option<u16> {
         match &self.test {
             Test::Is(status) if self.is_status() => status.parse().ok(),
@@ -217,10 +216,10 @@ impl Expect {
         }
     }
 
-    /// Judges an answer: `None` when it holds, otherwise what stands there instead.
+    /// Checks an answer; returns `None` when the expectation holds, otherwise the actual value.
     ///
     /// # Errors
-    /// When the expectation names a value that was never kept.
+    /// When the expectation uses a value that was never kept.
     pub fn judge(&self, answer: &Answer, values: &Values) -> Result<Option<String>, ValuesError> {
         let found = self.place.value(answer);
         let text = || found.clone().unwrap_or_else(|| "nothing".to_owned());
@@ -261,7 +260,7 @@ impl Expect {
     }
 }
 
-/// The first sign between place and value, and where it stands.
+/// Returns the first sign between place and value, with its position.
 fn sign(text: &str) -> Option<(usize, &'static str)> {
     let signs = SIGNS.into_iter();
     let found = signs.filter_map(|sign| Some((text.find(sign)?, sign)));
@@ -277,7 +276,7 @@ fn aspect_of(place: &Place) -> Aspect {
     }
 }
 
-/// `201`, or `409 BlobAlreadyExists`.
+/// Parses `201`, or `409 BlobAlreadyExists`.
 fn status(text: &str) -> Option<Vec<Expect>> {
     let mut words = text.split(' ');
     let status = words.next()?;
@@ -297,7 +296,7 @@ fn status(text: &str) -> Option<Vec<Expect>> {
     words.next().is_none().then_some(found)
 }
 
-/// By time where both are dates, by number where both are numbers, otherwise by text.
+/// Compares dates by time, numbers by value, and everything else as strings.
 fn is_later(found: &str, earlier: &str) -> bool {
     let date = |text| Timestamp::parse_rfc1123(text).or_else(|| Timestamp::parse_iso(text));
     if let (Some(found), Some(earlier)) = (date(found), date(earlier)) {
@@ -339,9 +338,9 @@ mod tests {
         expects.iter().map(judge).collect()
     }
 
-    /// Every form holds where it should, and says what it found where it does not.
+    /// Every form holds when it should, and reports the actual value when it does not.
     #[test]
-    fn every_form_is_judged_both_ways() {
+    fn every_form_holds_or_reports_the_actual_value() {
         for text in [
             "200",
             "has etag",
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_form_is_refused() {
+    fn unknown_form_is_rejected() {
         for text in ["", "etag", "20x", "409 A B", "etag ~ shiny", "/A # x"] {
             assert!(Expect::parse(text).is_err(), "{text}");
         }

@@ -1,10 +1,10 @@
-//! The fault map: every operation hit by every kind of fault, and what came of it.
+//! The fault map: every operation with every kind of fault, and the results.
 //!
-//! For each operation a scenario is played up to the step that calls it, the fault is planned, the
-//! step is asked, and then asked again without the fault. A fault before the operation must leave
-//! nothing behind: the second answer is the one that the scenario expects of the first. A fault
-//! after it leaves what was done, and the second answer shows that: it is what a client sees that
-//! repeats a call whose answer it never got.
+//! For each operation a scenario runs up to the step that calls it. Then the fault is planned, the
+//! step runs, and runs again without the fault. A fault before the operation must have no effect:
+//! the second answer is the one that the scenario expects of the first. After a fault behind the
+//! operation its effect stays, and the second answer shows that, as a client sees it that repeats a
+//! call whose answer was lost.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -20,31 +20,31 @@ use super::suite::{self, Plan};
 use crate::target::{Ability, Target, TargetError};
 use crate::wire::{Answer, Request};
 
-/// Seconds that a refusal asks to wait.
+/// Value of `Retry-After`, in seconds.
 const RETRY_AFTER_S: u64 = 1;
-/// Milliseconds of a delay: enough to be one.
+/// Delay in milliseconds; the shortest one possible.
 const DELAY_MS: u64 = 1;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// The answer comes late.
+    /// The answer is delayed.
     Latency,
-    /// 500.
+    /// The answer is 500.
     InternalError,
-    /// 503 with `Retry-After`.
+    /// The answer is 503 with `Retry-After`.
     Busy,
-    /// The connection is cut before the request runs.
+    /// The connection breaks before the request is executed.
     Reset,
-    /// The connection is cut after it ran.
+    /// The connection breaks after the request is executed.
     AnswerLost,
     /// The answer's body is cut.
     CutBody,
 }
 
 impl Kind {
-    /// All, in the order of the map.
+    /// All kinds, in the order of the map.
     pub const ALL: [Kind; 6] = [
         Kind::Latency,
         Kind::InternalError,
@@ -54,7 +54,7 @@ impl Kind {
         Kind::CutBody,
     ];
 
-    /// What the map calls it.
+    /// Returns the name in the map.
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Latency => "latency",
@@ -81,12 +81,12 @@ impl Kind {
         }
     }
 
-    /// Whether the request ran in spite of it.
+    /// Whether the request is executed in spite of the fault.
     const fn is_after(self) -> bool {
         matches!(self, Kind::AnswerLost | Kind::CutBody)
     }
 
-    /// Whether the first answer is what this fault makes of it. `None` when there was no answer.
+    /// Whether the first answer is what this fault should give; `None` stands for no answer.
     fn shows(self, first: Option<&Answer>, called: Option<&Called>) -> bool {
         let refused = |status, code: &str| {
             first.is_some_and(|answer| {
@@ -101,7 +101,7 @@ impl Kind {
                 refused(503, "ServerBusy") && after == Some("1")
             }
             Kind::Reset | Kind::AnswerLost => first.is_none(),
-            // An answer without a body has nothing to be cut.
+            // An answer without a body cannot be cut.
             Kind::CutBody => first.is_none() || called.is_some_and(holds),
         }
     }
@@ -110,23 +110,24 @@ impl Kind {
 /// One cell of the map.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Hit {
-    /// Service.
+    /// Name of the service.
     pub service: String,
-    /// Id of the operation.
+    /// Operation id.
     pub operation: String,
-    /// What hit it.
+    /// Kind of the fault.
     pub kind: Kind,
     /// What the client saw.
     pub first: String,
-    /// What it saw when it asked again.
+    /// What the client saw in the repeated call.
     pub again: String,
-    /// Whether asking again gave what the scenario expects of asking once.
+    /// Whether the repeated call gave the answer that the scenario expects of a single call.
     pub repeatable: bool,
-    /// Whether this is as it must be.
+    /// Whether the cell is as required.
     pub right: bool,
 }
 
-/// The first step of each operation that succeeds, in a scenario that this target can run.
+/// Returns the first successful step of each operation, from the scenarios that this target can
+/// run.
 fn places<'a>(
     target: &dyn Target,
     scenarios: &'a [Case],
@@ -146,15 +147,15 @@ fn places<'a>(
     places
 }
 
-/// How many cells the map of this target has.
+/// Returns the number of cells in the map of this target.
 pub fn cells(target: &dyn Target, scenarios: &[Case]) -> usize {
     places(target, scenarios).len() * Kind::ALL.len()
 }
 
-/// Draws the map.
+/// Creates the map.
 ///
 /// # Errors
-/// When the target takes no faults.
+/// When the target does not support faults.
 pub async fn map(
     target: &dyn Target,
     scenarios: &[Case],
@@ -177,7 +178,7 @@ pub async fn map(
     Ok(hits)
 }
 
-/// One cell, with everything put back behind it.
+/// Runs one cell and cleans up.
 async fn guarded(
     player: &mut Player<'_>,
     scenario: &Case,
@@ -241,7 +242,7 @@ async fn hit(
     })
 }
 
-/// Asks a step under a fault: the answer, unless there was none, and how often the fault fired.
+/// Runs a step under a fault; returns the answer, if any, and how often the fault fired.
 async fn faulted(
     player: &mut Player<'_>,
     step: &Step,
@@ -262,11 +263,11 @@ async fn faulted(
     Ok((first, fired))
 }
 
-/// Whether everything that is not a relation holds: relations are to the first answer.
+/// Whether all checks hold except relations, which refer to the first answer.
 fn holds(called: &Called) -> bool {
     let mut checks = called.checks.iter();
     checks.all(|check| check.outcome == Outcome::Passed || check.aspect == Aspect::Relations)
 }
 
-/// What a target must be able to do for a map.
+/// Abilities that a target needs for a map.
 pub const NEEDS: &[Ability] = &[Ability::Faults];

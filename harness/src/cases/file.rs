@@ -19,38 +19,39 @@
 //! etag == {first}
 //! ```
 //!
-//! Blank lines separate blocks. `==` begins a case; each block behind it is a step: a request and,
-//! from `->` on, what is expected of its answer ([`super::expect`]) and which values are kept
+//! Blank lines separate blocks. `==` begins a case; each following block is a step: a request and,
+//! from `->` on, the expectations of its answer ([`super::expect`]) and the values to keep
 //! (`name := place`). A step without `->` must succeed.
 //!
 //! The request line has a method and the path below the account, or an operation of the register,
-//! which gives method, `restype` and `comp`; `MERGE Table_MergeEntity ...` says both. `RAW` sends
-//! the body in place of a whole request. A line of the body begins with `|`; one with `||` ends in
-//! CR LF. `\r`, `\n`, `\t`, `\0`, `\s` (a blank) and `\\` stand for themselves in all texts; braces
-//! are replaced ([`super::values`]). `{c}`, `{c2}`, `{q}`, `{q2}`, `{t}` and `{t2}` (containers,
-//! queues, tables) are made before the first step and removed after the last. `#` begins a comment.
+//! which determines method, `restype` and `comp`; `MERGE Table_MergeEntity ...` gives both. `RAW`
+//! sends the body as the whole request. A line of the body begins with `|`; one with `||` ends in
+//! CR LF. `\r`, `\n`, `\t`, `\0`, `\s` (a space) and `\\` are escapes in all strings; forms in
+//! braces are expanded ([`super::values`]). `{c}`, `{c2}`, `{q}`, `{q2}`, `{t}` and `{t2}`
+//! (containers, queues, tables) are created before the first step and removed after the last. `#`
+//! begins a comment.
 //!
-//! Options hold for the file, the case or the step in whose block they stand:
+//! Options apply to the file, the case or the step in whose block they are:
 //!
-//! | option | says |
+//! | option | meaning |
 //! | --- | --- |
-//! | `@service blob` | the service that is asked |
-//! | `@source Put Blob` | the documents that say so |
+//! | `@service blob` | the service that receives the requests |
+//! | `@source Put Blob` | the documents that require the behaviour |
 //! | `@version 2021-12-02`, `none` | `x-ms-version` |
-//! | `@by nobody` | how requests are allowed ([`super::auth`]) |
-//! | `@needs clock https` | what a target must be able to do |
-//! | `@settings {"versioning":true}` | settings of the account |
-//! | `@bare c2` | is not made beforehand |
-//! | `@wait 15` | seconds that pass before the request |
-//! | `@secondary` | the account's secondary endpoint is asked |
-//! | `@fault {"kind":"reset"}` | what goes wrong with the request |
-//! | `@bytes` | the request is sent on a connection of its own, as it is written |
+//! | `@by nobody` | how requests are authorized ([`super::auth`]) |
+//! | `@needs clock https` | abilities that the target must have |
+//! | `@settings {"versioning":true}` | account settings |
+//! | `@bare c2` | is not created in advance |
+//! | `@wait 15` | seconds to wait before the request |
+//! | `@secondary` | the request goes to the account's secondary endpoint |
+//! | `@fault {"kind":"reset"}` | fault to plan for the request |
+//! | `@bytes` | the request is sent as written, on a separate connection |
 //! | `@length none` | `Content-Length` of such a request |
-//! | `@then finish`, `leave` | the client closes its side, or goes away, after it has sent it |
+//! | `@then finish`, `leave` | the client closes its side, or the connection, after sending |
 //!
-//! Lines that begin with `+` are a table: names, then rows of values. The block is repeated for
-//! each row, with `{name}` replaced and ` && ` as the end of a line; empty lines go. A table below
-//! `==` repeats the whole case.
+//! Lines that begin with `+` form a table: names, then rows of values. The block is repeated for
+//! each row, with `{name}` replaced and ` && ` as a line break; empty lines are dropped. A table
+//! below `==` repeats the whole case.
 
 use std::path::Path;
 
@@ -59,7 +60,7 @@ use super::case::Case;
 use super::step::Said;
 use crate::servers::files;
 
-/// The end of a file's name.
+/// Extension of case files.
 pub const EXTENSION: &str = "case";
 /// Why cases cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -67,27 +68,27 @@ pub enum FileError {
     /// A file or the directory cannot be read.
     #[error("{0}: {1}")]
     Io(String, std::io::Error),
-    /// A block is wrong.
+    /// A block is invalid.
     #[error("{area}: {case:?}, step {step}: {problem}")]
     Block {
-        /// The file.
+        /// Area of the file.
         area: String,
-        /// The case.
+        /// Name of the case.
         case: String,
-        /// Which step, from 1; 0 for the case itself.
+        /// Index of the step, from 1; 0 for the case itself.
         step: usize,
-        /// What is wrong.
+        /// What is invalid.
         problem: String,
     },
-    /// Two cases have one name.
-    #[error("two cases are called {0:?}")]
+    /// Two cases have the same name.
+    #[error("two cases have the name {0:?}")]
     Twice(String),
 }
 
-/// Reads every file of a directory.
+/// Reads all case files of a directory.
 ///
 /// # Errors
-/// When a file cannot be read, or repeats a name.
+/// When a file cannot be read or is invalid, or two cases have the same name.
 pub fn read(dir: &Path) -> Result<Vec<Case>, FileError> {
     let texts = files::texts(dir, EXTENSION)
         .map_err(|error| FileError::Io(dir.display().to_string(), error))?;
@@ -95,10 +96,10 @@ pub fn read(dir: &Path) -> Result<Vec<Case>, FileError> {
     collect(files.map(|(area, text)| (area.as_str(), text.as_str())))
 }
 
-/// The cases of several files, each with its name.
+/// Parses the cases of several files, each with its name.
 ///
 /// # Errors
-/// When one is wrong, or repeats a name.
+/// When a file is invalid, or two cases have the same name.
 pub fn collect<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<Vec<Case>, FileError> {
@@ -115,10 +116,10 @@ pub fn collect<'a>(
     Ok(all)
 }
 
-/// Reads the cases of one file.
+/// Parses the cases of one file.
 ///
 /// # Errors
-/// When one is wrong.
+/// When a case is invalid.
 pub fn parse(area: &str, text: &str) -> Result<Vec<Case>, FileError> {
     let wrong = |case: &str, step, problem| FileError::Block {
         area: area.to_owned(),
@@ -213,9 +214,9 @@ x-ms-blob-type: BlockBlob
 + 409 && no etag | 2
 ";
 
-    /// The register gives method and query, and the case makes what it uses.
+    /// The register determines method and query, and the case creates what it uses.
     #[test]
-    fn a_file_is_read() {
+    fn file_is_parsed() {
         let case = parse("a", TEXT).unwrap().remove(0);
         let [tier, create, put, refused] = &case.steps[..] else {
             panic!("{case:?}");
@@ -237,9 +238,8 @@ x-ms-blob-type: BlockBlob
         assert_eq!(refused.operation_id(), "");
     }
 
-    /// A table below the title makes a case of each row.
     #[test]
-    fn a_case_is_repeated_by_its_table() {
+    fn case_is_repeated_for_each_row_of_its_table() {
         let text = "@service queue\n\n== {what} is made\n+ what\n+ a\n+ b\n\nPUT {what}\n|| x\n||";
         let cases = parse("a", text).unwrap();
         let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
@@ -248,29 +248,21 @@ x-ms-blob-type: BlockBlob
         assert_eq!(cases[1].steps[0].body.as_deref(), Some("x\r\n\r\n"));
     }
 
-    /// A mistake is named with its place.
+    /// An error says where the mistake is.
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported_with_their_place() {
         for (right, wrong, said) in [
             (
                 "Blob_SetTier",
                 "Blob_SetTear",
                 "step 1: Blob_SetTear is neither",
             ),
-            ("-> 200", "-> fine", "step 1: not an expectation: fine"),
+            ("-> 200", "-> fine", "step 1: invalid expectation: fine"),
             ("@service blob", "@service file", "blob, queue or table"),
-            ("@wait", "@weight", "not an option: @weight 1"),
-            (
-                "tier :=",
-                "t :=",
-                "step 1: t is a value that every case has",
-            ),
-            (
-                "tier :=",
-                "sas :=",
-                "step 1: sas is a value that every case has",
-            ),
-            ("| 2", "| 2 | 3", "step 3: 3 values in a table of 2"),
+            ("@wait", "@weight", "unknown option: @weight 1"),
+            ("tier :=", "t :=", "step 1: t is a predefined value"),
+            ("tier :=", "sas :=", "step 1: sas is a predefined value"),
+            ("| 2", "| 2 | 3", "step 3: 3 values in a table of 2 columns"),
             (
                 "x-ms-blob-type: BlockBlob",
                 "nothing",
@@ -281,6 +273,6 @@ x-ms-blob-type: BlockBlob
             assert!(error.to_string().contains(said), "{error}");
         }
         let twice = collect([("a", TEXT), ("b", TEXT)]).unwrap_err();
-        assert_eq!(twice.to_string(), "two cases are called \"one\"");
+        assert_eq!(twice.to_string(), "two cases have the name \"one\"");
     }
 }

@@ -1,32 +1,32 @@
-//! Deviations that are known: `fixtures/conform.toml`. Each has its reason, and fails once it is
-//! no deviation any more.
+//! Known deviations: `fixtures/conform.toml`. Each has a reason, and is reported once it no longer
+//! occurs.
 
 use serde::{Deserialize, Serialize};
 
 use super::checks::{Outcome, Played};
 
-/// The ledger that comes with the harness.
+/// The built-in ledger.
 const LEDGER: &str = include_str!("../../../fixtures/conform.toml");
-/// Stands for every scenario, or every check of one.
+/// Matches every scenario, or every check of one.
 const ANY: &str = "*";
 
 /// A deviation of one target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deviation {
-    /// What the target is called.
+    /// Name of the target.
     pub target: String,
-    /// The scenario; `*` for any.
+    /// Name of the scenario; `*` for any.
     pub scenario: String,
-    /// The expectations that do not hold, as they are written; `*` for any.
+    /// The failing expectations, as written; `*` for any.
     pub checks: Vec<String>,
-    /// What the target does instead, and how that is known to be wrong.
+    /// What the target does instead, and why that is known to be wrong.
     pub reason: String,
 }
 
-/// Why the ledger cannot be read.
+/// Why the ledger cannot be parsed.
 #[derive(Debug, thiserror::Error)]
-#[error("the ledger of deviations: {0}")]
+#[error("invalid ledger of deviations: {0}")]
 pub struct LedgerError(#[from] toml::de::Error);
 
 #[derive(Deserialize)]
@@ -36,18 +36,18 @@ struct File {
     deviation: Vec<Deviation>,
 }
 
-/// The ledger that comes with the harness.
+/// Parses the built-in ledger.
 ///
 /// # Errors
-/// When it is wrong, which a test rules out.
+/// When it is invalid, which a test rules out.
 pub fn built_in() -> Result<Vec<Deviation>, LedgerError> {
     parse(LEDGER)
 }
 
-/// Reads a ledger.
+/// Parses a ledger.
 ///
 /// # Errors
-/// When it is no list of deviations.
+/// When the string is not a list of deviations.
 pub fn parse(text: &str) -> Result<Vec<Deviation>, LedgerError> {
     let file: File = toml::from_str(text)?;
     Ok(file.deviation)
@@ -59,7 +59,7 @@ impl Deviation {
         fits(&self.scenario, scenario) && self.checks.iter().any(|known| fits(known, check))
     }
 
-    /// How many of its checks are named, each of which must fail somewhere.
+    /// Returns the named checks that failed nowhere.
     fn unmet<'a>(&'a self, met: &[bool]) -> Vec<&'a str> {
         let checks = self.checks.iter().zip(met);
         checks
@@ -69,8 +69,8 @@ impl Deviation {
     }
 }
 
-/// Marks what failed as known, and tells of deviations that are none any more. Those of scenarios
-/// that did not run are not judged.
+/// Marks known failures as expected and returns the deviations that no longer occur. Those of
+/// scenarios that did not run are ignored.
 pub fn apply(ledger: &[Deviation], target: &str, played: &mut [Played]) -> Vec<String> {
     let mut stale = Vec::new();
     for deviation in ledger.iter().filter(|one| one.target == target) {
@@ -97,7 +97,7 @@ pub fn apply(ledger: &[Deviation], target: &str, played: &mut [Played]) -> Vec<S
             let unmet = deviation.unmet(&met);
             stale.extend(unmet.iter().map(|check| {
                 format!(
-                    "{}: {:?} holds now, or is not asked",
+                    "{}: {:?} holds now, or does not run",
                     deviation.scenario, check
                 )
             }));
@@ -106,7 +106,7 @@ pub fn apply(ledger: &[Deviation], target: &str, played: &mut [Played]) -> Vec<S
     stale
 }
 
-/// Why a failed check of this scenario was expected.
+/// Returns why a failed check of this scenario was expected.
 pub fn reason<'a>(
     ledger: &'a [Deviation],
     target: &str,
@@ -152,26 +152,26 @@ mod tests {
     }
 
     #[test]
-    fn a_known_deviation_is_expected_and_a_stale_one_told() {
+    fn known_deviation_is_expected_and_stale_one_is_reported() {
         let mut failing = [played(Outcome::Failed)];
         assert_eq!(apply(&ledger(), "x", &mut failing), [""; 0]);
         assert_eq!(failing[0].calls[0].checks[0].outcome, Outcome::Expected);
         assert_eq!(reason(&ledger(), "x", "one", "201"), Some("answers 200"));
         let mut passing = [played(Outcome::Passed)];
         assert_eq!(apply(&ledger(), "x", &mut passing).len(), 1);
-        // Another target's deviation excuses nobody.
+        // A deviation only applies to its target.
         let mut other = [played(Outcome::Failed)];
         assert_eq!(apply(&ledger(), "y", &mut other), [""; 0]);
         assert_eq!(other[0].calls[0].checks[0].outcome, Outcome::Failed);
     }
 
     #[test]
-    fn the_ledger_says_why() {
+    fn every_deviation_has_a_reason() {
         for deviation in built_in().unwrap() {
             assert!(deviation.reason.len() > 10, "{deviation:?}");
             assert_ne!(
                 deviation.target, "smalt",
-                "smalt is to be mended: {deviation:?}"
+                "fix smalt instead: {deviation:?}"
             );
         }
     }

@@ -1,10 +1,10 @@
-//! The command `harness malformed`: requests that no client should send, and the one right answer
-//! to each (`fixtures/cases/malformed`).
+//! The command `harness malformed`: sends requests that no client should send, and checks each
+//! answer (`fixtures/cases/malformed`).
 //!
-//! Each case is sent on a TCP connection of its own. Besides its answer, the runner checks that
+//! Each case is sent on its own TCP connection. Besides the answer, the runner checks that
 //! - nothing was stored: the dump of the control endpoint is the same before and after;
-//! - the server still answers, and the blob, the message and the entity that were there are
-//!   untouched (`fixtures/cases/subject.case` makes them, and looks at them).
+//! - the server still answers, and the existing blob, message and entity are unchanged
+//!   (`fixtures/cases/subject.case` creates and reads them).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,30 +23,31 @@ use crate::servers::smalt::{Launch, Smalt, binary};
 use crate::target::About;
 use crate::target::server::Server;
 
-/// What the cases are about: one case makes it, the other looks at it.
+/// Creates the entities that the cases refer to, in one case, and reads them in another.
 const SUBJECT: &str = include_str!("../../../fixtures/cases/subject.case");
 /// Name of the container, of the queue and of the table.
 const NAME: &str = "malformed";
-/// Stalled requests end after this time in a spawned server; the default is 30 s.
+/// Time limit for stalled requests in a spawned server; the default is 30 s.
 const STALL_TIMEOUT_MS: u64 = 400;
 
 /// Options of `harness malformed`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// `spawn`: the `smalt` beside this binary, as a child; or the blob address of a fresh server
-    /// (`127.0.0.1:10000`; queue, table and control on the next ports).
+    /// Server to test: `spawn` starts the `smalt` next to this executable; otherwise the blob
+    /// address of a fresh server (`127.0.0.1:10000`; queue, table and control on the next three
+    /// ports).
     #[arg(long, default_value = "spawn")]
     pub target: String,
     /// Directory of the cases.
     #[arg(long, default_value = "fixtures/cases/malformed", value_name = "DIR")]
     pub cases: PathBuf,
-    /// Only cases whose area or name contains this.
+    /// Run only cases whose area or name contains this.
     #[arg(long, value_name = "SUBSTRING")]
     pub only: Option<String>,
-    /// The binary to spawn; without it the `smalt` beside this one.
+    /// The `smalt` binary to spawn; by default the one next to this executable.
     #[arg(long, value_name = "FILE")]
     pub smalt: Option<PathBuf>,
-    /// Print every case.
+    /// Print every case, not only failing ones.
     #[arg(long)]
     pub verbose: bool,
 }
@@ -54,26 +55,26 @@ pub struct Options {
 /// Blob, queue, table and control endpoint of a server.
 pub type Addresses = [SocketAddr; 4];
 
-/// A server under test.
+/// Runs cases against a server.
 pub struct Runner {
     target: Server,
     values: Values,
-    /// What the cases may not change, looked at.
+    /// Reads what the cases must not change.
     untouched: Case,
     stored: Value,
 }
 
 impl Runner {
-    /// Makes the things that the cases name.
+    /// Creates the entities that the cases refer to.
     ///
     /// # Errors
-    /// When the server refuses, or its control endpoint does not tell what is stored.
+    /// When the server rejects a request, or its control endpoint does not return the state.
     pub async fn begin([blob, queue, table, control]: Addresses) -> anyhow::Result<Self> {
         let authorities = [blob, queue, table].map(|address| address.to_string());
         let about = About::by_path("smalt", "http", authorities);
         let mut cases = file::parse("subject", SUBJECT)?.into_iter();
         let (Some(made), Some(untouched)) = (cases.next(), cases.next()) else {
-            anyhow::bail!("subject.case has two cases");
+            anyhow::bail!("subject.case must have two cases");
         };
         let mut runner = Runner {
             target: Server::at(about).controlled(&control.to_string())?,
@@ -91,10 +92,10 @@ impl Runner {
         Ok(runner)
     }
 
-    /// Plays one case, and checks that the server is unharmed.
+    /// Runs one case, and checks that the server is unharmed.
     ///
     /// # Errors
-    /// In words, what is wrong with the answer or the server.
+    /// A message that says what is wrong with the answer or the server.
     pub async fn run(&mut self, case: &Case) -> Result<(), String> {
         self.play(case).await?;
         let harmed = |problem: String| format!("afterwards: {problem}");
@@ -102,7 +103,7 @@ impl Runner {
         let stored = self.state().await;
         let stored = stored.map_err(|error| harmed(error.to_string()))?;
         if stored != self.stored {
-            // Told of once: the next cases are held against what is there now.
+            // Reported once: later cases compare with the new state.
             self.stored = stored;
             return Err(harmed("something was stored".to_owned()));
         }
@@ -121,7 +122,7 @@ impl Runner {
     }
 }
 
-/// The checks that do not hold, in words.
+/// Describes the failed checks.
 fn unmet(calls: Vec<Called>) -> Result<(), String> {
     let mut unmet = Vec::new();
     for call in calls {
@@ -141,7 +142,7 @@ fn unmet(calls: Vec<Called>) -> Result<(), String> {
     }
 }
 
-/// The addresses of a server whose ports follow each other.
+/// Returns the addresses of a server with consecutive ports.
 fn consecutive(target: &str) -> anyhow::Result<Addresses> {
     let blob: SocketAddr = target.trim_start_matches("http://").parse()?;
     let next = |n: u16| SocketAddr::new(blob.ip(), blob.port().saturating_add(n));
@@ -157,7 +158,7 @@ async fn spawn(options: &Options, dir: &std::path::Path) -> anyhow::Result<Smalt
     Ok(launch.start().await?)
 }
 
-/// The command: sends every case, prints those that were answered otherwise.
+/// Runs the command: sends every case and prints those with a wrong answer.
 ///
 /// # Errors
 /// When the cases cannot be read or the server cannot be prepared.
@@ -192,12 +193,12 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     }
     bar.finish_and_clear();
     println!(
-        "{} of {} malformed requests answered as Azure does",
+        "{} of {} malformed requests got the expected answer",
         cases.len() - wrong,
         cases.len()
     );
     if let Some(mut server) = server {
-        anyhow::ensure!(server.process.is_running(), "the server has ended");
+        anyhow::ensure!(server.process.is_running(), "the server process has ended");
         server.kill().await?;
     }
     Ok(if wrong == 0 && !cases.is_empty() {

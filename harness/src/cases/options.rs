@@ -11,62 +11,63 @@ use std::path::PathBuf;
   harness conform --target http://127.0.0.1:10000 --only leases
   harness conform --target env:AZURE_STORAGE_CONNECTION_STRING --allow-real-account")]
 pub struct Options {
-    /// What is asked; may be given often, for answers side by side. `smalt`, `smalt-https` (with a
-    /// certificate of its own, taking tokens) and `azurite` are started; `http://host:port` is the
-    /// blob endpoint of an emulator (queue and table on the next ports); a connection string is
-    /// taken from the variable that `env:NAME` names.
+    /// Target to run against; repeat it to compare several. `smalt`, `smalt-https` (HTTPS with its
+    /// own certificate, accepts bearer tokens) and `azurite` are started; `http://host:port` is the
+    /// blob endpoint of a running emulator (queue and table on the next two ports); `env:NAME`
+    /// reads a connection string from the environment variable NAME.
     #[arg(long, default_value = "smalt", value_name = "TARGET")]
     pub target: Vec<String>,
-    /// Only scenarios whose area or name contains this.
+    /// Run only scenarios whose area or name contains this.
     #[arg(long, value_name = "SUBSTRING")]
     pub only: Option<String>,
-    /// Only scenarios of this service: blob, queue or table.
+    /// Run only scenarios of this service: blob, queue or table.
     #[arg(long, value_parser = crate::replay::corpus::service)]
     pub service: Option<smalt_protocol::Service>,
-    /// Scenarios from the files of this directory in place of those that come with the harness.
+    /// Directory of scenarios to run instead of the built-in ones.
     #[arg(long, value_name = "DIR")]
     pub scenarios: Option<PathBuf>,
-    /// Known deviations from this file in place of those that come with the harness.
+    /// Ledger of known deviations to use instead of the built-in one.
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
-    /// Recorded traces to replay as well, on a `smalt` that is started for it.
+    /// Directory of recorded traces to replay as well, on a `smalt` that is started for it.
     #[arg(long, value_name = "DIR", default_value = "fixtures/traces")]
     pub traces: PathBuf,
-    /// Leave out the fault map.
+    /// Skip the fault map.
     #[arg(long)]
     pub no_faults: bool,
-    /// Leave out the traces.
+    /// Skip the traces.
     #[arg(long)]
     pub no_traces: bool,
-    /// Write the page to this file.
+    /// Write the report as an HTML page to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write the report as Markdown to this file.
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// Write the whole report for machines to this file.
+    /// Write the whole report as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Print every check that does not hold, known ones too.
+    /// Print every check that fails, including known deviations.
     #[arg(long)]
     pub verbose: bool,
-    /// Print the scenarios and stop.
+    /// List the scenarios and exit.
     #[arg(long)]
     pub list: bool,
-    /// The binary to start; without it the `smalt` beside this one.
+    /// The `smalt` binary to start; by default the one next to this executable.
     #[arg(long, value_name = "FILE")]
     pub smalt: Option<PathBuf>,
-    /// Where npm installed Azurite.
+    /// Directory where npm installed Azurite.
     #[arg(long, value_name = "DIR", default_value = "build/azurite")]
     pub azurite: PathBuf,
-    /// The control endpoint of a smalt that is named by its URL: moves its clock, plans faults.
+    /// Control endpoint (`host:port`) of a smalt given by URL; used to move its clock and plan
+    /// faults.
     #[arg(long, value_name = "ADDRESS")]
     pub control: Option<SocketAddr>,
-    /// Use an account that is not on this machine. Containers and queues are made there, all named
-    /// `conform-...`, and removed, also after Ctrl-C. Nothing else is touched.
+    /// Allow an account that is not on this machine. Containers and queues named `conform-...` are
+    /// created there and deleted afterwards, also after Ctrl-C; nothing else is touched.
     #[arg(long)]
     pub allow_real_account: bool,
-    /// Change the properties of such an account's services as well. They are put back.
+    /// Allow changes to the service properties of such an account; they are restored afterwards.
     #[arg(long, requires = "allow_real_account")]
     pub allow_service_properties: bool,
 }

@@ -1,31 +1,31 @@
-//! Where in an answer a value stands: its status, a header, an element of its document, its body.
+//! Where in an answer a value is: its status, a header, an element of its document, its body.
 
 use serde_json::Value;
 use smalt_protocol::xml::read::read_document;
 
 use crate::wire::Answer;
 
-/// Elements of the largest document that a case asks for.
+/// Maximum number of elements in a document.
 const ELEMENTS_MAX: usize = 100_000;
 
-/// A place in an answer.
+/// A location in an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The status.
+    /// The status code.
     Status,
     /// The error code.
     Code,
     /// A header, by its name in lower case.
     Header(String),
-    /// Elements of the document: `/BlockList/CommittedBlocks/Block[2]/Name`. In JSON the members of
-    /// an object, those of a list by their number: `/value[2]/TableName`. `[*]` means every one.
+    /// Elements of the document: `/BlockList/CommittedBlocks/Block[2]/Name`. In JSON, members of an
+    /// object, and those of a list by number: `/value[2]/TableName`. `[*]` means all.
     Element(String),
     /// The whole body.
     Body,
 }
 
 impl Place {
-    /// Reads a place as cases write it.
+    /// Parses a place as written in cases.
     pub fn parse(text: &str) -> Place {
         match text {
             "body" => Place::Body,
@@ -36,7 +36,7 @@ impl Place {
         }
     }
 
-    /// The value that stands there.
+    /// Returns the value in an answer.
     pub fn value(&self, answer: &Answer) -> Option<String> {
         match self {
             Place::Status => Some(answer.status.to_string()),
@@ -47,7 +47,7 @@ impl Place {
         }
     }
 
-    /// All values that stand there.
+    /// Returns all values in an answer.
     pub fn values(&self, answer: &Answer) -> Vec<String> {
         match self {
             Place::Element(path) => elements(answer, path),
@@ -55,7 +55,7 @@ impl Place {
         }
     }
 
-    /// How many values stand there: elements, headers, or bytes of the body.
+    /// Counts the values in an answer: elements, headers, or bytes of the body.
     pub fn count(&self, answer: &Answer) -> usize {
         match self {
             Place::Status => 1,
@@ -67,8 +67,8 @@ impl Place {
     }
 }
 
-/// The texts of the elements of this path. A step without a number means the first of its name,
-/// but for the last, which means all.
+/// Returns the contents of the elements at this path. A step without a number means the first
+/// element of that name, except for the last step, which means all.
 fn elements(answer: &Answer, path: &str) -> Vec<String> {
     if answer.body.starts_with(b"{") {
         return members(&answer.body, path);
@@ -91,7 +91,8 @@ fn elements(answer: &Answer, path: &str) -> Vec<String> {
     found.iter().map(|found| found.text.to_string()).collect()
 }
 
-/// The same of JSON: texts as they are, everything else as JSON writes it.
+/// Returns the members at this path of a JSON document: strings as they are, everything else as
+/// JSON.
 fn members(body: &[u8], path: &str) -> Vec<String> {
     let Ok(root) = serde_json::from_slice::<Value>(body) else {
         return Vec::new();
@@ -113,19 +114,16 @@ fn members(body: &[u8], path: &str) -> Vec<String> {
     found.iter().map(text).collect()
 }
 
-/// Which of the elements of one name a step means.
+/// Which of the elements with the same name a step means.
 #[derive(Clone, Copy)]
 enum Which {
-    /// The first.
     First,
-    /// All.
     Every,
-    /// One by its number, from 1.
+    /// The element with this number, from 1.
     Nth(usize),
 }
 
 impl Which {
-    /// Those that the step keeps.
     fn keep<T>(self, found: Vec<T>) -> Vec<T> {
         match self {
             Which::First => found.into_iter().take(1).collect(),
@@ -135,7 +133,7 @@ impl Which {
     }
 }
 
-/// The steps of a path. The last means every element where it has no number.
+/// Returns the steps of a path. A last step without a number means all elements.
 fn steps(path: &str) -> impl Iterator<Item = (&str, Which)> {
     let names: Vec<&str> = path.split('/').skip(1).collect();
     let last = names.len().saturating_sub(1);
@@ -146,7 +144,7 @@ fn steps(path: &str) -> impl Iterator<Item = (&str, Which)> {
     })
 }
 
-/// `Block[2]` and `Block[*]` as the name and which of them.
+/// Parses `Block[2]` and `Block[*]` into the name and which of the elements.
 fn step(text: &str) -> (&str, Which) {
     let numbered = text.strip_suffix(']').and_then(|text| text.split_once('['));
     match numbered {
@@ -165,9 +163,8 @@ mod tests {
 
     use super::*;
 
-    /// A place finds what stands there, and nothing where nothing stands.
     #[test]
-    fn places_are_found() {
+    fn values_are_found_at_their_places() {
         let answer = Answer {
             status: 409,
             headers: [("ETag", "\"1\""), ("x-ms-error-code", "A")]

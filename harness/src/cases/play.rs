@@ -1,9 +1,9 @@
-//! One case against one target: what was asked, what came, and what each expectation says.
+//! Runs one case against one target and checks each expectation.
 //!
-//! Values that every case has: `{c}`, `{c2}`, `{q}`, `{q2}`, `{t}`, `{t2}` (names of its own),
-//! `{account}`, `{blob}`, `{queue}` and `{table}` (base URLs), `{path}` (what stands in front of a
-//! container in a path of the blob service), and signed queries
-//! ([`super::auth::signatures`]). A request under `@bytes` has `{host}`, too.
+//! Every case has these values: `{c}`, `{c2}`, `{q}`, `{q2}`, `{t}`, `{t2}` (names unique to the
+//! case), `{account}`, `{blob}`, `{queue}` and `{table}` (base URLs), `{path}` (the part in front
+//! of a container in a path of the blob service), and signed queries ([`super::auth::signatures`]).
+//! A request with `@bytes` also has `{host}`.
 
 use std::collections::BTreeMap;
 
@@ -20,21 +20,21 @@ use super::verbatim;
 use crate::target::{Target, TargetError};
 use crate::wire::{Answer, Headers, Request};
 
-/// What the secondary endpoint adds to the account's name.
+/// Suffix of the account name in the secondary endpoint.
 const SECONDARY: &str = "-secondary";
 
-/// One case under way.
+/// One case in progress.
 pub struct Player<'a> {
     target: &'a dyn Target,
     case: &'a Case,
-    /// What is made and removed, by place: nothing that an answer says gets in here.
+    /// Names of what is created and removed. Values from answers must not get in here.
     own: BTreeMap<&'static str, String>,
-    /// What the steps keep.
+    /// Values kept by the steps.
     pub values: Values,
 }
 
 impl<'a> Player<'a> {
-    /// Begins: containers, queues and tables are called after `prefix`.
+    /// Starts a case; names of containers, queues and tables begin with `prefix`.
     pub fn new(target: &'a dyn Target, case: &'a Case, prefix: &str) -> Player<'a> {
         let about = target.about();
         let mut values = Values::default();
@@ -62,10 +62,10 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Removes what has this name, of the kind that stands at this place.
+    /// Removes the container, queue or table of this name; `place` determines the kind.
     ///
     /// # Errors
-    /// In words, why it could not be removed.
+    /// A message, when it could not be removed.
     pub(super) async fn remove(&mut self, place: &'static str, name: String) -> Result<(), String> {
         self.own.insert(place, name);
         self.clean_up().await
@@ -75,15 +75,15 @@ impl<'a> Player<'a> {
         self.own.get(place).map_or("", String::as_str)
     }
 
-    /// What is asked.
+    /// Returns the target.
     pub fn target(&self) -> &'a dyn Target {
         self.target
     }
 
-    /// Sets the account and makes what the steps take for granted.
+    /// Configures the account and creates what the steps require.
     ///
     /// # Errors
-    /// In words, what the target refused.
+    /// A message, when the target rejects a request.
     pub async fn prepare(&mut self) -> Result<(), String> {
         if let Some(settings) = &self.case.settings {
             let set = self.target.configure(settings).await;
@@ -93,13 +93,13 @@ impl<'a> Player<'a> {
             let answer = self.plain("PUT", place).await;
             let answer = answer.map_err(|error| error.to_string())?;
             if answer.status >= 300 {
-                return Err(format!("{place} cannot be made: {}", shown(&answer)));
+                return Err(format!("cannot create {place}: {}", shown(&answer)));
             }
         }
         Ok(())
     }
 
-    /// All steps in order. One that leaves something else behind than it should blocks the rest.
+    /// Runs all steps in order. A step that leaves another state than expected blocks the rest.
     pub async fn steps(&mut self) -> Vec<Called> {
         let mut calls = Vec::with_capacity(self.case.steps.len());
         let mut is_blocked = false;
@@ -116,7 +116,7 @@ impl<'a> Player<'a> {
         calls
     }
 
-    /// Sends a step and judges its answer; also, whether those behind it can go on from there.
+    /// Sends a step and checks its answer; also returns whether later steps can continue.
     pub async fn step(&mut self, step: &Step) -> (Called, bool) {
         let (line, answer) = match &step.wire {
             Wire::Client => match self.ready(step).await {
@@ -148,10 +148,10 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Lets time pass and plans the fault, as the step says. Its request.
+    /// Waits and plans the fault of a step, and returns its request.
     ///
     /// # Errors
-    /// In words, what the target refused, or what cannot be expanded.
+    /// A message, when the target rejects a request or a string cannot be expanded.
     pub async fn ready(&mut self, step: &Step) -> Result<Request, String> {
         let text = |error: TargetError| error.to_string();
         if step.wait_s > 0 {
@@ -170,7 +170,7 @@ impl<'a> Player<'a> {
         self.request(step)
     }
 
-    /// The checks of an answer; values are kept.
+    /// Checks an answer and keeps values of it.
     pub fn judge(&mut self, step: &Step, request: String, answer: &Answer) -> Called {
         let mut checks: Vec<Check> = step
             .expects
@@ -195,10 +195,10 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The request of a step, allowed as it says.
+    /// Returns the authorized request of a step.
     ///
     /// # Errors
-    /// In words, when a text cannot be expanded.
+    /// A message, when a string cannot be expanded.
     pub fn request(&self, step: &Step) -> Result<Request, String> {
         let text = |text: &str| self.values.text(text).map_err(|error| error.to_string());
         let body = step.body.as_deref().map(|body| self.values.bytes(body));
@@ -262,7 +262,7 @@ impl<'a> Player<'a> {
         request
     }
 
-    /// Sends a request and takes the service's time from its answer.
+    /// Sends a request and reads the service's time from its answer.
     ///
     /// # Errors
     /// As the target.
@@ -275,7 +275,7 @@ impl<'a> Player<'a> {
         Ok(answer)
     }
 
-    /// A request of the runner itself: a container, queue or table is made or removed.
+    /// Sends a request of the runner itself that creates or removes a container, queue or table.
     async fn plain(&mut self, method: &'static str, place: &str) -> Result<Answer, TargetError> {
         if kept_by(place) == Service::Table {
             return self.plain_table(method, place).await;
@@ -332,10 +332,10 @@ impl<'a> Player<'a> {
         self.send(request).await
     }
 
-    /// Removes what the case made, and returns the account to what it was.
+    /// Removes what the case created, and restores the account.
     ///
     /// # Errors
-    /// In words, what could not be removed.
+    /// A message, when something could not be removed.
     pub async fn clean_up(&mut self) -> Result<(), String> {
         let case = self.case;
         for place in &case.removes {
@@ -365,13 +365,13 @@ impl<'a> Player<'a> {
     }
 }
 
-/// What a case calls a table: letters and digits only.
+/// Returns the name of a table in a case: letters and digits only.
 pub(super) fn table_name(prefix: &str, place: &str) -> String {
     let names = prefix.chars().chain(place.chars());
     names.filter(char::is_ascii_alphanumeric).collect()
 }
 
-/// The service that keeps what stands at this place.
+/// Returns the service of a place.
 fn kept_by(place: &str) -> Service {
     match place {
         "q" | "q2" => Service::Queue,
@@ -380,7 +380,7 @@ fn kept_by(place: &str) -> Service {
     }
 }
 
-/// How a request is made, besides what it says.
+/// How a request is sent, besides its content.
 struct How<'a> {
     service: Service,
     method: &'a str,
@@ -389,8 +389,8 @@ struct How<'a> {
     secondary: bool,
 }
 
-/// Whether a write was done that should not have been, or the other way round. Of a read only its
-/// values matter to later steps.
+/// Whether a write succeeded that should have failed, or the other way round. A read only affects
+/// later steps by its values.
 fn went_otherwise(step: &Step, status: u16) -> bool {
     let is_read = matches!(step.method.as_str(), "GET" | "HEAD");
     let matters = !is_read || !step.keeps.is_empty();

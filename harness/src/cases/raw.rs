@@ -1,4 +1,4 @@
-//! One exchange on a bare TCP connection: whatever is sent, and whatever comes back.
+//! One exchange on a bare TCP connection, with arbitrary bytes in both directions.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use tokio::net::tcp::OwnedReadHalf;
 
 use crate::wire::{Answer, Headers};
 
-/// Longest wait for an answer or the end of the connection. The server's own bounds are shorter.
+/// Time limit for an answer or the end of the connection. The server's own limits are shorter.
 pub const HANG: Duration = Duration::from_secs(15);
-/// Longest answer that is read.
+/// Maximum length of an answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// What the client does after it has sent the request.
+/// What the client does after sending the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Then {
     /// Waits for the answer.
@@ -22,31 +22,31 @@ pub enum Then {
     Wait,
     /// Closes its side, and waits for the answer.
     Finish,
-    /// Goes away.
+    /// Closes the connection.
     Leave,
 }
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum RawError {
-    /// Nobody listens.
+    /// Nothing listens at the address.
     #[error("cannot connect: {0}")]
     Connect(std::io::Error),
     /// Neither an answer nor the end of the connection came.
-    #[error("it hangs: no answer within {HANG:?}")]
+    #[error("no answer within {HANG:?}")]
     Hang,
 }
 
-/// Sends bytes and reads the first answer; status 0 when the connection ends without one.
+/// Sends bytes and reads the first answer; the status is 0 when the connection ends without one.
 ///
 /// # Errors
-/// When nobody listens, or nothing comes back in time.
+/// When nothing listens at the address, or nothing arrives in time.
 pub async fn exchange(authority: &str, bytes: Vec<u8>, then: Then) -> Result<Answer, RawError> {
     let stream = TcpStream::connect(authority)
         .await
         .map_err(RawError::Connect)?;
     let (reader, mut writer) = stream.into_split();
-    // The server may refuse and close before everything is sent: the answer is what counts.
+    // The server may answer and close before everything is sent; only the answer matters.
     let sending = tokio::spawn(async move {
         let sent = writer.write_all(&bytes).await;
         if then == Then::Wait {
@@ -56,7 +56,7 @@ pub async fn exchange(authority: &str, bytes: Vec<u8>, then: Then) -> Result<Ans
         (sent.and(closed), None)
     });
     if then == Then::Leave {
-        // What was sent, or why not, is the server's affair now.
+        // The result of sending does not matter here.
         drop(sending.await);
         return Ok(no_answer());
     }
@@ -96,7 +96,8 @@ fn is_complete(bytes: &[u8]) -> bool {
     }
 }
 
-/// Answers to HEAD have no length of a body either; they name the error in a header.
+/// Answers to HEAD have no `Content-Length` for their missing body; they name the error in a
+/// header.
 fn is_bodiless(head: &str) -> bool {
     header(head, "x-ms-error-code").is_some()
 }
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_to_their_end() {
+    fn answers_are_read_completely() {
         let complete = [
             "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\nab",
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",

@@ -1,4 +1,4 @@
-//! What came out: by operation and aspect, for people and for machines.
+//! The report: results by operation and aspect, for terminals, as HTML, Markdown and JSON.
 
 pub mod html;
 pub mod markdown;
@@ -13,54 +13,55 @@ use super::traces::Row;
 use crate::target::About;
 use tally::Tally;
 
-/// The format of the JSON report.
+/// Version of the JSON format.
 pub const FORMAT: u32 = 1;
 
-/// Everything about one run.
+/// The results of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// [`FORMAT`].
     pub format: u32,
     /// Version of the harness.
     pub harness: String,
-    /// When it began.
+    /// Start of the run.
     pub date: String,
-    /// The command, without secrets.
+    /// The command line, without secrets.
     pub command: String,
-    /// The commit of the work tree that the harness lies in.
+    /// The commit of the work tree that contains the harness.
     #[serde(default)]
     pub commit: Option<String>,
-    /// One for each target.
+    /// Results of each target.
     pub targets: Vec<Of>,
 }
 
-/// Everything about one target.
+/// The results of one target.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Of {
-    /// What it is called.
+    /// Name of the target.
     pub name: String,
-    /// What the ledger calls it.
+    /// Name of the target in the ledger.
     pub ledger: String,
-    /// Its version.
+    /// Version of the target.
     pub version: String,
-    /// How long it took.
+    /// Duration of the run, in seconds.
     pub seconds: f64,
-    /// Scenarios with what came of them.
+    /// Scenarios with their results.
     pub scenarios: Vec<Played>,
     /// The fault map.
     #[serde(default)]
     pub faults: Option<Vec<Hit>>,
-    /// The traces.
+    /// Results of the traces.
     #[serde(default)]
     pub traces: Option<Vec<Row>>,
-    /// Deviations of the ledger that are none.
+    /// Deviations in the ledger that no longer occur.
     pub stale: Vec<String>,
-    /// Containers and queues that scenarios left, and that were removed at the end.
+    /// Number of containers and queues that scenarios left behind, and that were removed at the
+    /// end.
     pub left_behind: usize,
 }
 
 impl Report {
-    /// Version of the harness, and the commit.
+    /// Returns the version of the harness, and the commit.
     pub fn made_by(&self) -> String {
         match &self.commit {
             Some(commit) => format!("{}, commit {commit}", self.harness),
@@ -70,7 +71,7 @@ impl Report {
 }
 
 impl Of {
-    /// The scenarios of a target, and nothing else yet.
+    /// Returns the results of a target with its scenarios only.
     pub fn new(about: &About, ledger: &str, scenarios: Vec<Played>) -> Of {
         Of {
             name: about.name.clone(),
@@ -85,7 +86,7 @@ impl Of {
         }
     }
 
-    /// Name and version.
+    /// Returns name and version.
     pub fn title(&self) -> String {
         if self.version == "unknown" {
             self.name.clone()
@@ -94,7 +95,7 @@ impl Of {
         }
     }
 
-    /// Whether nothing went otherwise that is not known to.
+    /// Whether all failures are known deviations.
     pub fn is_right(&self) -> bool {
         let checks = self.scenarios.iter().flat_map(Played::checks);
         let faults = self.faults.iter().flatten();
@@ -107,13 +108,13 @@ impl Of {
             && self.stale.is_empty()
     }
 
-    /// All checks.
+    /// Counts all checks.
     pub fn total(&self) -> Tally {
         let checks = self.scenarios.iter().flat_map(Played::checks);
         checks.map(|(_, check)| check.outcome).collect()
     }
 
-    /// Scenarios that were left out.
+    /// Iterates over the skipped scenarios, with reasons.
     pub fn skipped(&self) -> impl Iterator<Item = (&Played, &str)> {
         let scenarios = self.scenarios.iter();
         scenarios.filter_map(|one| Some((one, one.skipped.as_deref()?)))

@@ -1,4 +1,4 @@
-//! A step as its block says it: options, request, expectations, values to keep.
+//! Parses a block into a step: options, request, expectations, values to keep.
 
 use smalt::faults::Fault;
 use smalt::register::{self, Entry, Verb};
@@ -12,7 +12,7 @@ use super::place::Place;
 use super::raw::Then;
 use crate::target::Ability;
 
-/// Other values that every case has ([`super::play`]).
+/// Further values that every case has ([`super::play`]).
 const GIVEN: [&str; 8] = [
     "account",
     "blob",
@@ -23,16 +23,15 @@ const GIVEN: [&str; 8] = [
     "sas:read",
     "properties",
 ];
-/// What is asked of the Table service when a step does not say: no client leaves it out.
+/// Default header for the Table service, which all clients send.
 const ACCEPT: &str = "Accept: application/json";
-/// The header of a body of JSON, when a step does not say.
+/// Default header for a JSON body.
 const JSON: &str = "Content-Type: application/json";
-/// Methods of HTTP, and what stands for a whole request.
+/// HTTP methods, and the one for a whole request.
 const METHODS: [&str; 10] = [
     "GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "MERGE", "OPTIONS", "BREW", "RAW",
 ];
 
-/// What the options say.
 #[derive(Clone, Default)]
 pub(super) struct Said {
     pub(super) service: Option<Service>,
@@ -51,7 +50,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Takes a line of options.
+    /// Parses a line of options.
     pub(super) fn take(&mut self, line: &str) -> Result<(), String> {
         let (option, value) = line.split_once(' ').unwrap_or((line, ""));
         let words = || value.split_whitespace();
@@ -64,13 +63,13 @@ impl Said {
             "@needs" => {
                 let ability = |word: &str| {
                     let named = serde_json::Value::from(word);
-                    serde_json::from_value(named).map_err(|_| format!("{word} is no ability"))
+                    serde_json::from_value(named).map_err(|_| format!("unknown ability {word}"))
                 };
                 self.needs = words().map(ability).collect::<Result<_, _>>()?;
             }
             "@settings" => self.settings = Some(json(value)?),
             "@bare" => self.bare = words().map(str::to_owned).collect(),
-            "@wait" => self.wait_s = value.parse().map_err(|_| format!("{value} seconds"))?,
+            "@wait" => self.wait_s = value.parse().map_err(|_| format!("bad @wait: {value}"))?,
             "@secondary" => self.secondary = true,
             "@fault" => self.fault = Some(json(value)?),
             "@bytes" => self.bytes = true,
@@ -78,19 +77,19 @@ impl Said {
             "@then" if value == "finish" => self.then = Then::Finish,
             "@then" if value == "leave" => self.then = Then::Leave,
             _ if line.starts_with("+ ") => {}
-            _ => return Err(format!("not an option: {line}")),
+            _ => return Err(format!("unknown option: {line}")),
         }
         Ok(())
     }
 
-    /// The step of a block.
+    /// Parses the step in a block.
     pub(super) fn step(&self, block: &Block) -> Result<Step, String> {
         let mut said = self.clone();
         let mut lines = block.iter().map(String::as_str).peekable();
         while let Some(option) = lines.next_if(|line| line.starts_with('@')) {
             said.take(option)?;
         }
-        let line = lines.next().ok_or("a block of options only")?;
+        let line = lines.next().ok_or("a block has options but no request")?;
         let service = said.service.ok_or("@service is missing")?;
         let (method, operation, path) = request(service, line)?;
         let mut step = Step {
@@ -123,7 +122,7 @@ impl Said {
     }
 }
 
-/// Adds a line of the body; whether it ends only where another begins.
+/// Adds a line of the body; returns whether it only ends if another line follows.
 fn add_line(body: &mut String, line: &str, after_text: bool) -> bool {
     if let Some(line) = line.strip_prefix("||") {
         body.push_str(&unescaped(line.strip_prefix(' ').unwrap_or(line)));
@@ -139,7 +138,7 @@ fn add_line(body: &mut String, line: &str, after_text: bool) -> bool {
 }
 
 impl Step {
-    /// Takes expectations and values to keep, the first of which stands behind `->`.
+    /// Parses expectations and values to keep; the first one follows `->`.
     fn expect<'a>(&mut self, lines: impl Iterator<Item = &'a str>) -> Result<(), String> {
         for (at, line) in lines.enumerate() {
             let line = match (at, line.strip_prefix("-> ")) {
@@ -149,7 +148,7 @@ impl Step {
             };
             if let Some((name, place)) = line.split_once(" := ") {
                 if PLACES.contains(&name) || GIVEN.contains(&name) {
-                    return Err(format!("{name} is a value that every case has"));
+                    return Err(format!("{name} is a predefined value"));
                 }
                 self.keeps.push((name.to_owned(), Place::parse(place)));
                 continue;
@@ -160,7 +159,7 @@ impl Step {
         Ok(())
     }
 
-    /// Adds the headers that no client leaves out.
+    /// Adds the headers that every client sends.
     fn as_a_client(&mut self) -> Result<(), String> {
         if let Some(header) = self.headers.iter().find(|header| !header.contains(':')) {
             return Err(format!("not a header: {header}"));
@@ -190,14 +189,14 @@ fn service(name: &str) -> Result<Service, String> {
     let found = Service::ALL
         .into_iter()
         .find(|service| service.as_str() == name);
-    found.ok_or_else(|| format!("{name} is no service: blob, queue or table"))
+    found.ok_or_else(|| format!("unknown service {name}: use blob, queue or table"))
 }
 
 fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| format!("{text}: {error}"))
 }
 
-/// Method, operation and path of a request line.
+/// Parses a request line into method, operation and path.
 fn request(
     service: Service,
     line: &str,
@@ -237,7 +236,7 @@ fn usual(verb: Verb) -> &'static str {
     }
 }
 
-/// The path with what the register says of the operation's query, in front of its own.
+/// Returns the path with the query of the operation in the register, in front of its own.
 fn with_query(path: &str, operation: &Entry) -> String {
     let (path, own) = path.split_once('?').unwrap_or((path, ""));
     let known = [("restype", operation.restype), ("comp", operation.comp)];

@@ -1,4 +1,4 @@
-//! All cases against one target, one after the other, and nothing left behind.
+//! Runs all cases against one target in sequence, and cleans up.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use super::play::{self, Player};
 use crate::target::{Ability, Target};
 use crate::wire::{Answer, Request};
 
-/// Names and texts of files that are part of the harness.
+/// Names and contents of files that are part of the harness.
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
         &[$((
@@ -23,7 +23,7 @@ macro_rules! files {
     };
 }
 
-/// The conformance suite that comes with the harness: name and text of each file.
+/// The built-in conformance suite: name and content of each file.
 pub const FILES: &[(&str, &str)] = files![
     "account",
     "anonymous_and_signatures",
@@ -49,21 +49,21 @@ pub const FILES: &[(&str, &str)] = files![
     "tiers",
 ];
 
-/// Every case of the conformance suite.
+/// Parses the conformance suite.
 ///
 /// # Errors
-/// When a file is wrong, which a test rules out.
+/// When a file is invalid, which a test rules out.
 pub fn scenarios() -> Result<Vec<Case>, FileError> {
     file::collect(FILES.iter().copied())
 }
 
-/// What a run was given besides its scenarios.
+/// The parameters of a run besides its scenarios.
 pub struct Plan<'a> {
-    /// What names of containers and queues begin with.
+    /// Prefix of the names of containers and queues.
     pub prefix: &'a str,
-    /// Told after each scenario.
+    /// Called after each scenario.
     pub progress: &'a (dyn Fn() + Sync),
-    /// Set when no further scenario is to begin.
+    /// Set to prevent further scenarios from starting.
     pub stopped: &'a AtomicBool,
 }
 
@@ -81,7 +81,7 @@ pub async fn run(target: &dyn Target, scenarios: &[Case], plan: &Plan<'_>) -> Ve
     all
 }
 
-/// Runs one scenario with names of its own, and cleans up.
+/// Runs one scenario with unique names, and cleans up.
 pub async fn play(target: &dyn Target, scenario: &Case, prefix: &str) -> Played {
     let mut played = Played {
         name: scenario.name.clone(),
@@ -105,26 +105,30 @@ pub async fn play(target: &dyn Target, scenario: &Case, prefix: &str) -> Played 
     };
     match player.prepare().await {
         Ok(()) => played.calls = player.steps().await,
-        Err(problem) => played.skipped = Some(format!("it could not be prepared: {problem}")),
+        Err(problem) => played.skipped = Some(format!("the preparation failed: {problem}")),
     }
     let cleaned = player.clean_up().await;
     let restored = restored(&mut player, scenario, before).await;
     if let Err(problem) = cleaned.and(restored) {
-        tracing::warn!(scenario = scenario.name, problem, "left something behind");
+        tracing::warn!(
+            scenario = scenario.name,
+            problem,
+            "not everything was removed"
+        );
     }
     played
 }
 
-/// Removes every container, queue and table whose name begins with this: what an interrupted
-/// scenario left. How many there were.
+/// Removes all containers, queues and tables whose name begins with `prefix`, which an interrupted
+/// scenario left. Returns how many there were.
 ///
 /// # Errors
-/// In words, when they cannot be listed.
+/// A message, when they cannot be listed.
 pub async fn sweep(target: &dyn Target, prefix: &str) -> Result<usize, String> {
     let mut removed = 0;
     let listed = format!("?comp=list&prefix={prefix}");
     let letters = play::table_name(prefix, "");
-    // Behind every letter and digit.
+    // `~` sorts after all letters and digits.
     let tables = format!(
         "Tables?$filter=TableName%20ge%20'{letters}'%20and%20TableName%20lt%20'{letters}~'"
     );
@@ -161,9 +165,9 @@ pub async fn sweep(target: &dyn Target, prefix: &str) -> Result<usize, String> {
         for number in 1..=count {
             let name = Place::parse(&format!("{all}[{number}]/{name}")).value(&answer);
             let name = name.unwrap_or_default();
-            // Whatever the target takes a prefix for: nothing else is removed.
+            // Nothing else is removed, whatever the target lists for a prefix.
             if !name.starts_with(prefix) && !name.starts_with(&letters) {
-                return Err(format!("{name} was listed where {prefix} was asked for"));
+                return Err(format!("the target listed {name} for the prefix {prefix}"));
             }
             player.remove(place, name).await?;
             removed += 1;
@@ -174,7 +178,7 @@ pub async fn sweep(target: &dyn Target, prefix: &str) -> Result<usize, String> {
 
 const PROPERTIES_PATH: &str = "?restype=service&comp=properties";
 
-/// The properties of the service, where the scenario changes them.
+/// Returns the service properties, if the scenario changes them.
 pub(super) async fn kept(
     player: &mut Player<'_>,
     scenario: &Case,
@@ -186,7 +190,7 @@ pub(super) async fn kept(
     if answer.status == 200 {
         Ok(Some(answer))
     } else {
-        Err("the properties of the service cannot be read, and so not restored".to_owned())
+        Err("cannot read the service properties, so they could not be restored".to_owned())
     }
 }
 
@@ -207,7 +211,7 @@ pub(super) async fn restored(
     }
 }
 
-/// A request of the runner itself.
+/// Sends a request of the runner itself.
 async fn ask(
     player: &mut Player<'_>,
     service: Service,
@@ -217,7 +221,7 @@ async fn ask(
     let method = if body.is_some() { "PUT" } else { "GET" };
     let step = Step::new(service, method, path);
     let request: Request = match body {
-        // The document is the service's own: nothing in it is to be expanded.
+        // The document comes from the service, so nothing in it may be expanded.
         Some(body) => {
             let body = body.trim_start_matches('\u{feff}').to_owned();
             player.values.keep("properties", body);
@@ -232,7 +236,7 @@ async fn ask(
         .map_err(|error| error.to_string())
 }
 
-/// The operations that no scenario calls, as `service id`.
+/// Returns the operations that no scenario calls, as `service id`.
 pub fn uncovered(scenarios: &[Case]) -> Vec<String> {
     let called: BTreeSet<(&str, &str)> = scenarios
         .iter()

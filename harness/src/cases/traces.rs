@@ -1,5 +1,5 @@
-//! The project's own traces as scenarios: each replayed whole, each answer compared as
-//! `harness replay` does.
+//! The project's own traces as scenarios: each is replayed, and each answer compared as in `harness
+//! replay`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,20 +13,20 @@ use crate::replay::corpus::{self, CorpusError};
 use crate::replay::player::{Outcome, play};
 use crate::target::Target;
 
-/// What came of one trace.
+/// The results of one trace.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Row {
-    /// `blob/leases`.
+    /// Name: `blob/leases`.
     pub name: String,
-    /// Exchanges.
+    /// Number of exchanges.
     pub exchanges: usize,
-    /// Those that were answered as recorded.
+    /// Number of exchanges answered as recorded.
     pub passed: usize,
-    /// Those that were not, by what differs.
+    /// Differences by aspect.
     pub differs: BTreeMap<Aspect, usize>,
 }
 
-/// Replays every trace of a directory.
+/// Replays all traces of a directory.
 ///
 /// # Errors
 /// When a trace cannot be read.

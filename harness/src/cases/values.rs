@@ -1,15 +1,15 @@
-//! The texts of a case: replaces what stands in braces.
+//! Expands the strings of a case: replaces the forms in braces.
 //!
 //! | form | becomes |
 //! | --- | --- |
 //! | `{name}` | a value that a step kept, or one that every case has ([`super::play`]) |
 //! | `{url:name}` | the same, percent-encoded |
-//! | `{rfc1123+60}`, `{iso-60}` | the service's time, so many seconds later or earlier |
+//! | `{rfc1123+60}`, `{iso-60}` | the service's time, this many seconds later or earlier |
 //! | `{repeat:N:text}` | the text N times |
 //! | `{count:N:text}` | the same, with `#` in it replaced by the number of the repetition |
 //! | `{hex:00ff}` | these bytes |
 //!
-//! A brace before a quotation mark or another brace is JSON's own and stays.
+//! A brace before a quotation mark or another brace is part of JSON and stays.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use smalt_protocol::Timestamp;
 
 use crate::wire::url;
 
-/// Characters of an unknown form that an error shows.
+/// Maximum number of characters of an unknown form in an error.
 const SHOWN_CHARS_MAX: usize = 40;
 
-/// A text names a value that no step kept, or a form that does not exist.
+/// A string uses a value that no step kept, or an unknown form.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown value or form {{{0}}}: keep it with `{0} := place` in an earlier step")]
 pub struct ValuesError(pub String);
@@ -33,30 +33,30 @@ pub struct Values {
 }
 
 impl Values {
-    /// Keeps a value.
+    /// Stores a value.
     pub fn keep(&mut self, name: &str, value: impl Into<String>) {
         self.named.insert(name.to_owned(), value.into());
     }
 
-    /// A kept value; empty when no step kept it.
+    /// Returns a kept value; empty if no step kept it.
     pub fn get(&self, name: &str) -> &str {
         self.named.get(name).map_or("", String::as_str)
     }
 
-    /// Takes the service's time from the date of an answer.
+    /// Sets the service's time, from the date of an answer.
     pub fn see(&mut self, now: Timestamp) {
         self.now = Some(now);
     }
 
-    /// The service's time as far as it is known.
+    /// Returns the service's time, if known.
     pub fn now(&self) -> Option<Timestamp> {
         self.now
     }
 
-    /// Expands a text; replaces bytes that are not UTF-8.
+    /// Expands a string; replaces bytes that are not UTF-8.
     ///
     /// # Errors
-    /// For an unknown form or value.
+    /// When a form or value is unknown.
     pub fn text(&self, text: &str) -> Result<String, ValuesError> {
         self.bytes(text)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -74,7 +74,7 @@ impl Values {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Expands a text that may stand for any bytes.
+    /// Expands a string that may contain arbitrary bytes.
     ///
     /// # Errors
     /// As [`Values::text`].
@@ -113,7 +113,7 @@ impl Values {
     }
 }
 
-/// Replaces what stands in braces.
+/// Replaces the forms in braces.
 fn expand(
     text: &str,
     replacement: impl Fn(&str) -> Option<Vec<u8>>,
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_replaced() {
+    fn every_form_is_expanded() {
         let mut values = Values::default();
         values.keep("c", "box");
         values.keep("sas:x", "sv=1");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_forms_are_refused() {
+    fn unknown_forms_are_rejected() {
         for wrong in ["{", "{nothing}", "{hex:0g}", "{repeat:x:a}", "{turn:1:a}"] {
             assert!(Values::default().text(wrong).is_err(), "{wrong}");
         }

@@ -1,4 +1,4 @@
-//! The bytes of a request that no client makes: a step under `@bytes`.
+//! The bytes of a request that no client library sends: a step with `@bytes`.
 
 use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::{ApiVersion, uri};
@@ -8,10 +8,11 @@ use super::case::Step;
 use super::play::Player;
 use super::values::{Values, ValuesError};
 
-/// The bytes of a step. Signs by key or by the account's signature, and not at all otherwise.
+/// Returns the bytes of a step. Signs by key or with an account SAS; other authorization is
+/// omitted.
 ///
 /// # Errors
-/// When a text of the step cannot be expanded.
+/// When a string of the step cannot be expanded.
 pub(super) fn of(
     step: &Step,
     length: Option<&str>,
@@ -62,7 +63,7 @@ pub(super) fn of(
     Ok(request)
 }
 
-/// The value of `Content-Length`, when there is one.
+/// Returns the value of `Content-Length`, if the request has one.
 fn length(
     step: &Step,
     stated: Option<&str>,
@@ -77,8 +78,8 @@ fn length(
     }
 }
 
-/// The `Authorization` line of the account's owner. A path that cannot be read gets a signature
-/// that nobody can check.
+/// Returns the `Authorization` line of the account owner. A path that cannot be parsed gets an
+/// invalid signature.
 fn sign(step: &Step, player: &Player<'_>, target: &str, lines: &[Vec<u8>]) -> String {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let texts: Vec<String> = lines

@@ -1,24 +1,25 @@
 //! A clock that stands still while the machine gives the process no time.
 //!
-//! How much a store in the mode `fast` may lose is a matter of real time: a thread of its own must
-//! have run by then. On a machine that is short of processors it runs late, and so does this one.
+//! How much a store in the mode `fast` may lose depends on real time: a thread of its own must have
+//! run by then. On a machine that is short of processors that thread runs late, and so does this
+//! one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Between two beats.
+/// Time between two beats.
 const BEAT: Duration = Duration::from_millis(5);
 
-/// A thread that counts, for as long as somebody asks it.
+/// A thread that counts beats for as long as a `Beat` exists.
 #[derive(Clone, Debug)]
 pub struct Beat(Arc<AtomicU64>);
 
 impl Beat {
-    /// Begins to count.
+    /// Starts to count.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When the thread cannot be started.
     pub fn start() -> std::io::Result<Self> {
         let beats = Arc::new(AtomicU64::new(0));
         let seen = Arc::downgrade(&beats);
@@ -29,7 +30,7 @@ impl Beat {
         Ok(Beat(beats))
     }
 
-    /// Milliseconds since the beginning.
+    /// Returns the milliseconds since the start.
     pub fn ms(&self) -> u64 {
         let beat_ms = u64::try_from(BEAT.as_millis()).unwrap_or(u64::MAX);
         self.0.load(Ordering::Acquire).saturating_mul(beat_ms)

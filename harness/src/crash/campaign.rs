@@ -1,4 +1,4 @@
-//! The parts of `harness check crash` that run children without sockets, and their tables.
+//! The parts of `harness check crash` that run child processes without sockets, and their tables.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,18 +14,18 @@ use super::options::{Options, Part};
 use super::promise::Promise;
 use crate::servers::files::write_report;
 
-/// Operations of the workload whose every sync boundary is looked at.
+/// Operations of the workload in which every sync boundary is examined.
 const OPERATIONS: u64 = 40;
-/// Operations of a long workload, of which some boundaries are looked at.
+/// Operations of a long workload, in which some boundaries are examined.
 const OPERATIONS_LONG: u64 = 400;
-/// One of so many boundaries of a long workload is looked at.
+/// One in so many boundaries of a long workload is examined.
 const EVERY_LONG: u64 = 25;
-/// Images by chance at a boundary.
+/// Random images for each boundary.
 const BY_CHANCE: u64 = 2;
-/// Flaws that are shown of a part.
+/// Flaws that are printed for each part.
 const SHOWN: usize = 10;
 
-/// What was done and found, part by part.
+/// Results of each part.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     seed: u64,
@@ -35,24 +35,26 @@ struct Report {
     errors: Vec<Errors>,
 }
 
-/// Kills, if it is not given how many.
+/// Kills without `--cases`.
 const KILLS: u64 = 100;
-/// Workloads of images, if it is not given how many.
+/// Image workloads without `--cases`.
 const WORKLOADS: u64 = 1;
 
-/// Runs what is asked for. Not to be called from within a runtime: each check has its own.
+/// Runs the selected part. Must not be called from within a runtime: each check has its own.
 ///
 /// # Errors
 /// When a child or the shim cannot be started, or files cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     if options.mode == Promise::Fast && options.part != Part::Kills {
         anyhow::bail!(
-            "--mode fast needs --part rounds or --part kills: the other parts know no other mode"
+            "--mode fast needs --part rounds or --part kills: the other parts run in durable mode \
+             only"
         );
     }
     let program = std::env::current_exe()?;
     let kept = tempfile::tempdir_in(images::scratch())?;
-    // A kill leaves the page cache: memory is as good as a disk. The real one is for those who ask.
+    // A kill leaves the page cache, so memory is as good as a disk. `--location` selects a real
+    // disk.
     let dir = match &options.location {
         Some(dir) => dir.clone(),
         None => kept.path().join("crash"),
@@ -166,7 +168,7 @@ fn failpoints_part(
     Ok(flaws)
 }
 
-/// Every boundary of a short workload, and some of a long one, for each seed.
+/// Examines every boundary of a short workload, and some of a long one, for each seed.
 fn images_part(
     program: &Path,
     dir: &Path,

@@ -1,8 +1,8 @@
 //! The process that dies: an emulator on a directory, and connections to it without sockets.
 //!
-//! `harness crash-child` is started by the crash test itself. It opens the store, works, and tells
-//! every beginning and end of an operation ([`super::events`]). It may be told to die at a named
-//! step of the store, or is killed from outside, or runs to its end under the shim.
+//! The crash test starts `harness crash-child` itself. It opens the store, works, and logs every
+//! beginning and end of an operation ([`super::events`]). It dies at a named step of the store, or
+//! is killed from outside, or runs to its end under the shim.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -27,17 +27,19 @@ use super::wire::Client;
 use super::{verify, verify_entities, worker};
 use crate::servers::ServerError;
 
-/// The clock of the first round, in seconds since 1970; round `n` begins [`ROUND_S`] later each.
+/// Clock at the start of the first round, in seconds since 1970; each later round begins
+/// [`ROUND_S`] later.
 const START_UNIX_S: u64 = 1_800_000_000;
-/// More than all waiting of a check comes to.
+/// Seconds between the starts of two rounds: more than all waits of a check together.
 const ROUND_S: u64 = 1_000;
-/// The check begins so much later than the work: leases of a minute are still there.
+/// Seconds from the start of the work to that of the check: leases of a minute still exist.
 const CHECK_AFTER_S: u64 = 30;
-/// The clock moves on by so much with each operation.
+/// Step of the clock for each operation.
 const OPERATION: Duration = Duration::from_millis(1);
-/// Segments of this size roll, fill up with garbage and are compacted within a few operations.
+/// Size of a segment: small enough that segments roll, fill up with garbage and are compacted
+/// within a few operations.
 pub const SEGMENT_BYTES: u64 = 128 * 1024;
-/// Between two lines of a connection that has nothing to do.
+/// Time between two lines of an idle connection.
 const IDLE: Duration = Duration::from_millis(4);
 /// Steps of maintenance at a time.
 const MAINTENANCE_BUDGET: usize = 20;
@@ -48,46 +50,46 @@ pub struct ChildOptions {
     /// Directory of the store.
     #[arg(long)]
     pub location: PathBuf,
-    /// File that the events are appended to.
+    /// Append the events to this file.
     #[arg(long)]
     pub events: PathBuf,
-    /// File with what is expected of the store so far; none for a fresh one.
+    /// File with the expected contents of the store so far; none for a new store.
     #[arg(long)]
     pub models: Option<PathBuf>,
-    /// What is written.
+    /// Seed that determines the operations.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// The round, which moves the clock on.
+    /// Number of the round, which determines the clock.
     #[arg(long, default_value_t = 1)]
     pub round: u64,
-    /// Connections at once.
+    /// Number of concurrent connections.
     #[arg(long, default_value_t = 1)]
     pub connections: usize,
-    /// Operations of each connection; without it they go on until the process is killed.
+    /// Operations of each connection; by default it continues until the process is killed.
     #[arg(long)]
     pub operations: Option<u64>,
-    /// Maintenance comes after so many operations of a connection.
+    /// Run maintenance after this many operations of a connection.
     #[arg(long, default_value_t = 8)]
     pub maintain_every: u64,
-    /// A reset comes after so many operations of the first connection.
+    /// Reset the service after this many operations of the first connection.
     #[arg(long)]
     pub reset_after: Option<u64>,
-    /// Call over sockets, within this process: what a client sees of a failure counts, too.
+    /// Call over sockets within this process, to check what a client sees of a failure.
     #[arg(long)]
     pub sockets: bool,
-    /// Payloads cannot always be read: then an answer may be missing, not wrong.
+    /// Reading payloads may fail: answers may then be missing, but not wrong.
     #[arg(long)]
     pub reads_fail: bool,
-    /// What the store promises.
+    /// Storage mode, with its promise.
     #[arg(long, default_value = "durable")]
     pub mode: Promise,
-    /// Wait up to so many milliseconds of real time between two operations of a connection.
+    /// Wait up to this many milliseconds of real time between two operations of a connection.
     #[arg(long, default_value_t = 0)]
     pub pause_ms: u64,
     /// Wait at the end until the process is killed.
     #[arg(long)]
     pub idle: bool,
-    /// Close the store at the end, instead of dying with it open.
+    /// Close the store at the end instead of dying with it open.
     #[arg(long)]
     pub close: bool,
     /// Die at this step of the store: `name:nth`. Needs the feature `failpoints`.
@@ -95,44 +97,44 @@ pub struct ChildOptions {
     pub failpoint: Option<String>,
 }
 
-/// When the work of a round begins.
+/// Returns the time at which the work of a round begins.
 pub fn work_time(round: u64) -> Timestamp {
     Timestamp::from_unix_s(START_UNIX_S + round * ROUND_S)
 }
 
-/// When its check begins.
+/// Returns the time at which the check of a round begins.
 pub fn check_time(round: u64) -> Timestamp {
     work_time(round).plus_s(CHECK_AFTER_S)
 }
 
-/// The name of a connection's container and queue.
+/// Returns the name of a connection's container and queue.
 pub fn name(worker: usize) -> String {
     format!("crash-{worker}")
 }
 
-/// Arms the step that the process is to die at.
+/// Arms the step at which the process must die.
 ///
 /// # Errors
-/// When it is no `name:nth`, or this binary has no such steps.
+/// When it is not `name:nth`, or this binary has no such steps.
 fn arm(failpoint: Option<&str>) -> anyhow::Result<()> {
     let Some(text) = failpoint else {
         return Ok(());
     };
-    let (name, nth) = text.rsplit_once(':').context("--failpoint is `name:nth`")?;
-    let nth: u64 = nth.parse().context("--failpoint is `name:nth`")?;
+    let (name, nth) = text.rsplit_once(':').context("use --failpoint name:nth")?;
+    let nth: u64 = nth.parse().context("use --failpoint name:nth")?;
     #[cfg(feature = "failpoints")]
     {
         smalt::store::failpoint::arm(name, nth);
         Ok(())
     }
     #[cfg(not(feature = "failpoints"))]
-    anyhow::bail!("{name}:{nth}: build with `--features failpoints`")
+    anyhow::bail!("{name}:{nth} needs a build with `--features failpoints`")
 }
 
-/// The command.
+/// Runs `harness crash-child`.
 ///
 /// # Errors
-/// When its files cannot be read or written. What the store refuses is told, not returned.
+/// When its files cannot be read or written. Errors of the store are logged, not returned.
 pub async fn run_child(options: &ChildOptions) -> anyhow::Result<ExitCode> {
     arm(options.failpoint.as_deref())?;
     let log = Arc::new(Log::open(&options.events).context("--events")?);
@@ -174,11 +176,11 @@ pub async fn run_child(options: &ChildOptions) -> anyhow::Result<ExitCode> {
         done??;
     }
     if options.close {
-        // A store that takes no more writes says so once more.
+        // A read-only store reports its failure once more.
         let _ = emulator.close();
     }
     log.tell(&Event::End)?;
-    // Open or not, the store is left as it is: nobody closes it.
+    // The store is left as it is, open or not: nobody closes it.
     std::process::exit(0)
 }
 
@@ -203,7 +205,7 @@ impl Way {
         }
         match <[SocketAddr; 3]>::try_from(addresses) {
             Ok(addresses) => Ok(Way::Sockets(addresses)),
-            Err(_) => anyhow::bail!("three services have three addresses"),
+            Err(_) => anyhow::bail!("expected three addresses"),
         }
     }
 
@@ -229,11 +231,11 @@ struct Worker {
 impl Worker {
     async fn run(mut self, options: ChildOptions) -> anyhow::Result<()> {
         let worker = self.worker;
-        // What the child sees twice is for the parent to say, who knows all rounds.
+        // The parent, which knows all rounds, checks for values that are given twice.
         let unique = Unique::default();
         let mut random = stream(options.seed, options.round, worker as u64);
         if let Err(error) = self.client.create().await {
-            // There is nothing to work on.
+            // Without a container there is nothing to work on.
             return self.judge_refusal(&error);
         }
         let mut is_writable = true;
@@ -267,7 +269,7 @@ impl Worker {
                     is_writable = self.refused(&op, &error).await?;
                     self.look().await?;
                 }
-                // It stays so, and says it each time.
+                // The failure stays, and every later operation reports it.
                 Err(error) => {
                     self.judge_refusal(&error)?;
                     self.client.reconnect().await?;
@@ -276,7 +278,7 @@ impl Worker {
             if done.is_multiple_of(options.maintain_every) {
                 let emulator = self.emulator.clone();
                 let run = move || emulator.maintain(MAINTENANCE_BUDGET);
-                // A store that takes no more writes is not maintained either.
+                // A read-only store gets no maintenance either.
                 let _ = tokio::task::spawn_blocking(run).await?;
             }
         }
@@ -286,7 +288,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Says now and then what time it is, until it is killed.
+    /// Logs the time now and then, until the process is killed.
     async fn idle(&self) -> anyhow::Result<()> {
         loop {
             let at_ms = self.beat.ms();
@@ -295,7 +297,8 @@ impl Worker {
         }
     }
 
-    /// After a refusal: it must be a 5xx. Whether the store still takes writes, by a write beside.
+    /// Checks that an error is a 5xx. Returns whether the store still accepts writes, which it
+    /// tries with another one.
     async fn refused(&mut self, op: &Op, error: &ServerError) -> anyhow::Result<bool> {
         let (worker, text) = (self.worker, error.to_string());
         self.judge_refusal(error)?;
@@ -307,10 +310,10 @@ impl Worker {
         let failure = self.emulator.store_failure();
         let cut_off = failure.is_some_and(|cause| cause.contains(CUT_OFF));
         self.reads_fail |= cut_off;
-        // Messages are taken first, and their texts are read then.
+        // Messages are taken before their texts are read.
         let is_uncertain = self.reads_fail && *op == Op::GetMessages;
         if is_uncertain {
-            // With receipts that nobody was told. The parent goes on expecting them.
+            // They have receipts that nobody got. The parent still expects them.
             self.model.messages.clear();
         }
         self.log.tell(&if is_writable {
@@ -332,14 +335,14 @@ impl Worker {
     fn judge_refusal(&self, error: &ServerError) -> anyhow::Result<()> {
         let is_clean = worker::refusal(error).is_some_and(is_of_azures_form);
         if !is_clean {
-            let text = format!("a refusal must be a 5xx of Azure's form: {error}");
+            let text = format!("an error must be a 5xx in Azure's form: {error}");
             let flaw = Flaw::new(Property::C1, text);
             self.log.tell(&Event::Wrong(flaw))?;
         }
         Ok(())
     }
 
-    /// Reads go on, and show what was acknowledged.
+    /// Checks that reads still work and show what was acknowledged.
     async fn look(&mut self) -> anyhow::Result<()> {
         let mut verified = verify::Verified::default();
         let mut seen = self.model.clone();
@@ -353,7 +356,7 @@ impl Worker {
         if let Err(error) = looked
             && !(self.reads_fail && is_refused(&error))
         {
-            let text = format!("reads do not go on: {error}");
+            let text = format!("reads fail after the error: {error}");
             let flaw = Flaw::new(Property::C1, text);
             verified.flaws.push(flaw);
         }
@@ -377,7 +380,7 @@ impl Worker {
     }
 }
 
-/// Whether a refusal is a 5xx as Azure words it: with the code in a header and in XML, or, of the
+/// Whether an error is a 5xx in Azure's form: with the code in a header and in XML or, from the
 /// Table service, in JSON.
 fn is_of_azures_form(text: &str) -> bool {
     [("500", "InternalError"), ("503", "ServerBusy")]
@@ -394,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_a_5xx_are_known() {
+    fn both_forms_of_a_5xx_are_recognised() {
         let xml = "500 InternalError in place of 201: <Error><Code>InternalError</Code></Error>";
         let json = r#"500  in place of 204: {"odata.error":{"code":"InternalError","message":{}}}"#;
         assert!(is_of_azures_form(xml) && is_of_azures_form(json));

@@ -1,10 +1,10 @@
-//! Contents made from a seed, so that they need not be remembered.
+//! Contents that a seed determines, so that they need not be stored.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
-/// A random stream of a place in the run: the same numbers give the same stream.
+/// Returns the random stream of a place in the run: the same arguments give the same stream.
 pub fn stream(seed: u64, round: u64, worker: u64) -> ChaCha8Rng {
     let mut place = [0_u8; 32];
     place[..8].copy_from_slice(&seed.to_le_bytes());
@@ -13,12 +13,12 @@ pub fn stream(seed: u64, round: u64, worker: u64) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(place)
 }
 
-/// A number below `bound`, which is not zero.
+/// Returns a random number below `bound`, which must not be zero.
 pub fn below(random: &mut ChaCha8Rng, bound: u64) -> u64 {
     random.next_u64() % bound.max(1)
 }
 
-/// A content: what its bytes are made of.
+/// A content, by its seed and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
     /// Seed of the bytes.
@@ -28,14 +28,14 @@ pub struct Content {
 }
 
 impl Content {
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(self) -> Vec<u8> {
         let mut bytes = vec![0; self.length];
         ChaCha8Rng::seed_from_u64(self.seed).fill_bytes(&mut bytes);
         bytes
     }
 
-    /// The bytes as text that XML can carry: letters only.
+    /// Returns the content as letters, which XML can carry.
     pub fn text(self) -> String {
         let letter = |byte: u8| char::from(b'a' + byte % 26);
         self.bytes().into_iter().map(letter).collect()

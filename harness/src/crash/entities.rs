@@ -1,5 +1,5 @@
-//! What there may be of a partition after a crash, and what of it is there: entities, and the
-//! transactions that wrote them, each there whole or not at all.
+//! Checks a partition after a crash: entities, and the transactions that wrote them, each of which
+//! must exist completely or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,33 +9,33 @@ use super::model::{Change, Entity, Model, Op, Unique};
 use super::property::{Flaw, Property};
 use super::wire_entities::Row;
 
-/// An entity that is there.
+/// An entity that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeenEntity {
-    /// Under an ETag that was acknowledged, with the text and the mark that go with it.
+    /// It has an ETag that was acknowledged, with the text and the mark of that ETag.
     Told(String),
-    /// As the unanswered operation would have made it, under this ETag.
+    /// It is as the unanswered operation would have made it, with this ETag.
     Unanswered(String),
-    /// As nobody made it, or as it was once.
+    /// Nobody wrote it like this, or it is an earlier version.
     Other,
 }
 
-/// Rows by their keys; `None` where there is no entity.
+/// Rows by key; `None` where there is no entity.
 pub type SeenEntities = BTreeMap<String, Option<SeenEntity>>;
 
-/// What may be there.
+/// The entities that may exist.
 #[derive(Debug, Default)]
 pub struct Known {
     /// Every entity that was acknowledged, by row and ETag.
     told: BTreeMap<(String, String), Entity>,
-    /// Text and mark of those that the unanswered operation writes.
+    /// Text and mark of the entities that the unanswered operation writes.
     unanswered: BTreeMap<String, (Content, u64)>,
-    /// Every row that there may be.
+    /// Every row that may exist.
     rows: BTreeSet<String>,
 }
 
 impl Known {
-    /// After this history, or a part of it.
+    /// Collects the entities of a history.
     pub fn of(history: &History) -> Self {
         let mut known = Known::default();
         let mut model = history.base.clone();
@@ -68,7 +68,7 @@ impl Known {
         }
     }
 
-    /// What the rows of a query are. C3: under an ETag is what was written under it.
+    /// Identifies the rows of a query. C3: an ETag has the content that was written with it.
     pub fn recognise(&self, shown: &[Row], flaws: &mut Vec<Flaw>) -> SeenEntities {
         let free = self.rows.iter().map(|row| (row.clone(), None));
         let mut seen: SeenEntities = free.collect();
@@ -121,13 +121,13 @@ fn differs(model: &Model, row: &str, seen: Option<&SeenEntity>) -> Option<Flaw> 
     let (property, text) = match (model.entities.contains_key(row), seen.is_some()) {
         (true, true) => (Property::C1, "is not the last one put"),
         (true, false) => (Property::C1, "is gone"),
-        (false, _) => (Property::C2, "is there, and was deleted or not put"),
+        (false, _) => (Property::C2, "exists, but was deleted or not put"),
     };
     Some(Flaw::new(property, format!("entity {row} {text}")))
 }
 
-/// How what is there differs from a state. C2: of the unanswered operation everything is there or
-/// nothing.
+/// Returns how the rows differ from a state. C2: the unanswered operation happened completely or
+/// not at all.
 pub fn differences(model: &Model, seen: &SeenEntities) -> Vec<Flaw> {
     let changes: BTreeMap<&String, Change> = match &model.pending {
         Some(Op::ChangeEntities { changes, .. }) => {
@@ -147,13 +147,14 @@ pub fn differences(model: &Model, seen: &SeenEntities) -> Vec<Flaw> {
     }
     if !before.is_empty() && !after.is_empty() {
         let (before, after) = (before.join(", "), after.join(", "));
-        let text = format!("half of a transaction is there: {after} are new, {before} are not");
+        let text = format!("half of a transaction exists: {after} are new, {before} are not");
         flaws.push(Flaw::new(Property::C2, text));
     }
     flaws
 }
 
-/// What the next round begins with; ETags that the unanswered operation was given are noted.
+/// Returns the entities at the start of the next round, and records ETags from the unanswered
+/// operation.
 pub fn settled(
     history: &History,
     seen: &SeenEntities,
@@ -207,8 +208,8 @@ mod tests {
         }
     }
 
-    /// Three at once under the ETag 1, one of them alone under 2, and under 3 again three at once:
-    /// one replaced, one deleted, one new.
+    /// Three entities with the ETag 1, one of them alone with 2, and three at once with 3: one
+    /// replaced, one deleted, one new.
     fn history() -> History {
         let (insert, replace) = (
             |seed| Change::Insert(content(seed)),
@@ -234,14 +235,14 @@ mod tests {
         all
     }
 
-    /// The same with the last one unanswered.
+    /// The same history with the last operation unanswered.
     fn unanswered() -> History {
         let mut all = history();
         all.pending = all.steps.pop().map(|step| (step.op, step.begun));
         all
     }
 
-    /// What was shown: key, seed of the text, mark, ETag.
+    /// Rows of a query: key, seed of the text, mark, ETag.
     type Shown<'a> = &'a [(&'a str, u64, u64, &'a str)];
 
     fn judge(history: &History, shown: Shown<'_>) -> (Cut, Vec<Flaw>) {
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_may_be_taken_and_no_half() {
+    fn every_end_may_be_lost_but_no_half() {
         let all = history();
         for (shown, count) in [(&[][..], 0), (FIRST, 1), (SECOND, 2), (THIRD, 3)] {
             assert_eq!(judge(&all, shown), (exactly(count), Vec::new()));
@@ -301,18 +302,18 @@ mod tests {
         for half in HALVES {
             assert_ne!(judge(&all, half).1, [], "{half:?}");
         }
-        // The last one is there without the one before it.
+        // The last change exists without the one before it.
         let hole = &[("a", 5, 3, "3"), ("b", 2, 1, "1"), ("d", 6, 3, "3")];
         assert_eq!(judge(&all, hole).1[0].property, Property::C1);
     }
 
     #[test]
-    fn an_unanswered_transaction_is_there_whole_or_not_at_all() {
+    fn an_unanswered_transaction_exists_completely_or_not_at_all() {
         let all = unanswered();
         assert_eq!(judge(&all, SECOND), (Cut { first: 2, last: 3 }, Vec::new()));
         assert_eq!(judge(&all, THIRD), (exactly(3), Vec::new()));
         for half in HALVES {
-            // Whoever must be there without a loss sees it as well.
+            // The check for a mode without loss finds it as well.
             let mut model = all.state(2);
             model.pending = all.pending.clone().map(|(op, _)| op);
             let durable = History {
@@ -327,7 +328,7 @@ mod tests {
                 assert!(flaws[0].text.contains("half of a transaction"), "{flaws:?}");
             }
         }
-        // A text of the one with the mark of the other, and a mark that goes with another ETag.
+        // The text of one write with the mark of another, and a mark that belongs to another ETag.
         let mixed = &[("a", 5, 1, "3"), ("b", 4, 2, "2"), ("d", 6, 3, "3")];
         assert_ne!(judge(&all, mixed).1, []);
         let mixed = &[("a", 1, 3, "1"), ("b", 4, 2, "2"), ("c", 3, 1, "1")];
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_what_goes_on() {
+    fn existing_entities_start_the_next_round() {
         let (all, unique) = (unanswered(), Unique::default());
         let settled = |etag: &str| {
             let row = |row: &str, seen| (row.to_owned(), seen);
@@ -354,7 +355,7 @@ mod tests {
             assert_eq!((entities["a"].mark, entities["d"].content), (3, content(6)));
             flaws
         };
-        // Two that were written together share an ETag; it is not given again.
+        // Two entities that were written together share an ETag, which is not given again.
         assert_eq!(settled("3"), []);
         assert_eq!(settled("3")[0].property, Property::C4);
     }

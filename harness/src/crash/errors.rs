@@ -1,9 +1,9 @@
 //! Full disks, failing syncs and short transfers, injected into a child under the shim.
 //!
-//! Required of the product: a write that failed is answered with a clean 5xx, and so is every one
-//! after it once the store takes no more; nothing hangs or panics; reads go on, unless the store
-//! says that the write was cut off; a restart with a disk that works finds everything that was
-//! acknowledged. Short transfers are gone on with.
+//! The product must meet these requirements: a write that fails is answered with a clean 5xx, and
+//! so is every later one once the store is read-only; nothing hangs or panics; reads go on, unless
+//! the store reports that the write was cut off; a restart with a working disk finds everything
+//! that was acknowledged. Short transfers are continued.
 
 use std::path::Path;
 
@@ -14,26 +14,28 @@ use super::kill::{End, Stage};
 use super::property::{Flaw, Property};
 use super::shim::{self, Failure};
 
-/// Connections of a child: what fails, fails for a group of commits.
+/// Connections of a child: a failure hits a group of commits.
 const CONNECTIONS: usize = 3;
-/// Operations of each: enough that every kind of file is written, synced and rolled.
+/// Operations of each connection: enough that every kind of file is written, synced and rolled.
 const OPERATIONS: u64 = 16;
-/// The first call that fails, one child each.
+/// Number of the first call that fails, one child each.
 const NTH: [u64; 6] = [1, 2, 4, 9, 20, 45];
 
-/// Those of [`NTH`] that are met over sockets.
+/// The values of [`NTH`] that are tested over sockets.
 const SOCKETS: [u64; 3] = [2, 9, 45];
 
-/// What fails: call, ending of the path, how.
+/// The failures: call, ending of the path, kind.
 const CASES: &[(&str, &str, &str)] = &[
     // A full disk: for the engine, for payloads, for everything.
     ("write", "/db", "enospc"),
     ("write", ".seg", "enospc"),
     ("open", ".seg", "enospc"),
     ("write", "", "enospc"),
-    // One write, when those after it are done: whoever waits for it has nobody else to wake it.
+    // One write that fails after later ones have succeeded: nobody else wakes the operation that
+    // waits for it.
     ("write", "/db", "enospc-late"),
-    // A sync that fails once, which makes it unknown what is on disk, and one that goes on failing.
+    // A sync that fails once, so that the contents of the disk are unknown, and one that keeps
+    // failing.
     ("sync", "/db", "eio-once"),
     ("sync", ".seg", "eio-once"),
     ("sync", "extents", "eio-once"),
@@ -41,41 +43,41 @@ const CASES: &[(&str, &str, &str)] = &[
     ("sync", "", "eio"),
     ("rename", "format", "eio"),
     ("read", ".seg", "eio"),
-    // Half of what was asked, every second time.
+    // Every second call transfers half of the bytes.
     ("write", "", "short"),
     ("read", "", "short"),
 ];
 
-/// What came of one kind of failure.
+/// Results of one kind of failure.
 #[derive(Debug, Default, Serialize)]
 pub struct Errors {
-    /// The kind.
+    /// Description of the failure.
     pub case: String,
-    /// Children.
+    /// Number of children.
     pub children: u64,
-    /// Operations that were acknowledged.
+    /// Number of acknowledged operations.
     pub acknowledged: u64,
-    /// Operations that were refused.
+    /// Number of operations that failed.
     pub refused: u64,
-    /// Children whose store came to take no more writes.
+    /// Number of children whose store became read-only.
     pub read_only: u64,
-    /// Of these, children whose store said that it may refuse reads as well.
+    /// Number of these whose store reported that it may fail reads as well.
     pub cut_off: u64,
-    /// Children whose store did not open, and said why.
+    /// Number of children whose store did not open, and said why.
     pub not_opened: u64,
-    /// What does not hold: the first failing call, the flaw.
+    /// Number of the first failing call, and the flaw.
     pub flaws: Vec<(u64, Flaw)>,
 }
 
-/// How many kinds there are.
+/// Returns the number of kinds of failure.
 pub fn kinds() -> usize {
     CASES.len()
 }
 
-/// Every kind of failure, each at several calls; stores are made below `dir`.
+/// Tests every kind of failure, each at several calls; stores are created below `dir`.
 ///
 /// # Errors
-/// When the shim is not there, or a child cannot be started.
+/// When the shim is missing, or a child cannot be started.
 pub fn errors(
     program: &Path,
     dir: &Path,
@@ -122,7 +124,7 @@ fn one(
     let environment = shim::environment(&stage.location(), None, Some(failure))?;
     let death = stage.die(&options, &environment, End::OfItself)?;
     let mut flaws = death.flaws;
-    // One that hung has been found already.
+    // A child that hung is already reported.
     if let Some(status) = death.status
         && death.told.cannot_open.is_none()
         && !death.told.ended
@@ -133,7 +135,7 @@ fn one(
     if failure.how == "short" && (death.told.refused > 0 || death.told.cannot_open.is_some()) {
         flaws.push(Flaw::new(
             Property::C1,
-            "a short transfer was taken for a failure",
+            "a short transfer was treated as a failure",
         ));
     }
     errors.children += 1;

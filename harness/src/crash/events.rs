@@ -1,7 +1,7 @@
-//! What a child tells before it dies: a line for each beginning and each end of an operation.
+//! What a child logs before it dies: a line for each beginning and each end of an operation.
 //!
-//! The lines go to a file, one system call each. What was written survives `kill -9`; a line that
-//! was cut short never reached anybody.
+//! Each line is written to a file with one system call. Complete lines survive `kill -9`; a
+//! truncated line counts as never sent.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -15,71 +15,71 @@ use super::history::History;
 use super::model::{Model, Op, Outcome, Unique};
 use super::property::{Flaw, Property};
 
-/// A line.
+/// An event, which is one line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Event {
     /// The store is open.
     Opened,
-    /// The store cannot be opened, and what it says.
+    /// The store cannot be opened, with its error.
     CannotOpen(String),
-    /// An operation of a connection is sent.
+    /// A connection sends an operation.
     Begin {
-        /// The connection.
+        /// Number of the connection.
         worker: usize,
         /// The operation.
         op: Op,
     },
-    /// It was acknowledged.
+    /// An operation was acknowledged.
     Done {
-        /// The connection.
+        /// Number of the connection.
         worker: usize,
-        /// What the acknowledgement said.
+        /// Contents of the acknowledgement.
         outcome: Outcome,
-        /// When that was, by the child's [beat](super::beat).
+        /// Milliseconds of the child's [beat](super::beat).
         at_ms: u64,
     },
-    /// It was refused with 5xx, and the store takes writes: it did not happen.
+    /// An operation failed with a 5xx, and the store accepts writes: it did not happen.
     Refused {
-        /// The connection.
+        /// Number of the connection.
         worker: usize,
         /// The answer.
         text: String,
-        /// Whether it may have happened all the same.
+        /// Whether it may have happened nevertheless.
         is_uncertain: bool,
     },
-    /// It was refused with 5xx, and the store takes no more writes: it may have happened.
+    /// An operation failed with a 5xx, and the store is read-only: it may have happened.
     ReadOnly {
-        /// The connection.
+        /// Number of the connection.
         worker: usize,
         /// The answer.
         text: String,
-        /// Whether the store says that it may refuse reads as well.
+        /// Whether the store reports that it may fail reads as well.
         cut_off: bool,
     },
-    /// Everything was forgotten on request, or that was begun.
+    /// A reset began or ended.
     Reset {
-        /// Whether it is done.
+        /// Whether it ended.
         done: bool,
     },
-    /// A connection has done what it was told, and waits to be killed.
+    /// A connection has done its operations and waits to be killed.
     Idle {
-        /// When that was, by the child's beat.
+        /// Milliseconds of the child's beat.
         at_ms: u64,
     },
-    /// What the child itself found wrong.
+    /// A flaw that the child itself found.
     Wrong(Flaw),
-    /// The child has done what it was told.
+    /// The child has done all its work.
     End,
 }
 
-/// Where a child writes its lines.
+/// The log of a child's events.
 pub struct Log(Mutex<std::fs::File>);
 
 impl Log {
-    /// Appends to this file.
+    /// Opens the log to append to it.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// When the file cannot be opened.
     pub fn open(path: &Path) -> std::io::Result<Self> {
         files::append(path).map(|file| Log(Mutex::new(file)))
     }
@@ -98,30 +98,30 @@ impl Log {
     }
 }
 
-/// What the lines of a child come to.
+/// Summary of a child's events.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// Operations that were acknowledged.
+    /// Number of acknowledged operations.
     pub acknowledged: u64,
-    /// Operations that were refused.
+    /// Number of operations that failed.
     pub refused: u64,
     /// Whether the store was opened.
     pub opened: bool,
-    /// Why it was not.
+    /// Why the store was not opened.
     pub cannot_open: Option<String>,
-    /// Whether the child did all that it was told.
+    /// Whether the child did all its work.
     pub ended: bool,
-    /// Whether the store came to take no more writes.
+    /// Whether the store became read-only.
     pub read_only: bool,
-    /// Whether the store said that it may refuse reads as well.
+    /// Whether the store reported that it may fail reads as well.
     pub cut_off: bool,
-    /// A reset that was begun, and whether it was done.
+    /// Whether a reset ended; `None` when none began.
     pub reset: Option<bool>,
-    /// What the answers show to be wrong.
+    /// Flaws in the answers.
     pub flaws: Vec<Flaw>,
 }
 
-/// Lines that are whole, as events.
+/// Parses the complete lines.
 pub fn parse(text: &str) -> Vec<Event> {
     let whole = text
         .rsplit_once('\n')
@@ -132,7 +132,7 @@ pub fn parse(text: &str) -> Vec<Event> {
         .collect()
 }
 
-/// Brings the models up to what the events say.
+/// Applies the events to the models.
 pub fn replay(events: &[Event], models: &mut [Model], unique: &Unique) -> Told {
     let mut told = Told::default();
     let mut refused = BTreeSet::new();
@@ -140,7 +140,7 @@ pub fn replay(events: &[Event], models: &mut [Model], unique: &Unique) -> Told {
         match event {
             Event::Opened => told.opened = true,
             Event::CannotOpen(text) => told.cannot_open = Some(text.clone()),
-            // Once it takes no more writes, only the operation that met the failure is uncertain.
+            // Once the store is read-only, only the operation that met the failure is uncertain.
             Event::Begin { worker, .. } if refused.contains(worker) => {}
             Event::Begin { worker, op } => {
                 if let Some(model) = models.get_mut(*worker) {
@@ -196,7 +196,7 @@ pub fn replay(events: &[Event], models: &mut [Model], unique: &Unique) -> Told {
     told
 }
 
-/// What each connection did in a round that began with these models.
+/// Returns what each connection did in a round that began with these models.
 pub fn histories(events: &[Event], models: &[Model]) -> Vec<History> {
     let mut all: Vec<History> = models.iter().map(History::of).collect();
     let mut until_ms = 0;
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_cut_short_was_never_told() {
+    fn truncated_lines_are_ignored() {
         let whole = serde_json::to_string(&put("a")).unwrap();
         let text = format!("{whole}\n{whole}\n{}", &whole[..whole.len() - 1]);
         assert_eq!(parse(&text).len(), 2);
@@ -272,10 +272,10 @@ mod tests {
         assert_eq!((told.acknowledged, told.ended), (1, false));
         assert_eq!(models[0].blobs["a"].etag, "e1");
         assert!(models[0].pending.is_some());
-        // An ETag that was given before is seen.
+        // It finds an ETag that was given before.
         let told = replay(&[put("b"), done("e1")], &mut models, &unique);
         assert_eq!(told.flaws[0].property, Property::C4);
-        // So is an acknowledgement after the store said that it takes no more.
+        // It also finds an acknowledgement after the store became read-only.
         let text = String::new();
         let events = [
             put("c"),

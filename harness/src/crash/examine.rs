@@ -1,6 +1,7 @@
-//! A store after a crash, opened by the product and held against what was acknowledged: C1 to C7.
+//! Opens a store after a crash with the product, and compares it with what was acknowledged: C1 to
+//! C7.
 //!
-//! It runs on tokio's paused clock: what is hidden for seconds shows up at once.
+//! It runs on tokio's paused clock, so that messages which are hidden for seconds appear at once.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,52 +19,52 @@ use super::wire::Client;
 use super::{files, survey, verify_entities, verify_lease, verify_queue};
 use crate::servers::ServerError;
 
-/// C6: opening takes no longer. A store of these sizes takes a hundredth of it.
+/// C6: longest duration of the opening. A store of this size takes a hundredth of it.
 const OPEN_MAX: Duration = Duration::from_secs(10);
-/// Steps of one round of maintenance: more than such a store has to do.
+/// Steps of one round of maintenance: more than such a store needs.
 const MAINTENANCE_BUDGET: usize = 100_000;
-/// First byte of the keys that say where a payload is.
+/// First byte of the keys of payload locations.
 const LOCATION: u8 = 0x01;
-/// First byte of the keys that say how many bytes of a segment are alive.
+/// First byte of the keys of the live bytes of a segment.
 const SEGMENT: u8 = 0x03;
 
-/// What was looked at.
+/// Counts of what was examined.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct Examined {
-    /// Records of the store.
+    /// Number of records in the store.
     pub records: u64,
-    /// Payloads that were read to their end.
+    /// Number of payloads that were read completely.
     pub payloads: u64,
-    /// Blobs, and names that must be free.
+    /// Number of blobs, and of names that must be free.
     pub blobs: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Entities, and rows that must be free.
+    /// Number of entities, and of rows that must be free.
     pub entities: u64,
-    /// How long the first opening took, in milliseconds.
+    /// Duration of the first opening, in milliseconds.
     pub open_ms: u64,
-    /// What the kill took of what had been acknowledged.
+    /// Acknowledged operations that the kill took.
     pub lost: Lost,
 }
 
-/// What is looked at.
+/// What to examine.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
-    /// The store.
+    /// Directory of the store.
     pub dir: &'a Path,
-    /// The round, whose time the check goes by.
+    /// Number of the round, which determines the time of the check.
     pub round: u64,
     /// Values that were given before.
     pub unique: &'a Unique,
-    /// A reset was begun and not done.
+    /// Whether a reset began and did not end.
     pub half_reset: bool,
-    /// What the store promises.
+    /// Promise of the store's mode.
     pub promise: Promise,
-    /// What each connection did, where the end of it may be lost.
+    /// History of each connection, where its end may be lost.
     pub histories: &'a [History],
 }
 
-/// Looks at everything. The models then hold what is there.
+/// Examines everything. Afterwards the models contain what exists.
 pub fn examine(scene: &Scene<'_>, models: &mut [Model], flaws: &mut Vec<Flaw>) -> Examined {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -122,12 +123,13 @@ async fn look(
     examined.lost = scene.promise.lost(&cuts, flaws);
     maintain(&emulator, scene.dir, flaws);
     let closed = emulator.close();
-    closed.map_err(|error| Flaw::new(Property::C6, format!("it does not close: {error}")))?;
+    closed
+        .map_err(|error| Flaw::new(Property::C6, format!("the store does not close: {error}")))?;
     drop(emulator);
     garbage(&config, flaws)
 }
 
-/// How much of the connection's history is there, if its end may be lost.
+/// Returns how much of a connection's history exists, if its end may be lost.
 async fn connection(
     emulator: &Emulator,
     scene: &Scene<'_>,
@@ -160,14 +162,14 @@ async fn connection(
 type Dump = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn cannot_open(error: OpenError) -> Flaw {
-    Flaw::new(Property::C6, format!("it does not open: {error}"))
+    Flaw::new(Property::C6, format!("the store does not open: {error}"))
 }
 
 fn unreadable(error: &dyn std::fmt::Display) -> Flaw {
-    Flaw::new(Property::C3, format!("it cannot be read: {error}"))
+    Flaw::new(Property::C3, format!("the store cannot be read: {error}"))
 }
 
-/// C6, and C3 for every payload that a record names.
+/// Checks C6, and C3 for every payload that a record names.
 fn open_once(
     config: &StoreConfig,
     examined: &mut Examined,
@@ -209,7 +211,7 @@ fn open_again(config: &StoreConfig) -> Result<Dump, Flaw> {
 
 fn close(store: &Store) -> Result<(), Flaw> {
     let closed = store.close();
-    closed.map_err(|error| Flaw::new(Property::C6, format!("it does not close: {error}")))
+    closed.map_err(|error| Flaw::new(Property::C6, format!("the store does not close: {error}")))
 }
 
 fn read(store: &Store, id: PayloadId) -> StoreResult<()> {
@@ -219,10 +221,10 @@ fn read(store: &Store, id: PayloadId) -> StoreResult<()> {
     Ok(())
 }
 
-/// Every record of a store.
+/// Reads every record of a store.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the store cannot be read.
 pub fn dump(store: &Store) -> Result<Dump, Flaw> {
     let mut all = Dump::new();
     let scanned = store.read(|view| {
@@ -241,12 +243,12 @@ fn number_after(first: u8, key: &[u8]) -> Option<u64> {
     number.filter(|_| *found == first)
 }
 
-/// C5: one round of maintenance has nothing left to do.
+/// C5: checks that after one round of maintenance nothing is left to do.
 fn maintain(emulator: &Emulator, dir: &Path, flaws: &mut Vec<Flaw>) {
     let before = files::bytes_in(&dir.join("extents"));
     match emulator.maintain(MAINTENANCE_BUDGET) {
         Ok(report) if report.more => {
-            let text = format!("maintenance of {before} bytes found no end: {report:?}");
+            let text = format!("maintenance of {before} bytes did not end: {report:?}");
             flaws.push(Flaw::new(Property::C5, text));
         }
         Ok(_) => {}
@@ -257,7 +259,7 @@ fn maintain(emulator: &Emulator, dir: &Path, flaws: &mut Vec<Flaw>) {
     }
 }
 
-/// C5: what is on disk is at most twice what is alive, and a segment or two.
+/// C5: checks that the store takes at most twice the live bytes, and a segment or two.
 fn garbage(config: &StoreConfig, flaws: &mut Vec<Flaw>) -> Result<(), Flaw> {
     let store = Store::open(config.clone()).map_err(cannot_open)?;
     let live: u64 = dump(&store)?
@@ -269,7 +271,7 @@ fn garbage(config: &StoreConfig, flaws: &mut Vec<Flaw>) -> Result<(), Flaw> {
     let dir = config.dir.clone().unwrap_or_default().join("extents");
     let taken = files::bytes_in(&dir);
     if taken > 2 * live + 2 * SEGMENT_BYTES {
-        let text = format!("{taken} bytes of extents for {live} that are alive");
+        let text = format!("{taken} bytes of extents for {live} live bytes");
         flaws.push(Flaw::new(Property::C5, text));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Death at every named step of the store, each several times on its way.
+//! Deaths at every named step of the store, several for each step.
 
 use std::path::Path;
 
@@ -9,36 +9,36 @@ use super::kill::{Death, End, Stage};
 use super::property::{Flaw, Property};
 use super::{ChildOptions, files};
 
-/// Operations of a child that a step has not killed by then.
+/// Most operations of a child, in case the step does not kill it.
 const OPERATIONS: u64 = 120;
 /// Operations before the death, so that there is something to lose.
 const BEFORE: u64 = 25;
-/// Times that a step is passed before the death.
+/// Number of the pass through the step that dies.
 const NTH: [u64; 4] = [1, 2, 7, 30];
-/// Of a kind that a process comes to once in its life.
+/// Prefixes of steps through which a process passes once.
 const ONCE: [&str; 4] = ["open.", "recover.", "reset.", "close."];
 
-/// What came of one step.
+/// Results of one step.
 #[derive(Debug, Default, Serialize)]
 pub struct Visits {
-    /// The step.
+    /// Name of the step.
     pub point: String,
-    /// Deaths there.
+    /// Number of deaths there.
     pub deaths: u64,
-    /// Operations that were acknowledged.
+    /// Number of acknowledged operations.
     pub acknowledged: u64,
-    /// Operations that were under way.
+    /// Number of operations in flight.
     pub in_flight: u64,
-    /// What does not hold.
+    /// Properties that do not hold.
     pub flaws: Vec<Flaw>,
 }
 
-/// How many steps there are.
+/// Returns the number of steps.
 pub fn points() -> usize {
     POINTS.len()
 }
 
-/// Dies at every step; stores are made below `dir`.
+/// Dies at every step; stores are created below `dir`.
 ///
 /// # Errors
 /// When a child cannot be started, or files cannot be read and written.
@@ -62,7 +62,7 @@ pub fn failpoints(
             visit(program, dir, seed, (point, nth), &mut visits)?;
         }
         if visits.deaths == 0 {
-            let text = "no child came to this step: nothing is proved about it";
+            let text = "no child reached this step: nothing is proved about it";
             visits.flaws.push(Flaw::new(Property::C6, text));
         }
         all.push(visits);
@@ -81,7 +81,7 @@ fn visit(
     files::remove(dir)?;
     files::make_dir(dir)?;
     let mut stage = Stage::new(program.to_owned(), dir.to_owned(), seed + nth, 1);
-    // A fresh store is begun once: what is before that death is nothing.
+    // A new store begins once, so nothing can precede that death.
     if !matches!(point, "open.begun" | "open.engine_begun") {
         let mut before = stage.next_child()?;
         before.operations = Some(BEFORE);
@@ -104,7 +104,7 @@ fn visit(
         visits.deaths += 1;
     }
     note(visits, death);
-    // Life goes on.
+    // The store must still work.
     let mut after = stage.next_child()?;
     after.operations = Some(BEFORE);
     let death = stage.die(&after, &[], End::OfItself)?;
@@ -126,7 +126,7 @@ fn note(visits: &mut Visits, death: Death) {
     visits.flaws.extend(death.flaws);
 }
 
-/// The damage that is known to be recovered from: an engine whose snapshots are empty.
+/// Causes a damage from which recovery is known: an engine with empty snapshots.
 fn damage(store: &Path) -> std::io::Result<()> {
     for engine in files::dirs_in(store)? {
         for file in files::files_in(&engine)? {

@@ -1,5 +1,5 @@
-//! The one place of the crash test that touches files: models and events of a child, the journal of
-//! the shim, images of what a crash left.
+//! All file access of the crash test: models and events of a child, the journal of the shim, images
+//! after a crash.
 #![expect(
     clippy::disallowed_methods,
     reason = "a crash test makes directories and looks at what is in them"
@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 /// Opens a file to append to it.
 ///
 /// # Errors
-/// The system's.
+/// Those of the system.
 pub fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
-/// Writes a file, and the directories above it.
+/// Writes a file, and creates its directories.
 ///
 /// # Errors
-/// The system's.
+/// Those of the system.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
@@ -28,10 +28,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(path, bytes)
 }
 
-/// Reads a file; one that is not there is empty.
+/// Reads a file; a missing one is empty.
 ///
 /// # Errors
-/// The system's.
+/// Those of the system.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -39,18 +39,18 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Makes a directory and those above it.
+/// Creates a directory and its parents.
 ///
 /// # Errors
-/// The system's.
+/// Those of the system.
 pub fn make_dir(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
-/// Removes a file or a directory with everything in it, if it is there.
+/// Removes a file or a directory with its contents, if it exists.
 ///
 /// # Errors
-/// The system's.
+/// Those of the system.
 pub fn remove(path: &Path) -> io::Result<()> {
     let removed = if path.is_dir() {
         fs::remove_dir_all(path)
@@ -63,10 +63,10 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Copies a directory with everything in it.
+/// Copies a directory with its contents.
 ///
 /// # Errors
-/// The system's.
+/// Those of the system.
 pub fn copy_dir(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -81,7 +81,7 @@ pub fn copy_dir(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of all files of a directory, without those below it; none when it is not there.
+/// Returns the bytes of all files directly in a directory; 0 when it does not exist.
 pub fn bytes_in(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
@@ -91,20 +91,20 @@ pub fn bytes_in(dir: &Path) -> u64 {
         .sum()
 }
 
-/// Directories in a directory, in the order of their names.
+/// Returns the directories in a directory, sorted by name.
 ///
 /// # Errors
-/// The system's.
+/// Those of the system.
 pub fn dirs_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut all = entries(dir)?;
     all.retain(|path| path.is_dir());
     Ok(all)
 }
 
-/// Files in a directory, in the order of their names.
+/// Returns the files in a directory, sorted by name.
 ///
 /// # Errors
-/// The system's.
+/// Those of the system.
 pub fn files_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut all = entries(dir)?;
     all.retain(|path| path.is_file());

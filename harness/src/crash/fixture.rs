@@ -1,9 +1,9 @@
-//! Stores of released versions: how one is written, and what is read of it.
+//! Stores of released versions: how one is written, and how it is read.
 //!
 //! `harness store-fixture write` makes `fixtures/stores/v<format>`, once for each format of the
-//! store; `dump` reads one through the service. What is read is an account of what a client sees,
-//! so that it stays the same when records or keys change below it. docs/crash.md says when to make
-//! the next one.
+//! store; `dump` reads one through the service. The dump contains what a client sees, so that it
+//! stays the same when records or keys in the store change. docs/crash.md says when to make the
+//! next one.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,12 +24,12 @@ use crate::wire::access::{ACCOUNT, Access};
 
 const BLOB: &str = "http://127.0.0.1:10000";
 const QUEUE: &str = "http://127.0.0.1:10001";
-/// When it was written; it is read an hour later.
+/// Time at which the store is written; it is read an hour later.
 const WRITTEN_UNIX_S: u64 = 1_800_000_000;
 const READ_AFTER_S: u64 = 3_600;
-/// Most elements of a listing: some thirty for each of a handful of blobs.
+/// Most elements of a listing: about thirty for each of a handful of blobs.
 const ELEMENTS_MAX: usize = 10_000;
-/// What a client goes by, of each blob in a listing.
+/// Elements of each blob in a listing that matter to a client.
 const SHOWN: &[&str] = &[
     "Name",
     "Snapshot",
@@ -54,30 +54,30 @@ const SHOWN: &[&str] = &[
 /// Options of `harness store-fixture`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct FixtureOptions {
-    /// `write` makes a store in DIR, which must not be there; `dump` prints what is in one.
+    /// `write` makes a store in DIR, which must not exist; `dump` prints the contents of one.
     #[arg(value_enum)]
     pub action: Action,
     /// Directory of the store.
     pub dir: PathBuf,
 }
 
-/// What is done.
+/// Action of `harness store-fixture`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Action {
-    /// Makes a store.
+    /// Make a store.
     Write,
-    /// Prints what is in one, which is left as it is.
+    /// Print the contents of a store without changing it.
     Dump,
 }
 
-/// What is sent.
+/// Body of a request.
 #[derive(Clone, Copy)]
 enum Sent {
     Nothing,
     /// Random bytes: seed, length.
     Random(u64, usize),
     Text(&'static str),
-    /// A message of this text.
+    /// A message with this text.
     Message(&'static str),
     /// A message of random letters: seed, length.
     LongMessage(u64, usize),
@@ -97,7 +97,7 @@ const MARK: (&str, &str) = ("x-ms-meta-mark", "fixture");
 const LIST: &str = "<BlockList><Latest>MDE=</Latest><Latest>MDI=</Latest></BlockList>";
 const TAGS: &str = "<Tags><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tags>";
 
-/// Something of everything that the store keeps.
+/// The requests that write something of everything that the store keeps.
 const WRITTEN: &[Step] = &[
     ("PUT", BLOB, "one?restype=container", &[MARK], Sent::Nothing),
     ("PUT", BLOB, "two?restype=container", &[], Sent::Nothing),
@@ -237,7 +237,7 @@ const WRITTEN: &[Step] = &[
     ),
 ];
 
-/// What is listed of a store.
+/// The listings in a dump.
 const LISTED: &[(&str, &str)] = &[
     (BLOB, "?comp=list&include=metadata"),
     (
@@ -264,7 +264,7 @@ const READ: &[&str] = &[
     "gone/lost",
 ];
 
-/// Documents that are shown whole.
+/// Documents that a dump contains completely.
 const DOCUMENTS: &[&str] = &[
     "one/blocks?comp=blocklist&blocklisttype=all",
     "one/waiting?comp=blocklist&blocklisttype=all",
@@ -272,7 +272,7 @@ const DOCUMENTS: &[&str] = &[
     "one/small?comp=tags",
 ];
 
-/// The command.
+/// Runs `harness store-fixture`.
 ///
 /// # Errors
 /// When the store cannot be written or read.
@@ -281,7 +281,7 @@ pub async fn run_fixture(options: &FixtureOptions) -> anyhow::Result<ExitCode> {
     match options.action {
         Action::Write if options.dir.exists() => {
             anyhow::bail!(
-                "{} is there already: remove it first",
+                "{} already exists: remove it or choose another directory",
                 options.dir.display()
             );
         }
@@ -352,10 +352,10 @@ async fn write(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a client sees of a store, which is read in a copy.
+/// Returns what a client sees of a store; reads a copy of it.
 ///
 /// # Errors
-/// When it does not open, or does not answer.
+/// When the store does not open or does not answer.
 pub async fn dump(dir: &Path) -> anyhow::Result<String> {
     let kept = tempfile::tempdir()?;
     let copy = kept.path().join("store");
@@ -395,7 +395,7 @@ fn sum(bytes: &[u8]) -> String {
     format!("{} bytes, sha256 {hex}", bytes.len())
 }
 
-/// The elements that a client goes by, in the order of the document.
+/// Appends the elements that matter to a client, in the order of the document.
 fn show(element: &Element<'_>, told: &mut String) {
     for child in &element.children {
         if SHOWN.contains(&child.name) {

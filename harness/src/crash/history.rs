@@ -1,50 +1,51 @@
-//! What one connection did in a round, in order: every state that its end could have left.
+//! The acknowledged operations of one connection in a round, in order, and every state to which a
+//! loss of the last ones leads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::content::Content;
 use super::model::{Blob, Model, Op, Outcome, Unique};
 
-/// An operation that was acknowledged.
+/// An acknowledged operation.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The operation.
     pub op: Op,
-    /// What the acknowledgement said.
+    /// Contents of the acknowledgement.
     pub outcome: Outcome,
-    /// The place of its sending among what all connections sent and heard.
+    /// Position of its sending in the order of all connections' sends and acknowledgements.
     pub begun: u64,
-    /// The place of its acknowledgement.
+    /// Position of its acknowledgement in that order.
     pub done: u64,
-    /// When that was.
+    /// Time of its acknowledgement, in milliseconds.
     pub at_ms: u64,
 }
 
-/// A connection's round.
+/// One connection's operations in a round.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// The state before.
+    /// State before the round.
     pub base: Model,
-    /// What was acknowledged.
+    /// Acknowledged operations.
     pub steps: Vec<Step>,
-    /// What was not, and the place of its sending.
+    /// Unanswered operation, and the position of its sending.
     pub pending: Option<(Op, u64)>,
-    /// The process was killed no earlier.
+    /// The process was killed at this time or later.
     pub until_ms: u64,
 }
 
-/// How much of a history is there: between so many of its operations and so many, the unanswered
-/// one included. They are the same where every operation shows.
+/// How much of a history exists: a range of numbers of operations, including the unanswered one.
+/// Both ends are equal where every operation shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// So many are there for certain.
+    /// This many operations certainly exist.
     pub first: usize,
-    /// What comes after so many is missing for certain.
+    /// All operations after this many are certainly missing.
     pub last: usize,
 }
 
 impl History {
-    /// Nothing so far.
+    /// Creates an empty history.
     pub fn of(base: &Model) -> Self {
         History {
             base: base.clone(),
@@ -52,12 +53,12 @@ impl History {
         }
     }
 
-    /// Notes an operation that is sent.
+    /// Records that an operation is sent.
     pub fn begin(&mut self, op: Op, place: u64) {
         self.pending = Some((op, place));
     }
 
-    /// Notes that it was acknowledged.
+    /// Records that the operation was acknowledged.
     pub fn acknowledge(&mut self, outcome: Outcome, place: u64, at_ms: u64) {
         if let Some((op, begun)) = self.pending.take() {
             self.steps.push(Step {
@@ -70,32 +71,32 @@ impl History {
         }
     }
 
-    /// The operation at this place, the unanswered one at the end.
+    /// Returns the operation at this index; the last one is the unanswered one.
     pub fn op(&self, at: usize) -> Option<&Op> {
         let acknowledged = self.steps.get(at).map(|step| &step.op);
         let pending = || self.pending.as_ref().map(|(op, _)| op);
         acknowledged.or_else(|| (at == self.steps.len()).then(pending).flatten())
     }
 
-    /// When it was sent.
+    /// Returns the position of its sending.
     pub fn begun(&self, at: usize) -> Option<u64> {
         let acknowledged = self.steps.get(at).map(|step| step.begun);
         let pending = || self.pending.as_ref().map(|(_, begun)| *begun);
         acknowledged.or_else(|| (at == self.steps.len()).then(pending).flatten())
     }
 
-    /// Operations that were acknowledged and are missing.
+    /// Returns the number of acknowledged operations that are missing.
     pub fn lost(&self, cut: Cut) -> usize {
         self.steps.len().saturating_sub(cut.last)
     }
 
-    /// The age of the oldest of them when the process was killed.
+    /// Returns the age in milliseconds of the oldest missing operation at the time of the kill.
     pub fn age_ms(&self, cut: Cut) -> u64 {
         let lost = self.steps.get(cut.last);
         lost.map_or(0, |step| self.until_ms.saturating_sub(step.at_ms))
     }
 
-    /// Every state: after none of the operations, after one, and so on; at last the one in which
+    /// Passes every state to `look`: before all operations, after one, and so on; in the last state
     /// the unanswered operation is pending.
     pub fn each_state(&self, mut look: impl FnMut(usize, &Model)) {
         let mut model = self.base.clone();
@@ -112,7 +113,7 @@ impl History {
         }
     }
 
-    /// The state after so many operations.
+    /// Returns the state after this many operations.
     pub fn state(&self, count: usize) -> Model {
         let mut found = Model::default();
         self.each_state(|at, model| {
@@ -123,7 +124,7 @@ impl History {
         found
     }
 
-    /// Names of all blobs that there may be.
+    /// Returns the names of all blobs that may exist.
     pub fn names(&self) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = self.base.blobs.keys().cloned().collect();
         let pending = self.pending.as_ref().map(|(op, _)| op);
@@ -135,7 +136,7 @@ impl History {
         names
     }
 
-    /// Every blob that was acknowledged, by its ETag.
+    /// Returns every blob that was acknowledged, by its ETag.
     pub fn blobs(&self) -> BTreeMap<String, Blob> {
         let mut all = BTreeMap::new();
         let mut model = self.base.clone();
@@ -150,7 +151,7 @@ impl History {
         all
     }
 
-    /// Every text that a message may have, by its id; those of a put without an answer have none.
+    /// Returns every text that a message may have, by its id; an unanswered put adds none.
     pub fn texts(&self) -> BTreeMap<String, Vec<Content>> {
         let mut all: BTreeMap<String, Vec<Content>> = BTreeMap::new();
         let mut note = |id: &String, content: Content| {
@@ -179,14 +180,14 @@ impl History {
 pub(crate) mod tests {
     use super::*;
 
-    /// The deletion of a blob that never was: it changes nothing.
+    /// Creates a delete of a blob that never existed, which changes nothing.
     pub(crate) fn delete(n: u64) -> Op {
         Op::DeleteBlob {
             name: format!("d{n}"),
         }
     }
 
-    /// A history of operations and the ETags that they were told.
+    /// Creates a history of operations and their acknowledged ETags.
     pub(crate) fn history(ops: Vec<(Op, &str)>) -> History {
         let mut all = History::default();
         for ((op, etag), n) in ops.into_iter().zip(0..) {
@@ -201,7 +202,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_state_is_shown_and_the_pending_one_last() {
+    fn every_state_is_visited_and_the_pending_one_last() {
         let put = |name: &str| Op::PutBlob {
             name: name.to_owned(),
             content: Content { seed: 1, length: 1 },

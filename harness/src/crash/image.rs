@@ -1,5 +1,5 @@
-//! What a loss of power leaves of a journal: everything that was synced, and of the rest what
-//! chance, or a rule, lets live.
+//! What a power failure leaves of a journal: everything that was synced, and of the rest what
+//! chance or a rule lets survive.
 //!
 //! The rules of the disk are the weakest that POSIX allows:
 //! - a synced file has its contents and its length, not its name;
@@ -18,22 +18,22 @@ use super::journal::{Change, Record};
 
 const SECTOR_BYTES: u64 = 512;
 
-/// What survives of what was not synced.
+/// What survives of unsynced changes.
 #[derive(Clone, Debug)]
 pub enum Survival {
     /// Nothing.
     Nothing,
     /// Everything.
     Everything,
-    /// Names, and what lies within the synced length: files did not grow.
+    /// Names, and bytes within the synced length: files did not grow.
     NoGrowth,
-    /// The last half of the writes: the disk took them out of order.
+    /// The last half of the writes: the disk reordered them.
     Latest,
-    /// Any of it, some writes torn.
+    /// A random part, with some writes torn.
     Chance(Box<ChaCha8Rng>),
 }
 
-/// What an image may have of one write.
+/// An unsynced change of a file.
 #[derive(Clone, Debug)]
 enum Unsynced {
     Write(u64, Vec<u8>),
@@ -47,7 +47,7 @@ struct Inode {
     unsynced: Vec<Unsynced>,
 }
 
-/// What a name stands for.
+/// A file or directory to which a name refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Node {
     Dir,
@@ -56,8 +56,8 @@ enum Node {
 
 type Names = BTreeMap<PathBuf, Node>;
 
-/// Files and directories on the way through a journal: as the process sees them, and as the disk
-/// has them for certain.
+/// Files and directories during a journal: as the process sees them, and as they certainly are on
+/// disk.
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
     inodes: Vec<Inode>,
@@ -67,17 +67,17 @@ pub struct Disk {
     unsynced: Vec<(PathBuf, Option<Node>)>,
 }
 
-/// Files and directories as they would be found.
+/// Files and directories after a power failure.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
-    /// Directories.
+    /// Paths of the directories.
     pub dirs: BTreeSet<PathBuf>,
-    /// Contents of files.
+    /// Contents of the files, by path.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl Disk {
-    /// Does what a record says.
+    /// Applies a record.
     pub fn apply(&mut self, record: &Record) {
         let path = &record.path;
         match &record.change {
@@ -99,7 +99,7 @@ impl Disk {
         }
     }
 
-    /// Whether something would be lost without this sync.
+    /// Whether something could be lost without this sync.
     pub fn matters(&self, path: &Path) -> bool {
         match self.live.get(path) {
             Some(Node::File(inode)) => {
@@ -144,7 +144,7 @@ impl Disk {
         }
     }
 
-    /// What is found after the power went.
+    /// Returns what exists after a power failure.
     pub fn image(&self, survival: &mut Survival) -> Image {
         let mut names = self.durable.clone();
         let count = self.unsynced.len();
@@ -155,7 +155,7 @@ impl Disk {
         }
         let mut image = Image::default();
         for (name, node) in &names {
-            // What is below a directory that is not there is not there.
+            // Nothing exists below a missing directory.
             let is_below = |dir: &Path| dir.as_os_str().is_empty() || image.dirs.contains(dir);
             if !name.parent().is_none_or(is_below) {
                 continue;
@@ -219,7 +219,7 @@ fn apply(content: &mut Vec<u8>, change: &Unsynced) {
     }
 }
 
-/// Applies what lies within a length.
+/// Applies the part of a change within a length.
 fn within(content: &mut Vec<u8>, change: &Unsynced, length: usize) {
     if let Unsynced::Write(at, bytes) = change {
         let from = usize::try_from(*at).unwrap_or_default();
@@ -232,7 +232,7 @@ fn within(content: &mut Vec<u8>, change: &Unsynced, length: usize) {
 }
 
 impl Survival {
-    /// Whether the change of this place, of so many, is there.
+    /// Whether the change at this index, of `count`, survives.
     fn keeps(&mut self, at: usize, count: usize) -> bool {
         match self {
             Survival::Nothing => false,
@@ -242,13 +242,13 @@ impl Survival {
         }
     }
 
-    /// Applies a change, by chance in some of its sectors only.
+    /// Applies a change, at random only in some of its sectors.
     fn tear(&mut self, content: &mut Vec<u8>, change: &Unsynced) {
         let (Survival::Chance(random), Unsynced::Write(at, bytes)) = (self, change) else {
             return apply(content, change);
         };
         match below(random, 4) {
-            // Up to a sector's edge.
+            // Up to the edge of a sector.
             0 => {
                 let sectors = bytes.len() as u64 / SECTOR_BYTES;
                 let kept = below(random, sectors + 1) * SECTOR_BYTES;
@@ -256,7 +256,7 @@ impl Survival {
                 let part = bytes.get(..kept).unwrap_or_default().to_vec();
                 apply(content, &Unsynced::Write(*at, part));
             }
-            // Any sectors of it.
+            // Any of its sectors.
             1 => {
                 let mut from = 0;
                 while from < bytes.len() {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_is_there_and_nothing_else() {
+    fn only_synced_changes_certainly_survive() {
         let disk = disk(&[
             ("d", Change::MakeDir),
             ("", Change::Sync),
@@ -373,7 +373,7 @@ mod tests {
             .map(|seed| found(&mut Survival::Chance(Box::new(stream(seed, 0, 0)))))
             .collect();
         assert!(kinds.len() > 10, "{}", kinds.len());
-        // Sectors are whole.
+        // Sectors are not torn.
         for image in kinds {
             let of = |place: &[u8]| place.iter().all(|byte| *byte == place[0]);
             assert!(image.chunks(512).all(of));

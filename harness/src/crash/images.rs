@@ -1,7 +1,7 @@
-//! The loss of power at every sync boundary of a workload: what it can leave, opened and judged.
+//! Power failures at every sync boundary of a workload: what they can leave is opened and checked.
 //!
-//! A child works under the shim ([`super::shim`]); its journal has its events as well, so that at
-//! every place of it is known what had been acknowledged.
+//! A child works under the shim ([`super::shim`]), whose journal contains the child's events as
+//! well, so that at every position it is known what had been acknowledged.
 
 use std::path::{Path, PathBuf};
 
@@ -18,27 +18,27 @@ use super::promise::Promise;
 use super::property::Flaw;
 use super::{ChildOptions, files, shim};
 
-/// The events of the child, beside the store in the watched directory.
+/// File of the child's events in the watched directory.
 const EVENTS: &str = "events";
-/// The store in the watched directory.
+/// Directory of the store in the watched directory.
 const STORE: &str = "store";
-/// The round of the second child, whose time the check goes by.
+/// Round of the second child, which determines the time of the check.
 const ROUND: u64 = 2;
-/// The stream that chooses what survives.
+/// Random stream that determines what survives.
 const LUCK: u64 = u64::MAX - 2;
 
-/// What is done.
+/// Plan of the images.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// What the child writes, and what survives by chance.
+    /// Seed of the child's operations and of what survives by chance.
     pub seed: u64,
     /// Operations of the child.
     pub operations: u64,
-    /// Images by chance at each boundary, beside those by rule.
+    /// Random images for each boundary, in addition to those by rule.
     pub by_chance: u64,
-    /// Only every so many boundaries are looked at.
+    /// One in so many boundaries is examined.
     pub every: u64,
-    /// Syncs of paths that end so are taken for not made: the product with a sync left out.
+    /// Suffix of paths whose syncs are ignored: simulates a product that forgot a sync.
     pub forgotten: Option<&'static str>,
 }
 
@@ -48,32 +48,33 @@ impl Plan {
     }
 }
 
-/// What came of it.
+/// Results of the images.
 #[derive(Debug, Default, Serialize)]
 pub struct Images {
-    /// Sync boundaries at which something was not yet synced.
+    /// Number of sync boundaries with unsynced changes.
     pub boundaries: u64,
-    /// Images that were opened.
+    /// Number of images that were opened.
     pub images: u64,
-    /// Operations that the child did.
+    /// Number of operations that the child did.
     pub acknowledged: u64,
-    /// Payloads that were read in images.
+    /// Number of payloads that were read in images.
     pub payloads: u64,
-    /// Images in which an unanswered operation was under way.
+    /// Number of images with an unanswered operation.
     pub in_flight: u64,
-    /// Images that were damaged for the engine, and recovered.
+    /// Number of images whose engine was damaged and recovered.
     pub recovered: u64,
-    /// What does not hold: the boundary, what survived, the flaw.
+    /// Number of the boundary, what survived, and the flaw.
     pub flaws: Vec<(u64, String, Flaw)>,
 }
 
-/// A journal with what it takes to understand it.
+/// A journal with everything that is needed to interpret it.
 pub struct Recorded(Vec<Record>);
 
-/// Runs two children under the shim, the second on what the first left open; their journal.
+/// Runs two children under the shim, the second one on the store that the first left open. Returns
+/// their journal.
 ///
 /// # Errors
-/// When the shim is not there, or a child does not end.
+/// When the shim is missing, or a child does not end.
 pub fn record(program: &Path, dir: &Path, plan: &Plan) -> anyhow::Result<Recorded> {
     let watched = dir.join("watched");
     files::make_dir(&watched)?;
@@ -103,7 +104,7 @@ pub fn record(program: &Path, dir: &Path, plan: &Plan) -> anyhow::Result<Recorde
     Ok(Recorded(records))
 }
 
-/// A file with what the children so far expect of their store.
+/// Writes a file with what the children so far expect of their store.
 fn models_so_far(events: &Path, dir: &Path) -> std::io::Result<PathBuf> {
     let text = files::read(events)?;
     let events = events::parse(&String::from_utf8_lossy(&text));
@@ -114,7 +115,7 @@ fn models_so_far(events: &Path, dir: &Path) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Builds the images of a journal below `dir` and looks at each.
+/// Builds the images of a journal below `dir` and examines each.
 ///
 /// # Errors
 /// When an image cannot be written.
@@ -137,7 +138,8 @@ pub fn sweep(
         if record.change == Change::Sync && plan.forgets(&record.path) {
             continue;
         }
-        // What is lost before a sync is what makes it needed; after it there is only less to lose.
+        // What is lost before a sync shows whether it is necessary; after it there is only less to
+        // lose.
         if record.change == Change::Sync && disk.matters(&record.path) {
             all.boundaries += 1;
             if all.boundaries.is_multiple_of(plan.every) {
@@ -211,7 +213,7 @@ fn is_recovered(store: &Path) -> bool {
     (1..10).any(|index| store.join(format!("damaged-{index}")).is_dir())
 }
 
-/// Writes an image; what is not of the store is left out.
+/// Writes the part of an image that belongs to the store.
 fn write(image: &Image, place: &Path) -> std::io::Result<()> {
     files::make_dir(place)?;
     for dir in &image.dirs {
@@ -223,7 +225,7 @@ fn write(image: &Image, place: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A directory for images that costs no disk where the system has one in memory.
+/// Returns a directory for images, in memory where the system has one.
 pub fn scratch() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() {

@@ -1,54 +1,55 @@
-//! The journal of the shim, read: what a process did to the files below one directory, in order.
+//! Reads the journal of the shim: what a process did to the files below one directory, in order.
 //!
-//! `harness/shim/src/journal.rs` says the form.
+//! `harness/shim/src/journal.rs` defines the format.
 
 use std::path::PathBuf;
 
-/// What was done.
+/// A change of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A file was made; it is empty.
+    /// An empty file was created.
     Create,
     /// Bytes were written from this offset on.
     Write(u64, Vec<u8>),
-    /// The length became this.
+    /// The length was set.
     Truncate(u64),
-    /// The name became this.
+    /// The path was changed to this one.
     Rename(PathBuf),
     /// The name was removed.
     Unlink,
-    /// A directory was made.
+    /// A directory was created.
     MakeDir,
     /// A directory was removed.
     RemoveDir,
     /// Contents and length of a file, or the names of a directory, were synced.
     Sync,
-    /// So many bytes from this offset on were written out, and nothing was said of the length.
+    /// A range, by offset and length, was written out without its metadata.
     SyncRange(u64, u64),
 }
 
-/// One record.
+/// A record of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Path below the watched directory.
     pub path: PathBuf,
-    /// What was done to it.
+    /// The change.
     pub change: Change,
 }
 
-/// Numbers before path and data.
+/// Bytes of the numbers before path and data.
 const HEAD_BYTES: usize = 17;
 
-/// Reads all whole records; the place where the journal is damaged, if it is.
+/// Parses all complete records.
 ///
 /// # Errors
-/// Where a record is none.
+/// The position of a malformed record.
 pub fn parse(mut bytes: &[u8]) -> Result<Vec<Record>, String> {
     let all = bytes.len();
     let mut records = Vec::new();
     while !bytes.is_empty() {
         let at = all - bytes.len();
-        let (record, rest) = first(bytes).ok_or_else(|| format!("no record at byte {at}"))?;
+        let (record, rest) =
+            first(bytes).ok_or_else(|| format!("malformed record at byte {at}"))?;
         records.push(record);
         bytes = rest;
     }
@@ -77,7 +78,7 @@ fn first(bytes: &[u8]) -> Option<(Record, &[u8])> {
     Some((Record { path, change }, rest))
 }
 
-/// A little-endian number of up to eight bytes.
+/// Reads a little-endian number of up to eight bytes.
 fn number(bytes: &[u8]) -> Option<u64> {
     let mut wide = [0; 8];
     wide.get_mut(..bytes.len())?.copy_from_slice(bytes);

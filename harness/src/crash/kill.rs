@@ -1,4 +1,4 @@
-//! A child that is killed, and its store afterwards.
+//! A child that is killed, and the check of its store.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -12,12 +12,12 @@ use super::model::{Model, Unique};
 use super::promise::Promise;
 use super::property::{Flaw, Property};
 
-/// A child that was told to end and has not by then hangs.
+/// Time after which a child that should have ended counts as hanging.
 const HANG: Duration = Duration::from_secs(60);
-/// Between two looks whether it has ended.
+/// Interval at which a child is checked for its end.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// A growing store that children work on and die at, one after the other.
+/// A growing store on which children work and die, one after the other.
 pub struct Stage {
     program: PathBuf,
     /// Directory of store, events and models.
@@ -30,39 +30,39 @@ pub struct Stage {
     unique: Unique,
 }
 
-/// What came of a child.
+/// Results of one child.
 #[derive(Debug)]
 pub struct Death {
-    /// What it told.
+    /// Summary of its events.
     pub told: Told,
-    /// What its store was like.
+    /// Counts of the check of its store.
     pub examined: Examined,
-    /// What does not hold, its own findings included.
+    /// Flaws, including those that the child found.
     pub flaws: Vec<Flaw>,
-    /// Operations that were under way.
+    /// Number of operations in flight.
     pub in_flight: u64,
-    /// How it ended; `None` when it hung.
+    /// Exit status; `None` when it hung.
     pub status: Option<ExitStatus>,
-    /// What it said on stderr.
+    /// Its output on stderr.
     pub said: String,
 }
 
-/// How a child comes to its end.
+/// How a child ends.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
-    /// It is killed once it has told so many lines, at the next look.
+    /// It is killed at the next check after it has logged this many lines.
     KilledAfter(usize),
-    /// By itself.
+    /// It ends by itself.
     OfItself,
 }
 
 impl Stage {
-    /// An empty store below `dir`, with children of this program.
+    /// Creates an empty store below `dir`, with children of this program.
     pub fn new(program: PathBuf, dir: PathBuf, seed: u64, connections: usize) -> Self {
         Self::promising(Promise::Durable, program, dir, seed, connections)
     }
 
-    /// As [`Stage::new`], with children in this mode.
+    /// Like [`Stage::new`], with children in this mode.
     pub fn promising(
         promise: Promise,
         program: PathBuf,
@@ -82,12 +82,12 @@ impl Stage {
         }
     }
 
-    /// The directory of the store.
+    /// Returns the directory of the store.
     pub fn location(&self) -> PathBuf {
         self.dir.join("store")
     }
 
-    /// Options of the next child.
+    /// Returns the options of the next child.
     ///
     /// # Errors
     /// When the models cannot be written.
@@ -110,7 +110,7 @@ impl Stage {
         })
     }
 
-    /// Runs a child to its end and looks at what it left.
+    /// Runs a child to its end and examines its store.
     ///
     /// # Errors
     /// When it cannot be started, or its files cannot be read.
@@ -154,7 +154,7 @@ impl Stage {
     }
 }
 
-/// Runs a child; how it ended (`None` when it had to be killed for it hung), and what it said.
+/// Runs a child. Returns its exit status (`None` when it hung and was killed) and its output.
 ///
 /// # Errors
 /// When it cannot be started.

@@ -1,5 +1,5 @@
-//! `kill -9` at random moments, many times in a short time: children without sockets, in the middle
-//! of commits, uploads and maintenance.
+//! `kill -9` at random moments, many times in a short time: kills children without sockets in the
+//! middle of commits, uploads and maintenance.
 
 use std::path::{Path, PathBuf};
 
@@ -12,47 +12,47 @@ use super::kill::{End, Stage};
 use super::promise::{Lost, Promise};
 use super::property::Flaw;
 
-/// Lines that a child tells before it is killed: two an operation. On a busy machine as on an idle
-/// one it is killed in the middle of work.
+/// Most lines that a child logs before it is killed, two per operation. So it is killed in the
+/// middle of work, whether the machine is busy or idle.
 const LINES: u64 = 400;
-/// Connections at once: groups of several commits.
+/// Concurrent connections: enough for groups of several commits.
 const CONNECTIONS: usize = 4;
-/// Most that a connection waits between two operations, in some of the children whose store may
-/// lose an interval: they live for several of them then, with no more to look at.
+/// Longest wait in milliseconds of a connection between two operations, in some children whose
+/// store may lose an interval: they then live for several intervals without more to examine.
 const PAUSE_MS: u64 = 20;
-/// Operations before a child has nothing to do: maintenance is the last of them.
+/// Operations before a child becomes idle: maintenance is the last of them.
 const BEFORE_IDLE: u64 = 8;
-/// A store is left behind after so many deaths: it grows, and everything in it is looked at.
+/// Deaths after which a new store begins: a store grows, and everything in it is examined.
 const DEATHS_PER_STORE: u64 = 20;
-/// The stream that chooses the moments.
+/// Random stream that chooses the moments.
 const MOMENTS: u64 = u64::MAX - 1;
 
-/// What came of the kills.
+/// Results of the kills.
 #[derive(Debug, Default, Serialize)]
 pub struct Kills {
-    /// Children that were killed.
+    /// Number of children that were killed.
     pub kills: u64,
-    /// Operations that were acknowledged.
+    /// Number of acknowledged operations.
     pub acknowledged: u64,
-    /// Operations that were under way.
+    /// Number of operations in flight.
     pub in_flight: u64,
-    /// Payloads that were read to their end afterwards.
+    /// Number of payloads that were read completely afterwards.
     pub payloads: u64,
-    /// Blobs that were looked at afterwards.
+    /// Number of blobs that were examined afterwards.
     pub blobs: u64,
-    /// Messages that were looked at afterwards.
+    /// Number of messages that were examined afterwards.
     pub messages: u64,
-    /// Entities that were looked at afterwards.
+    /// Number of entities that were examined afterwards.
     pub entities: u64,
-    /// The slowest opening, in milliseconds.
+    /// Duration of the slowest opening, in milliseconds.
     pub open_ms_max: u64,
-    /// What the kills took of what had been acknowledged.
+    /// Acknowledged operations that the kills took.
     pub lost: Lost,
-    /// What does not hold, with the number of the kill.
+    /// Number of the kill, and the flaw.
     pub flaws: Vec<(u64, Flaw)>,
 }
 
-/// Kills so many children of this program; stores are made below `dir`.
+/// Kills this many children of this program; stores are created below `dir`.
 ///
 /// # Errors
 /// When a child cannot be started, or files cannot be read and written.
@@ -104,8 +104,8 @@ pub fn kills(
     Ok(all)
 }
 
-/// A store that writes now and then is killed at work, at leisurely work, and when it has nothing
-/// to do: what is new is written by a later commit, or after an interval.
+/// Makes a child slower, so that a store that writes in intervals is killed at work, at slow work,
+/// and when idle: new data is written by a later commit or after an interval.
 fn slow_down(options: &mut ChildOptions, number: u64) {
     match number % 3 {
         0 => options.pause_ms = PAUSE_MS,

@@ -1,4 +1,4 @@
-//! What must be there: every acknowledged operation, and the one that was not answered.
+//! The expected contents of the store: every acknowledged operation, and the unanswered one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,51 +11,51 @@ use super::property::{Flaw, Property};
 /// A blob as it was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blob {
-    /// Its bytes.
+    /// Content of the blob.
     pub content: Content,
-    /// Its one piece of metadata.
+    /// Value of its one metadata entry.
     pub mark: u64,
-    /// Its ETag.
+    /// ETag of the blob.
     pub etag: String,
 }
 
 /// A message as it was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its text.
+    /// Text of the message.
     pub content: Content,
-    /// The receipt that works.
+    /// The valid pop receipt.
     pub receipt: String,
-    /// A receipt that worked before and must not any more.
+    /// An earlier pop receipt that must not work any more.
     pub replaced: Option<String>,
-    /// How often it was handed out.
+    /// Number of times that the message was taken.
     pub dequeue_count: u32,
 }
 
 /// An entity as it was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entity {
-    /// Its text.
+    /// Text of the entity.
     pub content: Content,
-    /// The number of the operation that wrote it.
+    /// Number of the operation that wrote it.
     pub mark: u64,
-    /// Its ETag.
+    /// ETag of the entity.
     pub etag: String,
 }
 
-/// What is done to an entity.
+/// A change of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     /// Insert Entity.
     Insert(Content),
-    /// Update Entity, whatever its ETag.
+    /// Update Entity, for any ETag.
     Replace(Content),
-    /// Delete Entity, whatever its ETag.
+    /// Delete Entity, for any ETag.
     Delete,
 }
 
 impl Change {
-    /// The text that it leaves; `None` when it leaves no entity.
+    /// Returns the text after the change; `None` when it deletes the entity.
     pub fn content(self) -> Option<Content> {
         match self {
             Change::Insert(content) | Change::Replace(content) => Some(content),
@@ -67,83 +67,83 @@ impl Change {
 /// An operation of one connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
-    /// Put Blob with one piece of metadata, or two of Put Block and a Put Block List.
+    /// Put Blob with one metadata entry, or two of Put Block and a Put Block List.
     PutBlob {
-        /// Name.
+        /// Name of the blob.
         name: String,
-        /// Bytes.
+        /// Content of the blob.
         content: Content,
-        /// Metadata.
+        /// Value of the metadata entry.
         mark: u64,
-        /// Whether it goes up in two blocks.
+        /// Whether the content is uploaded in two blocks.
         in_blocks: bool,
     },
     /// Set Blob Metadata.
     SetMetadata {
-        /// Name.
+        /// Name of the blob.
         name: String,
-        /// Metadata.
+        /// Value of the metadata entry.
         mark: u64,
     },
     /// Delete Blob.
     DeleteBlob {
-        /// Name.
+        /// Name of the blob.
         name: String,
     },
     /// Put Message.
     PutMessage {
-        /// Text.
+        /// Text of the message.
         content: Content,
     },
     /// Update Message with a new text, visible at once.
     UpdateMessage {
-        /// Id.
+        /// Message id.
         id: String,
-        /// Text.
+        /// New text.
         content: Content,
     },
     /// Delete Message.
     DeleteMessage {
-        /// Id.
+        /// Message id.
         id: String,
     },
     /// Get Messages.
     GetMessages,
     /// A change of one entity, or an entity group transaction of several.
     ChangeEntities {
-        /// Row keys, none of them twice, and what is done to each.
+        /// Different row keys, and the change of each.
         changes: Vec<(String, Change)>,
-        /// What every entity that is written carries.
+        /// Mark of every entity that is written.
         mark: u64,
     },
-    /// Lease Container, for a minute, by an id of the client's.
+    /// Lease Container, for a minute, with an id that the client chooses.
     AcquireLease {
-        /// Id.
+        /// Lease id.
         id: String,
     },
-    /// Lease Container: released.
+    /// Lease Container, action release.
     ReleaseLease {
-        /// Id.
+        /// Lease id.
         id: String,
     },
 }
 
-/// What an acknowledgement said, as far as anybody can use it later.
+/// The values of an acknowledgement that later operations need.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// ETag of what was written.
     pub etag: String,
-    /// ETags of the entities that were written, in the order of the changes; a deletion's is empty.
+    /// ETags of the entities that were written, in the order of the changes; empty for a deletion.
     pub etags: Vec<String>,
     /// Id of the message that was put.
     pub id: String,
-    /// Its receipt, or the new one.
+    /// Pop receipt of the message that was put or updated.
     pub receipt: String,
-    /// Ids and receipts of the messages that were taken.
+    /// Ids and pop receipts of the messages that were taken.
     pub taken: Vec<(String, String)>,
 }
 
-/// What one connection expects of its container, its queue and its table.
+/// The expected contents of one connection's container, queue and table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Model {
     /// Blobs by name.
@@ -152,16 +152,16 @@ pub struct Model {
     pub messages: BTreeMap<String, Message>,
     /// Entities by row key.
     pub entities: BTreeMap<String, Entity>,
-    /// The lease on the container.
+    /// Id of the lease on the container.
     pub lease: Option<String>,
     /// The operation that was sent and not answered.
     pub pending: Option<Op>,
-    /// Get Messages that were refused and may have taken messages.
+    /// Number of Get Messages that failed and may have taken messages.
     pub uncertain_gets: u32,
 }
 
 impl Model {
-    /// Whether the unanswered operation may have touched this message.
+    /// Whether the unanswered operation may have changed this message.
     pub fn is_uncertain(&self, message: &str) -> bool {
         if self.uncertain_gets > 0 {
             return true;
@@ -173,7 +173,7 @@ impl Model {
         }
     }
 
-    /// Notes that an operation was acknowledged; the flaws that its answer shows.
+    /// Applies an acknowledged operation. Returns the flaws in its answer.
     pub fn acknowledge(&mut self, op: Op, outcome: Outcome, unique: &Unique) -> Vec<Flaw> {
         let mut flaws = Vec::new();
         match op {
@@ -210,7 +210,7 @@ impl Model {
         flaws
     }
 
-    /// The whole of a transaction.
+    /// Applies a complete transaction.
     fn change_entities(&mut self, changes: Vec<(String, Change)>, mark: u64, etags: Vec<String>) {
         for ((row, change), etag) in changes.into_iter().zip(etags) {
             match change.content() {
@@ -271,17 +271,17 @@ impl Model {
     }
 }
 
-/// Values that the service must never give twice, over the whole run.
+/// Values that the service must never give twice in a run.
 #[derive(Clone, Debug, Default)]
 pub struct Unique(Arc<Mutex<BTreeSet<String>>>);
 
 impl Unique {
-    /// Notes a receipt: those of two messages may be alike, those of one never.
+    /// Records a pop receipt: those of two messages may be equal, those of one may not.
     pub fn note_receipt(&self, id: &str, receipt: &str) -> Option<Flaw> {
         self.note("receipt of", &format!("{id} {receipt}"))
     }
 
-    /// Notes the ETags of one operation: entities that were written together may share theirs.
+    /// Records the ETags of one operation: entities that were written together may share one.
     fn note_etags(&self, changes: &[(String, Change)], etags: &[String]) -> Vec<Flaw> {
         let written = changes.iter().zip(etags);
         let written = written.filter(|((_, change), _)| change.content().is_some());
@@ -290,7 +290,7 @@ impl Unique {
         notes.flatten().collect()
     }
 
-    /// Notes a value; a flaw when it was given before.
+    /// Records a value. Returns a flaw when it was given before.
     pub fn note(&self, what: &str, value: &str) -> Option<Flaw> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = !value.is_empty() && seen.insert(format!("{what} {value}"));

@@ -1,4 +1,4 @@
-//! The command `harness check crash` and its table.
+//! The command `harness check crash` and its table of rounds.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -13,54 +13,56 @@ use crate::servers::smalt::{Launch, binary};
 /// Options of `harness check crash`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// What is done to the service.
+    /// How to disturb the service.
     #[arg(long, value_enum, default_value_t)]
     pub part: Part,
-    /// How many rounds (20 if it is not given), kills (100), or workloads of images (1).
+    /// How many rounds (default 20), kills (default 100) or image workloads (default 1) to run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub cases: Option<u64>,
-    /// What is written and when it is killed; the same seed chooses the same.
+    /// Seed that determines the operations and the moments of the kills.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Connections that write at the same time.
+    /// Number of connections that write at the same time.
     #[arg(long, default_value_t = 6)]
     pub connections: usize,
-    /// The binary to kill; without it the `smalt` beside this one.
+    /// The `smalt` binary to kill; by default the one next to this program.
     #[arg(long, value_name = "FILE")]
     pub smalt: Option<PathBuf>,
-    /// Keep the store there instead of in a temporary directory; it must be empty.
+    /// Keep the store in this directory, which must be empty, instead of a temporary one.
     #[arg(long, value_name = "DIR")]
     pub location: Option<PathBuf>,
-    /// The mode of the store, for rounds and kills: each is held to what it promises.
+    /// Storage mode, for rounds and kills; the store must keep the promise of this mode.
     #[arg(long, default_value = "durable")]
     pub mode: Promise,
-    /// Write what was found to this file.
+    /// Write the results to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
-/// What is done to the service.
+/// How the service is disturbed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
-    /// Work, kill -9 and verification of the binary on one growing store.
+    /// Work on one growing store, `kill -9` the binary, and verify; repeat.
     #[default]
     Rounds,
-    /// Kill children that need no sockets at random moments: a tenth of the time of a round each.
+    /// Kill child processes without sockets at random moments; takes a tenth of the time of a round
+    /// each.
     Kills,
-    /// Let children die at every named step of the store. Needs a build with `--features
+    /// Make child processes die at every named step of the store. Needs a build with `--features
     /// failpoints`.
     Failpoints,
-    /// What a loss of power can leave at the sync boundaries of a workload. Linux only; needs
+    /// Check what a power failure can leave at each sync boundary of a workload. Linux only; needs
     /// `cargo build -p smalt-shim`.
     Images,
-    /// Full disks, failing syncs, short transfers. Linux only; needs `cargo build -p smalt-shim`.
+    /// Simulate full disks, failing syncs and short transfers. Linux only; needs `cargo build -p
+    /// smalt-shim`.
     Errors,
 }
 
-/// Flaws that are shown of a round.
+/// Flaws that are printed for each round.
 const SHOWN: usize = 10;
 
-/// Rounds, if it is not given how many.
+/// Rounds without `--cases`.
 const ROUNDS: u64 = 20;
 
 const HEADING: &str = "round  killed after  acknowledged  in flight   ready    blobs  messages  \
@@ -80,7 +82,7 @@ fn line(round: &Round) -> String {
     )
 }
 
-/// The command: runs the rounds, prints each as it ends.
+/// Runs the command and prints each round as it ends.
 ///
 /// # Errors
 /// When the server does not start or answer, or the report cannot be written.
@@ -145,9 +147,9 @@ mod tests {
     use super::*;
     use crate::arguments::parsed;
 
-    /// What does nothing must not end as if all were well.
+    /// A run that does nothing must not succeed.
     #[test]
-    fn an_empty_run_is_refused() {
+    fn an_empty_run_is_rejected() {
         for part in ["rounds", "kills", "images"] {
             let error = parsed::<Options>(&format!("--part {part} --cases 0")).unwrap_err();
             assert!(error.to_string().contains("--cases <N>"), "{error}");

@@ -1,4 +1,5 @@
-//! Which end of a connection's history a kill has taken: the states that explain what is there.
+//! Determines how many of a connection's last operations a kill has taken: finds the states that
+//! explain what exists.
 
 use std::collections::BTreeMap;
 
@@ -8,42 +9,42 @@ use super::history::{Cut, History};
 use super::model::{Blob, Message, Model, Op, Unique};
 use super::property::{Flaw, Property};
 
-/// A blob that is there.
+/// A blob that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeenBlob {
-    /// Under an ETag that was acknowledged, with the bytes and the metadata that go with it.
+    /// It has an ETag that was acknowledged, with the content and the metadata of that ETag.
     Told(String),
-    /// As the unanswered operation would have made it, under this ETag.
+    /// It is as the unanswered operation would have made it, with this ETag.
     Unanswered(String),
 }
 
-/// A message that is there.
+/// A message that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenMessage {
-    /// Its text, when it is one that it may have.
+    /// Text of the message, if it is one that it may have.
     pub content: Option<Content>,
-    /// The receipt that it was shown with last.
+    /// Pop receipt of the last get.
     pub receipt: String,
-    /// The count that it was shown with last.
+    /// Dequeue count of the last get.
     pub dequeue_count: u32,
-    /// How often it was taken to look at it.
+    /// Number of times that the check took the message.
     pub times: u32,
 }
 
-/// What is there of a connection's; what has not been looked at yet is `None`.
+/// What exists of a connection's data; `None` for what was not examined yet.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Blobs by name, of all names that there may be.
+    /// Blobs by name, for all names that may exist.
     pub blobs: BTreeMap<String, Option<SeenBlob>>,
-    /// Entities by row key, of all rows that there may be.
+    /// Entities by row key, for all rows that may exist.
     pub entities: BTreeMap<String, Option<SeenEntity>>,
-    /// The lease that is honoured.
+    /// Id of the lease that is honoured.
     pub lease: Option<Option<String>>,
     /// Messages by id.
     pub messages: Option<BTreeMap<String, SeenMessage>>,
 }
 
-/// Whether the unanswered operation would delete this blob, or leave another one.
+/// Whether the unanswered operation would delete or replace this blob.
 fn is_deleted(model: &Model, name: &str) -> bool {
     matches!(&model.pending, Some(Op::DeleteBlob { name: deleted }) if deleted == name)
 }
@@ -58,7 +59,7 @@ fn blob_differs(model: &Model, name: &str, seen: Option<&SeenBlob>) -> Option<Fl
         (_, Some(SeenBlob::Unanswered(_))) if model.pending.is_some() => return None,
         (Some(_), None) => (Property::C1, "is gone"),
         (Some(_), Some(_)) => (Property::C1, "is not the last one put"),
-        (None, Some(_)) => (Property::C2, "is there, and was deleted or not put"),
+        (None, Some(_)) => (Property::C2, "exists, but was deleted or not put"),
     };
     Some(Flaw::new(property, format!("{name} {text}")))
 }
@@ -113,7 +114,7 @@ fn lease_differs(model: &Model, seen: Option<&String>) -> Option<Flaw> {
     (!is_told && !is_unanswered).then(|| Flaw::new(Property::C4, text))
 }
 
-/// How what is there differs from a state.
+/// Returns how the data differs from a state.
 pub fn differences(model: &Model, seen: &Seen) -> Vec<Flaw> {
     let blobs = seen.blobs.iter();
     let mut flaws: Vec<Flaw> = blobs
@@ -133,10 +134,10 @@ pub fn differences(model: &Model, seen: &Seen) -> Vec<Flaw> {
     flaws
 }
 
-/// The states that explain what is there, as how many operations they have behind them.
+/// Returns the states that explain the data, as numbers of operations.
 ///
 /// # Errors
-/// When there is none: the state that differs least, and how.
+/// When there is none: the nearest state, and how the data differs from it.
 pub fn explained(history: &History, seen: &Seen) -> Result<Vec<usize>, (usize, Vec<Flaw>)> {
     let mut all = Vec::new();
     let mut nearest: Option<(usize, Vec<Flaw>)> = None;
@@ -145,7 +146,7 @@ pub fn explained(history: &History, seen: &Seen) -> Result<Vec<usize>, (usize, V
         if flaws.is_empty() {
             all.push(count);
         }
-        // Of two that differ alike the later one: less is lost then.
+        // Of two equally near states it prefers the later one, which means less loss.
         if nearest
             .as_ref()
             .is_none_or(|(_, least)| flaws.len() <= least.len())
@@ -159,7 +160,7 @@ pub fn explained(history: &History, seen: &Seen) -> Result<Vec<usize>, (usize, V
     }
 }
 
-/// How much of a history is there, and what no end of it that was taken would explain.
+/// Returns how much of a history exists, and the flaws that no loss of its end explains.
 pub fn cut(history: &History, seen: &Seen) -> (Cut, Vec<Flaw>) {
     let of = |first, last| Cut { first, last };
     match explained(history, seen) {
@@ -175,7 +176,8 @@ pub fn cut(history: &History, seen: &Seen) -> (Cut, Vec<Flaw>) {
     }
 }
 
-/// What the next round begins with; values that the unanswered operation was given are noted.
+/// Returns the state at the start of the next round, and records values from the unanswered
+/// operation.
 pub fn settled(
     history: &History,
     cut: Cut,
@@ -222,7 +224,7 @@ pub fn settled(
     model
 }
 
-/// Bytes and metadata of a blob, as the unanswered operation would have made it of this state.
+/// Returns content and metadata of a blob after the unanswered operation in this state.
 pub fn unanswered(history: &History, before: &Model, name: &str) -> Option<(Content, u64)> {
     match &history.pending.as_ref()?.0 {
         Op::PutBlob {
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_may_be_taken() {
+    fn every_end_may_be_lost() {
         let all = three();
         for (count, there) in [
             (0, &[][..]),
@@ -303,15 +305,15 @@ mod tests {
     #[test]
     fn a_hole_in_the_middle_is_a_flaw() {
         let all = three();
-        // The last one is there, the one before it is not.
+        // The last operation exists without the one before it.
         let (at, flaws) = cut(&all, &blobs(&[("a", "3")]));
         assert_eq!((at.last, flaws.len()), (3, 1));
         assert_eq!(flaws[0].property, Property::C1);
         assert!(flaws[0].text.contains("b is gone"), "{}", flaws[0].text);
-        // The second is there without the first.
+        // The second exists without the first.
         let (_, flaws) = cut(&all, &blobs(&[("b", "2")]));
         assert_eq!(flaws.len(), 1);
-        // A blob that was deleted is there beside a later one.
+        // A deleted blob exists beside a later one.
         let delete = Op::DeleteBlob {
             name: "a".to_owned(),
         };
@@ -322,7 +324,7 @@ mod tests {
 
     #[test]
     fn half_an_operation_is_a_flaw() {
-        // The unanswered one may have happened, but not to one that it did not come to.
+        // The unanswered operation may have happened, but not in a state that it did not reach.
         let mut all = three();
         all.begin(put("c", 4), 9);
         let mut seen = blobs(&[("a", "3"), ("b", "2")]);
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_and_leases_tell_how_much_is_there() {
+    fn messages_and_leases_show_how_much_exists() {
         let all = queue();
         let look = |message: Option<(u64, u32)>, lease: bool| {
             let message = message.map(|(seed, dequeue_count)| SeenMessage {

@@ -1,7 +1,7 @@
-//! What the two modes promise of an acknowledged operation, and who decides by it.
+//! What the two storage modes promise about an acknowledged operation, and the checks of it.
 //!
-//! *Durable*: it is there. *Fast*: it is there once it is older than an interval; what a kill takes
-//! is the end of the history, the same for all connections. All else (C2 to C7) is alike.
+//! *Durable*: it exists. *Fast*: it exists once it is older than an interval; a kill takes the end
+//! of the history, the same for all connections. Everything else (C2 to C7) is the same.
 
 use std::fmt;
 use std::path::Path;
@@ -13,34 +13,34 @@ use smalt::{Builder, Clock};
 use super::history::{Cut, History};
 use super::property::{Flaw, Property};
 
-/// Beside the interval, in milliseconds: a thread of sled rolls the buffer every interval, another
-/// one writes it, and before its pause the first one syncs the file. So a write waits an interval,
-/// or a sync that takes longer; then for a buffer of up to half a megabyte to be written. On a
-/// system that is not short of processors (the beat stands still otherwise) that is a few
+/// Milliseconds in addition to the interval: a thread of sled rolls the buffer every interval,
+/// another one writes it, and before its pause the first one syncs the file. So a write waits for
+/// an interval, or for a sync that takes longer; then for a buffer of up to half a megabyte to be
+/// written. On a system with enough processors (otherwise the beat stands still) that takes a few
 /// milliseconds; a disk may take a hundred for a sync.
 const SLACK_MS: u64 = 100;
 
-/// The promise of a mode.
+/// A storage mode and its promise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
 pub enum Promise {
-    /// Nothing that was acknowledged is lost.
+    /// No acknowledged operation is lost.
     #[default]
     Durable,
     /// The last interval before a kill may be lost, from its end.
     Fast,
 }
 
-/// What a kill took of what had been acknowledged.
+/// Acknowledged operations that a kill took.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Lost {
-    /// So many operations.
+    /// Number of operations.
     pub operations: u64,
-    /// The age of the oldest of them.
+    /// Age of the oldest of them at the kill, in milliseconds.
     pub age_ms_max: u64,
 }
 
 impl Lost {
-    /// What several kills took.
+    /// Adds the losses of another kill.
     pub fn add(&mut self, other: Lost) {
         self.operations += other.operations;
         self.age_ms_max = self.age_ms_max.max(other.age_ms_max);
@@ -61,7 +61,7 @@ impl fmt::Display for Lost {
 }
 
 impl Promise {
-    /// The value of `--mode`.
+    /// Returns the value of `--mode`.
     pub fn mode(self) -> &'static str {
         match self {
             Promise::Durable => "durable",
@@ -69,7 +69,8 @@ impl Promise {
         }
     }
 
-    /// How old an acknowledged operation is at most that may be missing after a kill.
+    /// Returns the greatest age in milliseconds of an acknowledged operation that may be missing
+    /// after a kill.
     pub fn loss_ms_max(self) -> u64 {
         match self {
             Promise::Durable => 0,
@@ -77,7 +78,7 @@ impl Promise {
         }
     }
 
-    /// A store in this mode.
+    /// Configures a store in this mode.
     pub fn store(self, dir: &Path, clock: Clock) -> StoreConfig {
         match self {
             Promise::Durable => StoreConfig::durable(dir, clock),
@@ -85,7 +86,7 @@ impl Promise {
         }
     }
 
-    /// An emulator in this mode.
+    /// Configures an emulator in this mode.
     pub fn emulator(self, builder: Builder, dir: &Path) -> Builder {
         match self {
             Promise::Durable => builder.durable(dir),
@@ -93,7 +94,7 @@ impl Promise {
         }
     }
 
-    /// What a kill took of these, and what it must not have taken.
+    /// Returns what a kill took of these histories, and adds flaws for what it must not have taken.
     pub fn lost(self, all: &[(&History, Cut)], flaws: &mut Vec<Flaw>) -> Lost {
         let mut lost = Lost::default();
         for (history, cut) in all {
@@ -105,7 +106,7 @@ impl Promise {
         lost
     }
 
-    /// C1: what is missing of a connection's history may be missing.
+    /// C1: checks that the missing part of a connection's history is not too old.
     pub fn age(self, history: &History, cut: Cut) -> Option<Flaw> {
         let lost = history.steps.get(cut.last)?;
         let age_ms = history.age_ms(cut);
@@ -120,8 +121,9 @@ impl Promise {
     }
 }
 
-/// C1: what is lost is the end of one order of commits. An operation that was sent after another
-/// one had been acknowledged came after it, whoever sent it, and is not there without it.
+/// C1: checks that the lost operations are the end of one order of commits. An operation that was
+/// sent after the acknowledgement of another one, by any connection, came after it and does not
+/// exist without it.
 pub fn order(all: &[(&History, Cut)]) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     for (later, there) in all {
@@ -133,7 +135,7 @@ pub fn order(all: &[(&History, Cut)]) -> Vec<Flaw> {
                 && lost.done < begun
             {
                 let there = later.op(there.first - 1);
-                let text = format!("{there:?} is there, and {:?} before it is not", lost.op);
+                let text = format!("{there:?} exists, but {:?} before it does not", lost.op);
                 flaws.push(Flaw::new(Property::C1, text));
             }
         }
@@ -146,7 +148,7 @@ mod tests {
     use super::*;
     use crate::crash::history::tests::{delete, history};
 
-    /// One who did so many operations, each ten milliseconds after the one before.
+    /// A connection with this many operations, each ten milliseconds after the previous one.
     fn one(count: u64, first_place: u64) -> History {
         let mut all = history((0..count).map(|n| (delete(n), "")).collect());
         for (step, n) in all.steps.iter_mut().zip(0_u64..) {
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_acknowledgement_is_there() {
+    fn an_old_acknowledged_operation_must_exist() {
         let all = one(100, 0);
         let allowed = usize::try_from(Promise::Fast.loss_ms_max() / 10).unwrap();
         let ok = |promise: Promise, lost| promise.age(&all, exactly(100 - lost)).is_none();
@@ -173,7 +175,7 @@ mod tests {
         assert!(ok(Promise::Fast, allowed) && !ok(Promise::Fast, allowed + 2));
         assert!(!ok(Promise::Fast, 100));
         assert!(ok(Promise::Durable, 0) && !ok(Promise::Durable, 1));
-        // Whoever cannot be told to be missing is not missed.
+        // An operation whose loss is not certain does not count as missing.
         let unclear = Cut {
             first: 0,
             last: 100,
@@ -182,8 +184,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_the_end_for_all() {
-        // The nth of the second begins when the nth of the first has been acknowledged.
+    fn losses_are_the_end_for_all_connections() {
+        // The nth operation of the second connection begins when the nth of the first is
+        // acknowledged.
         let (a, b) = (one(10, 0), one(10, 5));
         let flaws = |a_has, b_has| order(&[(&a, exactly(a_has)), (&b, exactly(b_has))]).len();
         assert_eq!(flaws(10, 10), 0);
@@ -192,7 +195,7 @@ mod tests {
         assert_eq!(flaws(5, 6), 1, "the sixth of b came after the sixth of a");
         assert_eq!(flaws(7, 5), 1, "the seventh of a came after the sixth of b");
         assert_eq!(flaws(0, 10), 1);
-        // One who did nothing is no witness.
+        // A connection without operations proves nothing.
         let idle = history(Vec::new());
         assert_eq!(order(&[(&a, exactly(3)), (&idle, exactly(0))]).len(), 0);
     }

@@ -1,4 +1,4 @@
-//! What must hold after a crash. docs/crash.md says who checks each.
+//! The properties of a store after a crash. docs/crash.md says who checks each.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 pub enum Property {
     /// Every acknowledged operation is there.
     C1,
-    /// An operation without an acknowledgement happened whole or not at all.
+    /// An operation without an acknowledgement happened completely or not at all.
     C2,
-    /// No content is short, mixed or another's.
+    /// No content is truncated, mixed or another's.
     C3,
-    /// Nothing that names is given twice; receipts and leases are honoured until they expire.
+    /// No identifying value is given twice; receipts and leases are honoured until they expire.
     C4,
-    /// What nobody refers to is given back to the disk within one round of maintenance.
+    /// One round of maintenance returns everything unreferenced to the disk.
     C5,
     /// The store opens, in bounded time.
     C6,
-    /// Opening once more changes nothing.
+    /// Opening the store once more changes nothing.
     C7,
 }
 
 impl Property {
-    /// All of them.
+    /// All properties, in order.
     pub const ALL: [Property; 7] = [
         Property::C1,
         Property::C2,
@@ -42,17 +42,17 @@ impl fmt::Display for Property {
     }
 }
 
-/// What went wrong.
+/// A violation of a property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flaw {
-    /// What does not hold.
+    /// The property.
     pub property: Property,
-    /// What was found.
+    /// Description of what was found.
     pub text: String,
 }
 
 impl Flaw {
-    /// A flaw.
+    /// Creates a flaw.
     pub fn new(property: Property, text: impl Into<String>) -> Self {
         Flaw {
             property,

@@ -22,45 +22,46 @@ use crate::servers::ServerError;
 use crate::servers::smalt::{Launch, Smalt};
 use crate::target::control::Control;
 
-/// Work before the kill, in milliseconds.
+/// Duration of the work before the kill, in milliseconds.
 const WORK_MS: std::ops::Range<u64> = 20..1_500;
-/// Every so many rounds the work lasts until the server's background work is under way too.
+/// In one of so many rounds the work lasts until the server's background work runs too.
 const LONG_ROUND: u64 = 4;
-/// The background work comes every 5 s; the kill falls around it.
+/// Duration of that work in milliseconds: the background work comes every 5 s, and the kill is near
+/// it.
 const LONG_WORK_MS: std::ops::Range<u64> = 4_950..5_400;
-/// C6: within this time it is ready again, start of the process included. A store of these sizes
-/// takes a twentieth of it.
+/// C6: longest time until the server is ready again, including the start of the process. A store of
+/// this size takes a twentieth of it.
 const OPEN_MAX: Duration = Duration::from_secs(10);
-/// The stream that chooses the moments, beside those of the connections.
+/// Random stream that chooses the moments, beside those of the connections.
 const MOMENTS: u64 = u64::MAX;
 
-/// What came of a round.
+/// Results of a round.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Round {
-    /// Its number, from 1.
+    /// Number of the round, from 1.
     pub number: u64,
-    /// When the server was killed, after the work had begun.
+    /// Milliseconds from the beginning of the work to the kill.
     pub killed_after_ms: u64,
-    /// Operations acknowledged in this round.
+    /// Number of operations acknowledged in this round.
     pub acknowledged: u64,
-    /// Operations that were under way.
+    /// Number of operations in flight.
     pub in_flight: u64,
-    /// From the start of the process to its announcement.
+    /// Milliseconds from the start of the process to its announcement.
     pub ready_ms: u64,
-    /// Blobs and free names that were looked at.
+    /// Number of blobs and free names that were examined.
     pub blobs: u64,
-    /// Messages that were looked at.
+    /// Number of messages that were examined.
     pub messages: u64,
-    /// Entities and free rows that were looked at.
+    /// Number of entities and free rows that were examined.
     pub entities: u64,
-    /// What the kill took of what had been acknowledged, where it may.
+    /// Acknowledged operations that the kill took, where the mode allows it.
     pub taken: Lost,
-    /// What does not hold.
+    /// Properties that do not hold.
     pub flaws: Vec<Flaw>,
 }
 
 impl Round {
-    /// Flaws by which something acknowledged is not there, and all others.
+    /// Returns the number of flaws about missing acknowledged data, and of all others.
     pub fn lost_and_corrupt(&self) -> (usize, usize) {
         let lost = self.flaws.iter().filter(|f| f.property == Property::C1);
         let lost = lost.count();
@@ -74,13 +75,13 @@ pub struct Run {
     promise: Promise,
     seed: u64,
     models: Vec<Model>,
-    /// What each did in this round.
+    /// History of each connection in this round.
     histories: Vec<History>,
     order: Order,
     unique: Unique,
 }
 
-/// Waits until nothing of what was acknowledged so far may be lost.
+/// Waits until nothing that was acknowledged so far may be lost.
 async fn settle(promise: Promise) {
     tokio::time::sleep(Duration::from_millis(promise.loss_ms_max())).await;
 }
@@ -90,7 +91,7 @@ fn name(worker: usize) -> String {
 }
 
 impl Run {
-    /// A run on a fresh store with so many connections.
+    /// Starts a run on a new store with this many connections.
     ///
     /// # Errors
     /// When the server does not start.
@@ -120,10 +121,10 @@ impl Run {
         })
     }
 
-    /// One round.
+    /// Runs one round.
     ///
     /// # Errors
-    /// When the server does not start again, or does not answer then.
+    /// When the server does not start again, or does not answer afterwards.
     pub async fn round(&mut self, number: u64) -> Result<Round, ServerError> {
         let mut round = Round {
             number,
@@ -176,7 +177,7 @@ impl Run {
         Ok(())
     }
 
-    /// C6 and C7: it opens, and opening once more changes nothing.
+    /// C6 and C7: checks that the store opens, and that opening it once more changes nothing.
     async fn start_twice(&mut self, round: &mut Round) -> Result<Smalt, ServerError> {
         let begun = Instant::now();
         let server = self.launch.start().await?;
@@ -237,7 +238,7 @@ struct Check {
     model: Model,
     history: History,
     unique: Unique,
-    /// How much of its history is there, if its end may be lost.
+    /// How much of its history exists, if its end may be lost.
     cut: Option<Cut>,
     verified: Verified,
 }
@@ -245,7 +246,7 @@ struct Check {
 impl Check {
     async fn done(mut self) -> Self {
         if let Err(error) = self.run().await {
-            // What was found before the server stopped answering counts all the same.
+            // Flaws that were found before the server stopped answering still count.
             let text = format!("{} cannot be checked: {error}", name(self.worker));
             self.verified.flaws.push(Flaw::new(Property::C1, text));
         }
@@ -268,7 +269,7 @@ impl Check {
     }
 }
 
-/// What a server holds.
+/// Returns the state of a server.
 async fn state(server: &Smalt) -> Result<serde_json::Value, ServerError> {
     let control = Control::at(&server.control.to_string())?;
     Ok(control.state().await?)

@@ -1,24 +1,24 @@
-//! Where the shim is, and what a child under it is told. `harness/shim` says what it does.
+//! Finds the shim, and configures it for a child. `harness/shim` says what it does.
 
 use std::path::{Path, PathBuf};
 
 /// The file that cargo makes of the package `smalt-shim`.
 const FILE: &str = "libsmalt_shim.so";
 
-/// Which calls fail: see `harness/shim/src/plan.rs`.
+/// The calls that fail; see `harness/shim/src/plan.rs`.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// `write`, `sync`, `read`, `open` or `rename`.
     pub call: &'static str,
-    /// What the path ends with.
+    /// Suffix of the path.
     pub ending: &'static str,
-    /// The first call that fails, from 1.
+    /// Number of the first call that fails, from 1.
     pub nth: u64,
     /// `enospc`, `enospc-late`, `eio`, `eio-once` or `short`.
     pub how: &'static str,
 }
 
-/// The shim's file, beside this executable or above the folder of tests.
+/// Returns the shim's file, which is next to this executable or above the directory of the tests.
 ///
 /// # Errors
 /// When it was not built, or this is not Linux.
@@ -39,10 +39,10 @@ pub fn find() -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Variables for a child that is to be watched below this directory.
+/// Returns the environment variables for a child that is watched below this directory.
 ///
 /// # Errors
-/// As [`find`].
+/// Those of [`find`].
 pub fn environment(
     watched: &Path,
     journal: Option<&Path>,

@@ -1,5 +1,5 @@
-//! The store after a kill that may have taken the end of its history: everything is looked at, and
-//! held against every state that a connection's history went through.
+//! Examines a store after a kill that may have taken the end of its history: compares everything
+//! with every state of a connection's history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +15,17 @@ use super::verify_queue::{self, Awaited, Taken};
 use super::wire::{Client, Read};
 use crate::servers::ServerError;
 
-/// What a connection's state is found to be.
+/// The state of a connection's data.
 #[derive(Debug)]
 pub struct Found {
-    /// How much of its history is there.
+    /// How much of its history exists.
     pub cut: Cut,
-    /// What the next round begins with.
+    /// State at the start of the next round.
     pub model: Model,
 }
 
-/// Looks at everything of a connection. Waits for a lease to run out if `expires`, which is for
-/// paused time only.
+/// Examines all data of a connection. If `expires`, waits for a lease to expire, which requires
+/// paused time.
 ///
 /// # Errors
 /// When the server does not answer.
@@ -57,12 +57,12 @@ pub async fn connection(
     Ok(Found { cut, model })
 }
 
-/// The states that explain what has been seen so far; the nearest when there is none.
+/// Returns the states that explain what has been seen so far, or the nearest one.
 fn states(history: &History, seen: &Seen) -> Vec<usize> {
     prefix::explained(history, seen).unwrap_or_else(|(nearest, _)| vec![nearest])
 }
 
-/// C3 for each blob: under an ETag are the bytes that were put under it.
+/// C3 for each blob: checks that an ETag has the bytes that were put with it.
 async fn blobs(
     client: &mut Client,
     history: &History,
@@ -102,7 +102,7 @@ async fn blobs(
     let listed = client.list_blobs().await?;
     let there = seen.blobs.iter().filter(|(_, blob)| blob.is_some());
     if verified.all_readable() && listed.iter().ne(there.map(|(name, _)| name)) {
-        let text = "the listing has other names than the blobs there are";
+        let text = "the listing and the existing blobs have different names";
         verified.flaws.push(Flaw::new(Property::C2, text));
     }
     Ok(())
@@ -116,11 +116,11 @@ fn strange(name: &str, is_told: bool) -> Flaw {
     if is_told {
         return Flaw::new(Property::C3, format!("{name} is not what was put"));
     }
-    let text = format!("{name} is there with an ETag that nobody was told");
+    let text = format!("{name} has an ETag that was never acknowledged");
     Flaw::new(Property::C2, text)
 }
 
-/// C4: of all leases that there may be one is honoured, or anybody gets it.
+/// C4: checks that one of the leases that may exist is honoured, or that anybody gets it.
 async fn lease(
     client: &mut Client,
     history: &History,
@@ -144,7 +144,7 @@ async fn lease(
             break;
         }
     }
-    // The other half is as in a store that loses nothing: whether anybody else gets it.
+    // The rest is as in a store that loses nothing: whether anybody else gets it.
     let mut model = Model {
         lease: honoured,
         ..Model::default()
@@ -154,7 +154,7 @@ async fn lease(
     Ok(())
 }
 
-/// C4 for receipts; then every message is taken.
+/// Checks C4 for pop receipts; then takes every message.
 async fn messages(
     client: &mut Client,
     history: &History,
@@ -188,7 +188,7 @@ async fn messages(
     Ok(())
 }
 
-/// What all of these states have in common, and the messages that one of them has.
+/// Returns what all of these states have in common, and the messages that one of them has.
 fn expected(history: &History, states: &[usize]) -> (Model, Awaited) {
     let mut common: Option<Model> = None;
     let mut awaited = Awaited::default();

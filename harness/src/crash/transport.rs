@@ -1,4 +1,4 @@
-//! How requests get to the service: over a socket, or by a call in this process.
+//! Sends requests to the service: over a socket, or by a call in this process.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use crate::servers::ServerError;
 use crate::wire::Answer;
 use crate::wire::connection::{Connection, head};
 
-/// Longest wait for an answer in process: nothing that is asked here takes a tenth of it.
+/// Longest wait for an answer in process; every request here takes less than a tenth of it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A way to one service.
+/// A connection to one service.
 pub enum Transport {
-    /// A kept-alive connection, and where it leads.
+    /// A kept-alive connection, and its address.
     Socket(Connection, SocketAddr),
     /// An emulator in this process, and the address that means the service.
     InProcess(Emulator, &'static str),
 }
 
 impl Transport {
-    /// Connects anew, after a connection broke.
+    /// Connects again after a connection broke.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// When no server listens.
     pub async fn reconnect(&mut self) -> Result<(), ServerError> {
         if let Transport::Socket(connection, address) = self {
             *connection = Connection::open(*address).await?;
@@ -34,10 +34,10 @@ impl Transport {
         Ok(())
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the complete answer.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no answer.
     pub async fn send(
         &mut self,
         method: Method,

@@ -1,4 +1,4 @@
-//! The store after a crash against what was acknowledged: blobs.
+//! Compares a store after a crash with what was acknowledged: blobs.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,18 @@ use super::property::{Flaw, Property};
 use super::wire::{Client, Read};
 use crate::servers::ServerError;
 
-/// What a verification looked at, and what it found.
+/// Counts and flaws of a verification.
 #[derive(Debug, Default)]
 pub struct Verified {
-    /// Blobs, and names that must be free.
+    /// Number of blobs, and of names that must be free.
     pub blobs: u64,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Entities, and rows that must be free.
+    /// Number of entities, and of rows that must be free.
     pub entities: u64,
-    /// Blobs and partitions that are there and cannot be read.
+    /// Blobs and partitions that exist and cannot be read.
     pub unreadable: Vec<Flaw>,
-    /// What else is wrong.
+    /// All other flaws.
     pub flaws: Vec<Flaw>,
 }
 
@@ -29,13 +29,14 @@ impl Verified {
         self.unreadable.is_empty()
     }
 
-    /// Everything that is wrong, on a disk that can be read.
+    /// Returns all flaws, for a disk that can be read.
     pub fn all_flaws(self) -> impl Iterator<Item = Flaw> {
         self.unreadable.into_iter().chain(self.flaws)
     }
 }
 
-/// What an unanswered operation would have made of a blob; the outer `None` when it touched none.
+/// Returns what an unanswered operation would have made of a blob; the outer `None` when it would
+/// not have changed it.
 fn outcome(model: &Model, name: &str) -> Option<Option<(Content, u64)>> {
     match model.pending.as_ref()? {
         Op::PutBlob {
@@ -52,7 +53,7 @@ fn outcome(model: &Model, name: &str) -> Option<Option<(Content, u64)>> {
     }
 }
 
-/// Reads every blob, and lists them; the model then holds what is there.
+/// Reads every blob, and lists them; afterwards the model contains what exists.
 ///
 /// # Errors
 /// When the server does not answer.
@@ -68,7 +69,7 @@ pub async fn blobs(
     }
     for name in names {
         verified.blobs += 1;
-        // A 500 or a body that breaks off, for example over a checksum, is content that is lost.
+        // A 500 or a body that breaks off, for example because of a checksum, means lost content.
         let found = match client.get_blob(&name).await {
             Err(ServerError::Call(text)) => {
                 verified
@@ -91,13 +92,13 @@ pub async fn blobs(
     let expected: Vec<&String> = model.blobs.keys().collect();
     if listed.iter().ne(expected.iter().copied()) {
         let (listed, there) = (listed.len(), expected.len());
-        let text = format!("the listing has {listed} other names than the {there} blobs there are");
+        let text = format!("{listed} listed names differ from the {there} existing blobs");
         verified.flaws.push(Flaw::new(Property::C2, text));
     }
     Ok(())
 }
 
-/// What is there must be what was acknowledged, or the whole of what was not.
+/// Checks that a blob is what was acknowledged, or completely what was not.
 fn judge(
     name: &str,
     acknowledged: Option<&Blob>,
@@ -143,7 +144,7 @@ fn judge(
         )),
         _ => Err(Flaw::new(
             Property::C2,
-            format!("{name} is there, and was not put"),
+            format!("{name} exists, but was not put"),
         )),
     }
 }
@@ -160,9 +161,9 @@ mod tests {
         })
     }
 
-    /// C1-C3 as a table: what was acknowledged, what was not, what is there.
+    /// C1 to C3 as a table: what was acknowledged, what was not, what exists.
     #[test]
-    fn what_is_there_is_judged() {
+    fn blobs_are_checked() {
         let (old, new) = (
             Content { seed: 1, length: 9 },
             Content { seed: 2, length: 9 },

@@ -1,4 +1,4 @@
-//! The store after a crash against what was acknowledged: entities, read by a query.
+//! Compares a store after a crash with what was acknowledged: entities, read by a query.
 
 use super::entities::{Known, SeenEntities, differences, settled};
 use super::history::History;
@@ -8,7 +8,7 @@ use super::verify::Verified;
 use super::wire::Client;
 use crate::servers::ServerError;
 
-/// Reads the partition; the model then holds what is there.
+/// Reads the partition; afterwards the model contains what exists.
 ///
 /// # Errors
 /// When the server does not answer.
@@ -66,10 +66,10 @@ mod tests {
         all.iter().map(named).collect()
     }
 
-    /// The judge reads what it is to judge as a client does: what was done is there, and half of a
-    /// transaction, and one that is missing, are found.
+    /// The check reads a partition as a client does: it accepts what was done, and finds half of a
+    /// transaction and a missing one.
     #[tokio::test(start_paused = true)]
-    async fn transactions_are_read_and_judged() {
+    async fn transactions_are_read_and_checked() {
         let clock = Clock::tokio(Timestamp::from_unix_s(1_800_000_000));
         let emulator = Emulator::builder().clock(clock).open().unwrap();
         let mut client = Client::within(&emulator, "judged-0");
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(flaws, []);
         let flaws = async |model: &mut Model, client: &mut Client| {
             let mut verified = Verified::default();
-            // What is looked at twice is given once.
+            // ETags that are seen twice were given once.
             let unique = Unique::default();
             entities(client, model, &unique, &mut verified)
                 .await
@@ -109,7 +109,7 @@ mod tests {
         model.pending = Some(op(2, &next));
         assert_eq!(flaws(&mut model, &mut client).await, []);
         assert_eq!(model.entities.len(), 3);
-        // Two of the three changes that were not answered, as if each stood for itself.
+        // Two of the three unanswered changes, as if each were independent.
         let mut lost = model.clone();
         for change in &changes(&next)[..2] {
             let one = std::slice::from_ref(change);
@@ -117,12 +117,12 @@ mod tests {
         }
         let found = flaws(&mut model.clone(), &mut client).await;
         assert_eq!((found.len(), found[0].property), (1, Property::C2));
-        // The third one: the whole is there.
+        // With the third one the transaction is complete.
         let third = &changes(&next)[2..];
         client.change_entities(third, 2).await.unwrap();
         assert_eq!(flaws(&mut model, &mut client).await, []);
         assert_eq!(model.entities.len(), 3);
-        // Had nothing been under way, what was acknowledged would have been lost.
+        // Without an operation in flight, acknowledged data would have been lost.
         lost.pending = None;
         let found = flaws(&mut lost, &mut client).await;
         let lost = found.iter().filter(|flaw| flaw.property == Property::C1);

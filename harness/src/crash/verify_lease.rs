@@ -1,4 +1,4 @@
-//! The store after a crash against what was acknowledged: the lease on the container.
+//! Compares a store after a crash with what was acknowledged: the lease on the container.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use super::verify::Verified;
 use super::wire::Client;
 use crate::servers::ServerError;
 
-/// More than a lease lasts.
+/// Longer than a lease lasts.
 const EXPIRED: Duration = Duration::from_secs(61);
-/// A lease that nobody was given.
+/// A lease id that was never used.
 const STRANGER: &str = "5a5a5a5a-0000-4000-8000-5a5a5a5a5a5a";
 
-/// C4: a lease that was given is honoured, and not given to anybody else beside; the model then
-/// holds the one that there is.
+/// C4: checks that a lease that was given is honoured, and that nobody else gets one; afterwards
+/// the model contains the lease that exists.
 ///
 /// # Errors
 /// When the server does not answer.
@@ -23,7 +23,7 @@ pub async fn lease(
     model: &mut Model,
     verified: &mut Verified,
 ) -> Result<(), ServerError> {
-    // What the unanswered operation may have done to it.
+    // What the unanswered operation may have done to the lease.
     let certain = match model.pending.as_ref() {
         Some(Op::AcquireLease { id }) => {
             let renewed = client.try_lease("renew", id).await?;
@@ -51,7 +51,7 @@ pub async fn lease(
     }
     let other = client.try_lease("acquire", STRANGER).await?.status;
     if other != 201 {
-        let text = format!("a lease that nobody has keeps others out: {other}");
+        let text = format!("a lease that nobody owns keeps others out: {other}");
         verified.flaws.push(Flaw::new(Property::C4, text));
         return Ok(());
     }
@@ -59,8 +59,8 @@ pub async fn lease(
     Ok(())
 }
 
-/// C4: a lease of a minute is over a minute after it was renewed, and anybody's then. Waits for it,
-/// so that it is for paused time only.
+/// C4: checks that a lease of a minute has expired a minute after it was renewed, and is free then.
+/// It waits for that, which requires paused time.
 ///
 /// # Errors
 /// When the server does not answer.
@@ -76,7 +76,7 @@ pub async fn expiry(
     let other = client.try_lease("acquire", STRANGER).await?;
     if other.status != 201 {
         let body = String::from_utf8_lossy(&other.body);
-        let text = format!("a lease that ran out keeps others out: {body}");
+        let text = format!("an expired lease keeps others out: {body}");
         verified.flaws.push(Flaw::new(Property::C4, text));
         return Ok(());
     }
@@ -93,9 +93,9 @@ mod tests {
 
     const ID: &str = "aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa";
 
-    /// A lease that is there is found, one that is not is missed, one that is over is free.
+    /// The check finds a lease that exists, a missing one, and an expired one.
     #[tokio::test(start_paused = true)]
-    async fn leases_are_judged() {
+    async fn leases_are_checked() {
         let clock = Clock::tokio(Timestamp::from_unix_s(1_800_000_000));
         let emulator = Emulator::builder().clock(clock).open().unwrap();
         let mut client = Client::within(&emulator, "leased");
@@ -109,7 +109,7 @@ mod tests {
         };
         lease(&mut client, &mut model, &mut verified).await.unwrap();
         assert_eq!(verified.flaws, []);
-        // Nobody is known to have it: whoever keeps others out is a flaw.
+        // Nobody is known to have a lease: one that keeps others out is a flaw.
         let mut unknown = Model::default();
         lease(&mut client, &mut unknown, &mut verified)
             .await
@@ -119,7 +119,7 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(verified.flaws.len(), 1);
-        // One that was acknowledged and is not there.
+        // A lease that was acknowledged and does not exist.
         model.lease = Some(ID.to_owned());
         lease(&mut client, &mut model, &mut verified).await.unwrap();
         assert_eq!(verified.flaws.len(), 2);

@@ -1,4 +1,4 @@
-//! The store after a crash against what was acknowledged: messages and their receipts.
+//! Compares a store after a crash with what was acknowledged: messages and their pop receipts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,20 +11,21 @@ use super::verify::Verified;
 use super::wire::{Client, Shown};
 use crate::servers::ServerError;
 
-/// How many receipts of a queue are tried.
+/// Number of pop receipts of a queue that are tried.
 const RECEIPTS_TRIED: usize = 10;
-/// How long a message is hidden that was taken to look at it.
+/// Visibility timeout in seconds of the check's own gets.
 const HIDDEN_S: u64 = 2;
-/// Within this time every message must show up: those taken last before the crash are hidden for as
-/// long as the work or the check before said.
+/// Time within which every message must become visible: those that were taken last before the crash
+/// are hidden for as long as the work or the earlier check asked for.
 const SHOW_UP: Duration = Duration::from_secs(5);
-/// A message whose deletion was not answered may be there and hidden: only after this time is it
-/// certain that it is gone.
+/// A message whose deletion was not answered may exist and be hidden: it is certainly gone only
+/// after this time.
 const CERTAIN: Duration = Duration::from_millis(HIDDEN_S * 1_000 + 500);
-/// Between two looks at a queue that shows nothing.
+/// Pause between two gets from a queue that returns nothing.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Tries receipts, then takes every message and looks at it; the model then holds what is there.
+/// Tries pop receipts, then takes and checks every message; afterwards the model contains what
+/// exists.
 ///
 /// # Errors
 /// When the server does not answer.
@@ -65,12 +66,12 @@ fn is_doomed(model: &Model, id: &str) -> bool {
     matches!(&model.pending, Some(Op::DeleteMessage { id: deleted }) if deleted == id)
 }
 
-/// The messages that a look at a queue waits for.
+/// The messages for which the check of a queue waits.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
-    /// They are there.
+    /// Messages that exist.
     pub certain: BTreeSet<String>,
-    /// They may be there.
+    /// Messages that may exist.
     pub doubtful: BTreeSet<String>,
 }
 
@@ -78,11 +79,11 @@ pub(super) struct Awaited {
 pub(super) struct Taken {
     pub shown: Shown,
     pub times: u32,
-    /// When it was asked for the last time.
+    /// Time of the last get.
     asked: Instant,
 }
 
-/// C4: a receipt that was given works; one that was replaced does not.
+/// C4: checks that a valid pop receipt works, and that a replaced one does not.
 pub(super) async fn receipts(
     client: &mut Client,
     model: &mut Model,
@@ -119,7 +120,7 @@ pub(super) async fn receipts(
     Ok(())
 }
 
-/// Takes messages until every expected one was seen, and none more shows up.
+/// Takes messages until every expected one was seen and no more appears.
 pub(super) async fn take_all(
     client: &mut Client,
     awaited: &Awaited,
@@ -136,7 +137,7 @@ pub(super) async fn take_all(
             let before = found.get(&shown.id);
             let hidden_until = before.map(|taken| taken.asked + Duration::from_secs(HIDDEN_S));
             if hidden_until.is_some_and(|until| answered < until) {
-                let text = format!("message {} was handed out twice while hidden", shown.id);
+                let text = format!("message {} was delivered twice while hidden", shown.id);
                 verified.flaws.push(Flaw::new(Property::C4, text));
             }
             let times = before.map_or(1, |taken| taken.times + 1);
@@ -159,14 +160,14 @@ pub(super) async fn take_all(
     }
 }
 
-/// Whether nothing more can show up.
+/// Whether nothing more can appear.
 fn is_enough(awaited: &Awaited, found: &BTreeMap<String, Taken>, waited: Duration) -> bool {
     let are_found = |ids: &BTreeSet<String>| ids.iter().all(|id| found.contains_key(id));
     let is_all = are_found(&awaited.certain);
     waited > SHOW_UP || is_all && (waited > CERTAIN || are_found(&awaited.doubtful))
 }
 
-/// What is there must be what was acknowledged, or the whole of what was not.
+/// Checks that a message is what was acknowledged, or completely what was not.
 fn judge(model: &Model, id: &str, taken: &Taken, unique: &Unique) -> Result<Message, Flaw> {
     let (shown, times) = (&taken.shown, taken.times);
     let taken = |content| Message {
@@ -192,7 +193,7 @@ fn judge(model: &Model, id: &str, taken: &Taken, unique: &Unique) -> Result<Mess
     let is_counted = (least..=most).contains(&shown.dequeue_count);
     if !is_counted {
         let (was, is) = (message.dequeue_count, shown.dequeue_count);
-        let text = format!("message {id} counted {was}, was taken {times} times, and counts {is}");
+        let text = format!("message {id} had count {was}, was taken {times} times, and has {is}");
         return Err(Flaw::new(Property::C1, text));
     }
     if message.content.text() == shown.text {
@@ -215,9 +216,9 @@ mod tests {
     use super::*;
     use crate::crash::content::Content;
 
-    /// C1, C2 as a table: what was in flight, what is there.
+    /// C1 and C2 as a table: what was in flight, what exists.
     #[test]
-    fn what_is_there_is_judged() {
+    fn messages_are_checked() {
         let (old, new) = (
             Content { seed: 1, length: 9 },
             Content { seed: 2, length: 9 },

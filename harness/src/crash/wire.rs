@@ -14,42 +14,42 @@ use crate::wire::Answer;
 use crate::wire::access::Access;
 use crate::wire::connection::Connection;
 
-/// Where the services live by default; in process the port says which one is meant.
+/// Default addresses of the services; in process, the port selects the service.
 const BLOB: &str = "http://127.0.0.1:10000";
 const QUEUE: &str = "http://127.0.0.1:10001";
 const TABLE: &str = "http://127.0.0.1:10002";
-/// How long a lease on a container lasts, in seconds: the longest that ends.
+/// Duration of a lease on a container in seconds: the longest finite one.
 const LEASE_S: &str = "60";
-/// The metadata that every blob carries.
+/// Name of the metadata entry of every blob.
 const MARK: &str = "x-ms-meta-mark";
-/// Most elements of a listing that is read: 5,000 blobs of about 30 each.
+/// Most elements of a listing: 5,000 blobs of about 30 each.
 const ELEMENTS_MAX: usize = 200_000;
 
-/// A message as Get and Put Messages show it.
+/// A message in the answer of Get Messages or Put Message.
 #[derive(Clone, Debug)]
 pub struct Shown {
     /// `MessageId`.
     pub id: String,
     /// `PopReceipt`.
     pub receipt: String,
-    /// `DequeueCount`; zero where it is not shown.
+    /// `DequeueCount`; zero in answers without it.
     pub dequeue_count: u32,
-    /// `MessageText`; empty where it is not shown.
+    /// `MessageText`; empty in answers without it.
     pub text: String,
 }
 
-/// A blob as Get Blob shows it.
+/// The answer of Get Blob.
 #[derive(Clone, Debug)]
 pub struct Read {
-    /// Bytes.
+    /// Content of the blob.
     pub bytes: bytes::Bytes,
-    /// ETag.
+    /// ETag of the blob.
     pub etag: String,
-    /// Metadata.
+    /// Value of the metadata entry.
     pub mark: Option<u64>,
 }
 
-/// Three connections, of blob, queue and table service, with a container, a queue and a table.
+/// Connections to the blob, queue and table services, with a container, a queue and a table.
 pub struct Client {
     blobs: Transport,
     queues: Transport,
@@ -61,18 +61,18 @@ pub struct Client {
 pub(super) type Done<T> = Result<T, ServerError>;
 
 impl Client {
-    /// Connects; `name` is that of the container and of the queue, and without `-` of the table.
+    /// Connects; `name` is the name of the container and the queue and, without `-`, of the table.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// When no server listens.
     pub async fn open(server: &crate::servers::smalt::Smalt, name: &str) -> Done<Self> {
         Self::connect([server.blob, server.queue, server.table], name).await
     }
 
-    /// Connects to these addresses, of blob, queue and table service.
+    /// Connects to these addresses of the blob, queue and table services.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// When no server listens.
     pub async fn connect([blob, queue, table]: [SocketAddr; 3], name: &str) -> Done<Self> {
         Ok(Self::over(
             Transport::Socket(Connection::open(blob).await?, blob),
@@ -82,7 +82,7 @@ impl Client {
         ))
     }
 
-    /// A client of an emulator in this process.
+    /// Creates a client of an emulator in this process.
     pub fn within(emulator: &smalt::Emulator, name: &str) -> Self {
         let to = |endpoint| Transport::InProcess(emulator.clone(), endpoint);
         Self::over(to(BLOB), to(QUEUE), to(TABLE), name)
@@ -98,17 +98,17 @@ impl Client {
         }
     }
 
-    /// Connects anew, after a connection broke.
+    /// Connects again after a connection broke.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// When no server listens.
     pub async fn reconnect(&mut self) -> Done<()> {
         self.blobs.reconnect().await?;
         self.queues.reconnect().await?;
         self.tables.reconnect().await
     }
 
-    /// Creates container, queue and table, unless they are there; whether the container is new.
+    /// Creates container, queue and table, unless they exist. Returns whether the container is new.
     ///
     /// # Errors
     /// When the answer is another than 201, or 409 for container and table and 204 for the queue.
@@ -141,7 +141,7 @@ impl Client {
         self.access.path(&format!("{}/messages{rest}", self.name))
     }
 
-    /// Put Blob: the ETag.
+    /// Calls Put Blob. Returns the ETag.
     ///
     /// # Errors
     /// When the answer is not 201.
@@ -160,7 +160,7 @@ impl Client {
             .to_owned())
     }
 
-    /// Two of Put Block and a Put Block List: the ETag.
+    /// Calls Put Block twice and Put Block List. Returns the ETag.
     ///
     /// # Errors
     /// When an answer is not 201.
@@ -169,7 +169,7 @@ impl Client {
         let (first, second) = bytes.split_at(bytes.len() / 2);
         let mut list = String::new();
         for (id, block) in [("MDE=", first), ("MDI=", second)] {
-            // A block has at least a byte.
+            // A block has at least one byte.
             if block.is_empty() {
                 continue;
             }
@@ -192,7 +192,7 @@ impl Client {
             .to_owned())
     }
 
-    /// Lease Container with this action and id, whatever comes of it.
+    /// Calls Lease Container with this action and id. Returns any answer.
     ///
     /// # Errors
     /// When there is no answer.
@@ -210,7 +210,7 @@ impl Client {
         self.blobs.send(Method::PUT, &path, &headers, "").await
     }
 
-    /// Set Blob Metadata: the ETag.
+    /// Calls Set Blob Metadata. Returns the ETag.
     ///
     /// # Errors
     /// When the answer is not 200.
@@ -227,7 +227,7 @@ impl Client {
             .to_owned())
     }
 
-    /// Delete Blob.
+    /// Calls Delete Blob.
     ///
     /// # Errors
     /// When the answer is not 202.
@@ -238,7 +238,7 @@ impl Client {
         Ok(())
     }
 
-    /// Get Blob; `None` when it is not there.
+    /// Calls Get Blob. Returns `None` when the blob does not exist.
     ///
     /// # Errors
     /// When the answer is neither 200 nor 404 `BlobNotFound`.
@@ -256,7 +256,7 @@ impl Client {
         }))
     }
 
-    /// List Blobs: every name.
+    /// Calls List Blobs. Returns every name.
     ///
     /// # Errors
     /// When the answer is not a listing.
@@ -283,7 +283,7 @@ impl Client {
         }
     }
 
-    /// Put Message: id and receipt.
+    /// Calls Put Message. Returns id and pop receipt.
     ///
     /// # Errors
     /// When the answer is not 201 with one message.
@@ -297,7 +297,7 @@ impl Client {
         first.ok_or_else(|| ServerError::call("Put Message shows no message"))
     }
 
-    /// Update Message, visible at once: the new receipt.
+    /// Calls Update Message, visible at once. Returns the new pop receipt.
     ///
     /// # Errors
     /// When the answer is not 204.
@@ -318,7 +318,7 @@ impl Client {
             .to_owned())
     }
 
-    /// Delete Message, whatever comes of it.
+    /// Calls Delete Message. Returns any answer.
     ///
     /// # Errors
     /// When there is no answer.
@@ -328,7 +328,7 @@ impl Client {
         self.queues.send(Method::DELETE, &path, &[], "").await
     }
 
-    /// Get Messages.
+    /// Calls Get Messages.
     ///
     /// # Errors
     /// When the answer is not 200 with messages.

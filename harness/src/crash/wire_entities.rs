@@ -1,4 +1,4 @@
-//! The operations on entities as requests, and their answers as values. All entities are of one
+//! The operations on entities as requests, and their answers as values. All entities are in one
 //! partition.
 
 use http::Method;
@@ -13,26 +13,25 @@ use crate::servers::ServerError;
 use crate::wire::Answer;
 use crate::wire::access::ACCOUNT;
 
-/// The partition.
 const PARTITION: &str = "p";
-/// The boundaries of every transaction.
+/// Boundaries of every transaction.
 const BATCH: &str = "batch_0a";
 const SET: &str = "changeset_0b";
-/// The version of the protocol, which every request names.
+/// Protocol version, which every request names.
 const DATA_SERVICE: (&str, &str) = ("dataserviceversion", "3.0");
-/// Entities are shown with their ETags, and with the types of their properties.
+/// Asks for ETags and property types of entities.
 const ACCEPT: (&str, &str) = ("accept", "application/json;odata=fullmetadata");
 
-/// An entity as a query shows it.
+/// An entity in the answer of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Row key.
     pub key: String,
-    /// Its text.
+    /// Text of the entity.
     pub text: String,
-    /// The number of the operation that wrote it.
+    /// Number of the operation that wrote it.
     pub mark: Option<u64>,
-    /// ETag.
+    /// ETag of the entity.
     pub etag: String,
 }
 
@@ -41,7 +40,7 @@ impl Client {
         self.name.replace('-', "")
     }
 
-    /// Create Table, unless it is there.
+    /// Calls Create Table, unless the table exists.
     pub(super) async fn create_table(&mut self) -> Done<()> {
         let body = json!({ "TableName": self.table() }).to_string();
         let path = self.access.path("Tables");
@@ -55,7 +54,8 @@ impl Client {
         Ok(())
     }
 
-    /// Changes entities, several in one transaction: their ETags, a deleted one's empty.
+    /// Changes entities, several in one transaction. Returns their ETags; that of a deleted one is
+    /// empty.
     ///
     /// # Errors
     /// When one of the answers is not 204.
@@ -120,7 +120,7 @@ impl Client {
         parts(&sent.await?.expect(202)?, changes.len())
     }
 
-    /// Method and path of a change.
+    /// Returns method and path of a change.
     fn target(&self, row: &str, change: Change) -> (Method, String) {
         let path = key::entity_path(&self.table(), PARTITION, row);
         match change {
@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    /// Query Entities: the whole partition.
+    /// Calls Query Entities for the whole partition.
     ///
     /// # Errors
     /// When the answer is not a page with all of it.
@@ -151,7 +151,7 @@ impl Client {
     }
 }
 
-/// A change goes by what is there, whatever its ETag.
+/// Returns the condition of a change, which applies to any ETag.
 fn condition(change: Change) -> Option<(&'static str, &'static str)> {
     match change {
         Change::Insert(_) => None,
@@ -180,7 +180,7 @@ fn shown(entity: &Json) -> Row {
     }
 }
 
-/// The ETags of so many parts, each of which was done.
+/// Returns the ETags of this many parts, each of which must have succeeded.
 fn parts(answer: &Answer, count: usize) -> Done<Vec<String>> {
     let text = String::from_utf8_lossy(&answer.body);
     let mut etags = Vec::new();

@@ -1,4 +1,4 @@
-//! One connection at work until the server is gone.
+//! One connection that works until the server is gone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,38 +15,39 @@ use super::property::{Flaw, Property};
 use super::wire::Client;
 use crate::servers::ServerError;
 
-/// Names of a connection's blobs grow by so many a round: the store grows, and is overwritten too.
+/// Number of new blob names of a connection per round: the store grows, and blobs are overwritten
+/// too.
 const NAMES_PER_ROUND: u64 = 20;
-/// Messages that a connection leaves in its queue.
+/// Most messages that a connection leaves in its queue.
 const MESSAGES_MAX: usize = 150;
-/// How long a message is hidden that was taken during work, in seconds.
+/// Visibility timeout in seconds of messages that are taken during the work.
 const HIDDEN_S: u64 = 1;
-/// Messages taken at once during work.
+/// Number of messages that a get takes during the work.
 const TAKEN_AT_ONCE: u32 = 3;
-/// Contents of blobs: within the metadata engine, beyond it, and of several writes.
+/// Lengths of blobs: within the metadata engine, beyond it, and of several writes.
 const BLOB_LENGTHS: [usize; 3] = [4 * 1024, 64 * 1024, 1024 * 1024];
-/// Texts of messages: most are short, some are stored beside the metadata engine.
+/// Lengths of messages: most are short, some are stored beside the metadata engine.
 const TEXT_LENGTHS: [usize; 2] = [1024, 40 * 1024];
 
-/// Rows of a connection's partition: so few that they are written again and again.
+/// Rows of a connection's partition: so few that they are rewritten again and again.
 const ROWS: u64 = 24;
 /// Entities of a transaction.
 const CHANGED_AT_ONCE: usize = 3;
-/// Texts of entities: most are short, some take a page of the metadata engine for themselves.
+/// Lengths of entities: most are short, some take a page of the metadata engine for themselves.
 const ENTITY_LENGTHS: [usize; 2] = [256, 20 * 1024];
 
-/// What one connection did before the server was gone.
+/// Results of one connection's work before the server was gone.
 #[derive(Debug, Default)]
 pub struct Work {
-    /// Operations that were acknowledged.
+    /// Number of acknowledged operations.
     pub acknowledged: u64,
-    /// These, and the one that was not.
+    /// The acknowledged operations, and the unanswered one.
     pub history: History,
-    /// What went wrong meanwhile.
+    /// Flaws that were found meanwhile.
     pub flaws: Vec<Flaw>,
 }
 
-/// The places of events of all connections, and their times.
+/// Positions of the events of all connections, and their times.
 #[derive(Clone, Debug)]
 pub struct Order {
     places: Arc<AtomicU64>,
@@ -54,16 +55,16 @@ pub struct Order {
 }
 
 impl Order {
-    /// From now on.
+    /// Starts with the first position.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When the thread cannot be started.
     pub fn start() -> std::io::Result<Self> {
         let (places, beat) = (Arc::default(), Beat::start()?);
         Ok(Order { places, beat })
     }
 
-    /// The time.
+    /// Returns the time in milliseconds.
     pub fn ms(&self) -> u64 {
         self.beat.ms()
     }
@@ -73,8 +74,8 @@ impl Order {
     }
 }
 
-/// Works until the connection breaks. The model then holds what was acknowledged, and the operation
-/// that was not.
+/// Works until the connection breaks. Afterwards the model contains the acknowledged operations and
+/// the unanswered one.
 pub async fn work(
     client: &mut Client,
     model: &mut Model,
@@ -98,7 +99,8 @@ pub async fn work(
                 work.acknowledged += 1;
             }
             Err(error) => {
-                // A refusal of what must succeed; a broken connection is what this is all about.
+                // An error answer to an operation that must succeed is a flaw; a broken connection
+                // is expected.
                 if let Some(text) = refusal(&error) {
                     let op = model.pending.take();
                     work.history.pending = None;
@@ -111,7 +113,7 @@ pub async fn work(
     }
 }
 
-/// The answer, when there was one and it refused.
+/// Returns the text of an error answer; `None` when there was no answer.
 pub fn refusal(error: &ServerError) -> Option<&str> {
     match error {
         ServerError::Call(text) if text.contains("in place of") => Some(text),
@@ -119,7 +121,7 @@ pub fn refusal(error: &ServerError) -> Option<&str> {
     }
 }
 
-/// The next operation: what the state allows.
+/// Chooses the next operation among those that the state allows.
 pub fn choose(model: &Model, random: &mut ChaCha8Rng, round: u64) -> Op {
     let blob = pick(random, model.blobs.keys());
     let message = pick(random, model.messages.keys());
@@ -153,7 +155,8 @@ pub fn choose(model: &Model, random: &mut ChaCha8Rng, round: u64) -> Op {
     }
 }
 
-/// A content of one of these lengths; each class is about three times as rare as the one before.
+/// Returns a content of one of these lengths; each class is about three times as rare as the
+/// previous one.
 fn content(random: &mut ChaCha8Rng, lengths: &[usize]) -> Content {
     let mut class = 0;
     while class + 1 < lengths.len() && below(random, 4) == 0 {
@@ -171,7 +174,7 @@ fn content(random: &mut ChaCha8Rng, lengths: &[usize]) -> Content {
     }
 }
 
-/// A change of so many entities: together a transaction.
+/// Returns a change of this many entities, which together form a transaction.
 fn change_entities(model: &Model, random: &mut ChaCha8Rng, count: usize) -> Op {
     let mut changes: BTreeMap<String, Change> = BTreeMap::new();
     while changes.len() < count {
@@ -185,12 +188,12 @@ fn change_entities(model: &Model, random: &mut ChaCha8Rng, count: usize) -> Op {
     }
     Op::ChangeEntities {
         changes: changes.into_iter().collect(),
-        // What a signed number of an entity has room for.
+        // Fits into a signed number of an entity.
         mark: random.next_u64() >> 1,
     }
 }
 
-/// An id as a lease has one.
+/// Returns a random lease id.
 fn guid(random: &mut ChaCha8Rng) -> String {
     let (high, low) = (random.next_u64(), random.next_u64());
     format!(
@@ -212,10 +215,10 @@ fn pick<'a>(
     names.nth(usize::try_from(place).ok()?).cloned()
 }
 
-/// Does it; what the acknowledgement said.
+/// Performs the operation. Returns the contents of the acknowledgement.
 ///
 /// # Errors
-/// When the answer refuses, or there is none.
+/// When the answer is an error, or there is none.
 pub async fn perform(client: &mut Client, model: &Model, op: &Op) -> Result<Outcome, ServerError> {
     let mut outcome = Outcome::default();
     match op {
@@ -270,7 +273,7 @@ mod tests {
     use crate::crash::content::stream;
     use crate::crash::model::{Blob, Entity, Message};
 
-    /// Every operation is reached, and the same seed chooses the same ones.
+    /// Every operation is chosen, and the same seed chooses the same ones.
     #[test]
     fn the_choice_is_wide_and_repeatable() {
         let mut model = Model::default();

@@ -1,15 +1,15 @@
-//! The ledger in words: the section of `DIFFERENCES.md` that is made from it.
+//! Renders the ledger as a section of `DIFFERENCES.md`.
 
 use std::collections::BTreeMap;
 
 use super::ledger::{Entry, Ledger, Verdict};
 
-/// What stands before the section.
+/// Marker in front of the section.
 pub const BEGIN: &str = "<!-- From fixtures/differences.toml by `harness diff --document`. -->\n";
-/// What stands behind it.
+/// Marker behind the section.
 pub const END: &str = "<!-- End of what is made from the ledger. -->\n";
 
-/// The section.
+/// Renders the section.
 pub fn section(ledger: &Ledger) -> String {
     let mut text = String::new();
     let of = |verdict| ledger.entries.iter().filter(move |e| e.verdict == verdict);
@@ -37,7 +37,7 @@ pub fn section(ledger: &Ledger) -> String {
     text
 }
 
-/// Entries with the same evidence are one row.
+/// Renders entries with the same evidence as one row.
 fn row(entries: &[&Entry], evidence: &str) -> String {
     let mut places: Vec<String> = entries.iter().map(|e| place(e)).collect();
     places.dedup();
@@ -82,7 +82,7 @@ fn value(value: &Option<String>) -> String {
     }
 }
 
-/// The document with its section made anew; `None` when the marks are not there.
+/// Returns the document with its section regenerated; `None` without the markers.
 pub fn renewed(document: &str, ledger: &Ledger) -> Option<String> {
     let (before, rest) = document.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;

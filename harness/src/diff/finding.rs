@@ -8,14 +8,14 @@ use super::side::SMALT;
 use crate::replay::compare::{Aspect, Difference};
 use crate::replay::recording::Interaction;
 
-/// Where the first line of a part of a transaction differs, below the part.
+/// Location of a difference in the first line of a part of a transaction, below the part.
 const START_LINE: &str = "start line";
-/// The entities on a page.
+/// Location of the entities on a page.
 const ENTITIES: &str = ".value";
-/// Headers that a query goes on with.
+/// Prefix of headers that continue a query.
 const CONTINUATION: &str = "x-ms-continuation-";
 
-/// What kind of script shows a difference.
+/// The kind of script that shows a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lane {
@@ -25,46 +25,46 @@ pub enum Lane {
     Histories,
 }
 
-/// One difference, told from smalt's side wherever smalt stands.
+/// One difference. When smalt is one of the sides, it fills the fields `smalt`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind of script shows it.
+    /// Kind of the script.
     pub lane: Lane,
-    /// The script.
+    /// Name of the script.
     pub script: String,
-    /// The exchange in it, from 0.
+    /// Index of the exchange in the script, from 0.
     pub exchange: usize,
-    /// What was asked, in the words of traces: `PUT blob comp=lease acquire`.
+    /// Operation in the notation of traces: `PUT blob comp=lease acquire`.
     pub operation: String,
-    /// The request's line, for people.
+    /// Request line, for display.
     pub request: String,
-    /// The status that smalt gave, and the other.
+    /// Statuses from smalt and from the other service.
     pub statuses: (u16, u16),
     /// What differs.
     pub aspect: Aspect,
-    /// Where: a header's name, a path in the body.
+    /// Location: a header's name, or a path in the body.
     pub at: String,
-    /// What smalt gave there.
+    /// Value from smalt.
     pub smalt: String,
-    /// What the other gave there.
+    /// Value from the other service.
     pub other: String,
 }
 
-/// The exchange that differs, and who stands where.
+/// The exchange that differs, and the sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// What kind of script.
+    /// Kind of the script.
     pub lane: Lane,
-    /// Its name.
+    /// Name of the script.
     pub script: &'a str,
-    /// What the left side is called.
+    /// Name of the left side.
     pub left: &'a str,
-    /// What was said on the left.
+    /// Exchange on the left side.
     pub interaction: &'a Interaction,
 }
 
 impl Place<'_> {
-    /// The findings of one exchange. On the left stands what counts as recorded.
+    /// Returns the findings of one exchange. The left side counts as the recording.
     pub fn findings(&self, differences: &[Difference]) -> Vec<Finding> {
         let is_left = self.left == SMALT;
         let left = self.interaction.response.status;
@@ -101,8 +101,8 @@ impl Place<'_> {
     }
 }
 
-/// What does not follow from something else: another status brings other headers and another body,
-/// another error code another text.
+/// Returns the differences that do not follow from another one: a different status implies
+/// different headers and body, and a different error code implies a different message.
 pub(super) fn primary(differences: &[Difference]) -> Vec<Difference> {
     let of = |aspect| differences.iter().find(|d| d.aspect == aspect);
     let code = of(Aspect::Code);
@@ -139,15 +139,15 @@ pub(super) fn primary(differences: &[Difference]) -> Vec<Difference> {
     own
 }
 
-/// Whether this is the key of an entity on a page: there is another entity in its place.
+/// Whether this is the key of an entity on a page, so that a different entity is in its place.
 fn is_key(at: &str) -> bool {
     let is_one = |name: &str| at.ends_with(name);
     at.starts_with(ENTITIES) && (is_one("].PartitionKey") || is_one("].RowKey"))
 }
 
 impl Finding {
-    /// Whether the two services are in different states from here on, so that what follows says
-    /// nothing. A history uses an ETag again at once; a trace is short enough to go on.
+    /// Whether the two services are in different states from here on, which makes later answers
+    /// meaningless. A history uses an ETag again immediately; a trace is short enough to continue.
     pub fn parts_ways(&self, lane: Lane) -> bool {
         let (smalt, other) = self.statuses;
         let reads = ["GET ", "HEAD "]
@@ -161,17 +161,18 @@ impl Finding {
             || (self.aspect == Aspect::Status && one_did_it && !reads)
     }
 
-    /// Whether one side goes on with another page than the other, or with none.
+    /// Whether the sides continue with different pages, or only one continues.
     pub fn is_of_a_page(&self) -> bool {
         self.at.starts_with(CONTINUATION)
     }
 
-    /// Whether as many entities are on the page, and others: their tags are taken for each other's.
+    /// Whether the page has the same number of entities but different ones, whose ETags would be
+    /// confused.
     fn names_other_entities(&self) -> bool {
         self.at == ENTITIES && !self.smalt.starts_with("Array(")
     }
 
-    /// Whether one side has done a transaction that the other has not: both answer 202.
+    /// Whether only one side has executed a transaction, although both answer 202.
     fn parts_in_a_part(&self) -> bool {
         let did = |line: &str| line.split(' ').nth(1).is_some_and(|s| s.starts_with('2'));
         let is_line = self.at.ends_with(START_LINE);
@@ -181,7 +182,7 @@ impl Finding {
             && (is_number || (is_line && did(&self.smalt) != did(&self.other)))
     }
 
-    /// The aspect as the ledger writes it.
+    /// Returns the aspect as written in the ledger.
     pub fn aspect_name(&self) -> String {
         let text = serde_json::to_value(self.aspect).ok();
         let text = text.and_then(|value| value.as_str().map(str::to_owned));

@@ -1,5 +1,5 @@
-//! The ledger of differences: what is known to differ between smalt and Azurite, who is right, and
-//! what says so.
+//! The ledger of differences: the known differences between smalt and Azurite, which of them is
+//! right, and the evidence.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 use super::finding::{Finding, Lane};
 use crate::replay::compare::Aspect;
 
-/// Shorter evidence names no document and no recording.
+/// Minimum length of evidence: shorter text cannot name a document or a recording.
 const EVIDENCE_CHARACTERS_MIN: usize = 20;
 
 /// Who is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// smalt is wrong and is to be repaired.
+    /// smalt is wrong and must be fixed.
     OursWrong,
     /// Azurite is wrong.
     AzuriteWrong,
-    /// Nothing that is known decides, or both are allowed.
+    /// The evidence does not decide, or both are allowed.
     Ambiguous,
 }
 
 impl Verdict {
-    /// As the ledger writes it.
+    /// Returns the verdict as written in the ledger.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::OursWrong => "ours-wrong",
@@ -34,84 +34,84 @@ impl Verdict {
     }
 }
 
-/// One difference that is explained. Texts are patterns: `*` stands for anything.
+/// One explained difference. Strings are patterns in which `*` matches anything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Its name, unique.
+    /// Unique name.
     pub id: String,
-    /// What was asked, in the words of traces: `PUT blob comp=lease *`.
+    /// Operation in the notation of traces: `PUT blob comp=lease *`.
     pub operation: String,
-    /// The request's line: `*comp=list*include=*snapshots*`; any where it is left out.
+    /// Request line: `*comp=list*include=*snapshots*`; `None` matches all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// What differs.
     pub aspect: Aspect,
-    /// Where: a header's name, a path in the body.
+    /// Location: a header's name, or a path in the body.
     pub at: String,
-    /// What smalt gives; anything where it is left out.
+    /// Value from smalt; `None` matches all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smalt: Option<String>,
-    /// What Azurite gives; anything where it is left out.
+    /// Value from Azurite; `None` matches all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub azurite: Option<String>,
-    /// The status that smalt gives; any where it is left out.
+    /// Status from smalt; `None` matches all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The scripts that it is about; all where it is left out.
+    /// Name of the script; `None` matches all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Who is right.
+    /// Which service is right.
     pub verdict: Verdict,
-    /// The document or recording that says so.
+    /// The document or recording that proves the verdict.
     pub evidence: String,
-    /// When that was decided, `2026-11-21`.
+    /// Date of the verdict: `2026-11-21`.
     pub date: String,
-    /// Where it has to be seen, or it is stale.
+    /// Lanes in which the difference must occur; otherwise the entry is stale.
     pub seen_in: BTreeSet<Lane>,
 }
 
-/// All of them, in the order in which they are tried.
+/// All entries, in the order of matching.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ledger {
     /// The entries.
     #[serde(default, rename = "difference")]
     pub entries: Vec<Entry>,
-    /// Traces that Azurite is not asked.
+    /// Traces that are not run against Azurite.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
 }
 
-/// A trace that cannot be asked of Azurite.
+/// A trace that cannot run against Azurite.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeftOut {
-    /// Its name: `blob/versions`.
+    /// Name: `blob/versions`.
     pub script: String,
-    /// Why.
+    /// Why it cannot run.
     pub reason: String,
 }
 
-/// Why a ledger is of no use.
+/// Why a ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{0}: {1}")]
     Io(String, std::io::Error),
-    /// It is not what this page says.
+    /// The file is not a valid ledger.
     #[error("{0}: {1}")]
     Form(String, Box<toml::de::Error>),
-    /// An entry contradicts the rules of the ledger.
+    /// An entry violates the rules of the ledger.
     #[error("{0}: {1}: {2}")]
     Entry(String, String, &'static str),
 }
 
 impl Ledger {
-    /// Reads a ledger.
+    /// Parses a ledger.
     ///
     /// # Errors
-    /// With the line or the entry that is wrong.
+    /// With the invalid line or entry.
     pub fn parse(name: &str, text: &str) -> Result<Ledger, LedgerError> {
         let read = toml::from_str(text);
         let ledger: Ledger = read.map_err(|e| LedgerError::Form(name.to_owned(), Box::new(e)))?;
@@ -133,7 +133,7 @@ impl Ledger {
         self.left_out.iter().any(|one| one.script == script)
     }
 
-    /// The first entry that explains a finding.
+    /// Returns the index of the first entry that explains a finding.
     pub fn explains(&self, finding: &Finding) -> Option<usize> {
         self.entries
             .iter()
@@ -152,7 +152,7 @@ impl Entry {
             return Some("the id is empty or has blanks");
         }
         if self.operation == "*" && self.at == "*" {
-            return Some("it explains everything");
+            return Some("it would match every difference");
         }
         if self.evidence.chars().count() < EVIDENCE_CHARACTERS_MIN {
             return Some("the evidence is too short to name a document or a recording");
@@ -182,7 +182,7 @@ impl Entry {
     }
 }
 
-/// Whether a text is as a pattern says, in which `*` stands for anything.
+/// Whether a string matches a pattern, in which `*` stands for anything.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_whole_texts() {
+    fn patterns_match_whole_strings() {
         for (pattern, text, matched) in [
             ("", "", true),
             ("a", "a", true),
@@ -236,7 +236,7 @@ seen_in = ["traces"]
 "#;
 
     #[test]
-    fn entries_must_prove_what_they_say() {
+    fn entries_need_evidence() {
         assert_eq!(Ledger::parse("f", ENTRY).unwrap().entries.len(), 1);
         let evidence = "Get Blob: the table of response headers";
         for (from, to, problem) in [

@@ -17,74 +17,76 @@ use super::triage::{self, Triage};
 use crate::replay::corpus;
 use crate::replay::recording::Recording;
 
-/// Histories of a full run: what makes an entry of the ledger stale.
+/// Number of histories in a full run; only a full run finds stale entries of the ledger.
 const HISTORIES: u32 = 1_000;
-/// Histories of tables besides: one to four others, as `harness check histories` has them.
+/// Number of histories of tables in a full run: one for eight others.
 const TABLES: u32 = 125;
-/// Operations in each of them.
+/// Number of operations in each history.
 const OPERATIONS: usize = 30;
 
-/// Options of `harness diff`.
+/// Sends the same requests to two services and compares the answers.
 ///
-/// Both sides are asked the same: generated histories, and the traces of a directory. Answers are
-/// compared as `harness replay` compares them. Between smalt and Azurite every difference must be
-/// explained by the ledger, and every entry of the ledger must explain one.
+/// The requests are generated histories, and the traces of a directory. Answers are compared as in
+/// `harness replay`. Between smalt and Azurite the ledger must explain every difference, and every
+/// entry of the ledger must explain one.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// `inproc`, `smalt` and `azurite` (started), the address of a running server's blob service
-    /// (queue and table on the next ports), or a directory of traces: what a service answered once.
+    /// Left side: `inproc` (the emulator in this process), `smalt` or `azurite` (started), the blob
+    /// endpoint of a running server (`http://127.0.0.1:10000`; queue and table on the next two
+    /// ports), or a directory of traces with recorded answers.
     #[arg(long, default_value = "inproc", value_name = "SIDE", value_parser = Side::parse)]
     pub left: Side,
-    /// The same, but a directory.
+    /// Right side; the same values except a directory.
     #[arg(long, default_value = "azurite", value_name = "SIDE", value_parser = Side::parse)]
     pub right: Side,
-    /// The binary of the side `smalt`; the one beside this executable unless it is named.
+    /// The binary for `smalt`; by default the one next to this executable.
     #[arg(long, value_name = "FILE")]
     pub smalt: Option<PathBuf>,
-    /// The command of the side `azurite`, as npm installs it.
+    /// The command for `azurite`, as installed by npm.
     #[arg(long, env = "AZURITE", value_name = "FILE")]
     pub azurite: Option<PathBuf>,
-    /// How many generated histories of blobs and queues.
+    /// Number of generated histories of blobs and queues.
     #[arg(long, default_value_t = HISTORIES)]
     pub histories: u32,
-    /// How many of tables besides.
+    /// Number of additional generated histories of tables.
     #[arg(long, default_value_t = TABLES, value_name = "HISTORIES")]
     pub tables: u32,
     /// Operations in each history.
     #[arg(long, default_value_t = OPERATIONS)]
     pub operations: usize,
-    /// The seed of the first history.
+    /// Seed of the first history.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Keep steps of time up to so many seconds: a server without a clock to set waits for them.
+    /// Maximum time step to keep in a history, in seconds; a server whose clock cannot be set waits
+    /// for it in real time.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     pub wait_s_max: u64,
-    /// Ask the requests of these traces as well.
+    /// Directory of traces whose requests are sent as well.
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
-    /// Only scripts whose name contains this.
+    /// Run only scripts whose name contains this.
     #[arg(long, value_name = "SUBSTRING")]
     pub only: Option<String>,
-    /// The ledger of differences between smalt and Azurite.
+    /// Ledger of known differences between smalt and Azurite.
     #[arg(long, default_value = "fixtures/differences.toml", value_name = "FILE")]
     pub ledger: PathBuf,
-    /// Write what the right side answered as traces into this directory.
+    /// Write the answers of the right side as traces to this directory.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Make the ledger's section of this document anew, and stop.
+    /// Regenerate the ledger's section of this document and exit.
     #[arg(long, value_name = "FILE")]
     pub document: Option<PathBuf>,
 }
 
-/// What a run has seen.
+/// The results of a run.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Each script with what came out.
+    /// Scripts with their results.
     pub scripts: Vec<(Script, Compared)>,
 }
 
 impl Seen {
-    /// Judges all findings by a ledger.
+    /// Matches all findings with a ledger.
     pub fn triage(&self, ledger: &Ledger, whole: &BTreeSet<Lane>) -> Triage {
         let findings = self.scripts.iter().flat_map(|(_, c)| c.findings.clone());
         let findings: Vec<_> = findings.collect();
@@ -155,7 +157,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Lanes that are run in full, so that entries can be stale.
+/// Returns the lanes that run in full, in which entries can be stale.
 fn whole_lanes(options: &Options) -> BTreeSet<Lane> {
     let mut lanes = BTreeSet::new();
     if options.only.is_some() {
@@ -175,7 +177,7 @@ fn whole_lanes(options: &Options) -> BTreeSet<Lane> {
     lanes
 }
 
-/// Asks both sides everything.
+/// Sends all scripts to both sides.
 async fn ask(options: &Options, ledger: &Ledger) -> anyhow::Result<(BTreeSet<String>, Seen)> {
     let binaries = Binaries {
         smalt: options.smalt.clone(),
@@ -195,13 +197,16 @@ async fn ask(options: &Options, ledger: &Ledger) -> anyhow::Result<(BTreeSet<Str
     if let Some(part) = &options.only {
         asked.retain(|script| script.name.contains(part));
     }
-    anyhow::ensure!(!asked.is_empty(), "there is nothing to ask");
+    anyhow::ensure!(
+        !asked.is_empty(),
+        "there are no scripts to run; check --histories, --tables, --traces and --only"
+    );
     let bar = ProgressBar::new(asked.len() as u64);
     let mut names = BTreeSet::from([right.name.clone()]);
     let mut seen = Seen::default();
     for script in asked {
         let (name, recording) = match &left {
-            // What a directory holds says itself who answered.
+            // A recording names the service that answered.
             None => (script.recording.sdk.clone(), script.recording.clone()),
             Some(side) => {
                 let answered = run::left(&script, side).await;
@@ -217,9 +222,9 @@ async fn ask(options: &Options, ledger: &Ledger) -> anyhow::Result<(BTreeSet<Str
     Ok((names, seen))
 }
 
-/// The right side's answers against the left's. A side whose clock goes by itself is asked once
-/// more where something is unexplained: on a machine that stood still for a moment dates say
-/// something else than they were made to say, and hardly so twice.
+/// Compares the right side's answers with the left's. A side with a running clock is asked once
+/// more when a finding is unexplained: if the machine stalls for a moment, dates differ, which is
+/// unlikely to happen twice.
 async fn settled(
     script: &Script,
     left: &str,
@@ -235,7 +240,7 @@ async fn settled(
     run::compare(script, left, recording, right).await
 }
 
-/// The scripts that are asked on both sides.
+/// Returns the scripts to run on both sides.
 async fn made(options: &Options) -> anyhow::Result<Vec<Script>> {
     let which = Histories {
         seed: options.seed,
@@ -256,7 +261,7 @@ async fn made(options: &Options) -> anyhow::Result<Vec<Script>> {
 /// Reads the ledger.
 ///
 /// # Errors
-/// When it cannot be read or is wrong.
+/// When the file cannot be read or is invalid.
 pub fn load(path: &Path) -> anyhow::Result<Ledger> {
     let name = path.display().to_string();
     let text = corpus::read(path).with_context(|| format!("{name} cannot be read"))?;

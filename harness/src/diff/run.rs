@@ -1,4 +1,4 @@
-//! One script on both sides, and the differences between their answers.
+//! Runs one script on both sides, and compares the answers.
 
 use std::sync::Arc;
 
@@ -15,25 +15,25 @@ use crate::traces::convert;
 use crate::traces::format::Trace;
 use crate::wire::url::Url;
 
-/// What came out of one script.
+/// The results of one script.
 #[derive(Debug)]
 pub struct Compared {
-    /// Exchanges in it.
+    /// Number of exchanges in the script.
     pub exchanges: usize,
-    /// Exchanges up to the one after which the two sides are in different states.
+    /// Number of exchanges up to the first one that leaves the sides in different states.
     pub compared: usize,
-    /// The differences among those.
+    /// Differences among these exchanges.
     pub findings: Vec<Finding>,
-    /// Why what must exist beforehand could not be made, and what could not be asked.
+    /// Reasons why the initial state could not be created, or a request could not be sent.
     pub problems: Vec<String>,
-    /// What the right side answered.
+    /// Answers of the right side.
     pub answered: Trace,
 }
 
-/// The left side's answers to a script, as a recording.
+/// Returns the left side's answers to a script, as a recording.
 ///
 /// # Errors
-/// In words, when it answers what no recording can hold.
+/// A message, when an answer cannot be recorded.
 pub async fn left(script: &Script, side: &Standing) -> Result<Recording, String> {
     let (played, trace) = ask(&script.recording, script.seed, side).await;
     if !played.setup_problems.is_empty() {
@@ -46,7 +46,7 @@ pub async fn left(script: &Script, side: &Standing) -> Result<Recording, String>
     convert::of_trace(&script.name, trace).map_err(|e| e.to_string())
 }
 
-/// The right side's answers against the left's, which is called `left`.
+/// Compares the right side's answers with the left's; `left` is the name of the left side.
 pub async fn compare(
     script: &Script,
     left: &str,
@@ -61,12 +61,13 @@ pub async fn compare(
         problems: played.setup_problems,
         answered,
     };
-    // A side without a clock to set cannot be asked days later: nothing is to compare from there.
+    // A side whose clock cannot be set cannot run requests of later days, so the comparison ends
+    // there.
     let asked = played.too_far_ahead.unwrap_or(played.outcomes.len());
     let outcomes = played.outcomes.iter().take(asked);
     let mut is_astray = false;
     for (interaction, outcome) in recording.interactions.iter().zip(outcomes) {
-        // Nor has each side a page like the other's where they went on from different places.
+        // Pages cannot be compared once the sides continued from different places.
         is_astray &= goes_on(interaction);
         if is_astray {
             continue;
@@ -105,13 +106,13 @@ pub async fn compare(
     compared
 }
 
-/// Whether it asks for a further page of a query of entities.
+/// Whether the exchange requests a further page of a query of entities.
 fn goes_on(interaction: &Interaction) -> bool {
     let url = Url::parse(&interaction.request.url);
     url.is_some_and(|url| url.has_param("NextPartitionKey"))
 }
 
-/// Plays a recording on a side, at its own time or now, and keeps what the side says.
+/// Plays a recording on a side, at its own time or now, and records the answers.
 async fn ask(recording: &Recording, seed: Option<u64>, side: &Standing) -> (Played, Trace) {
     let capture = Arc::new(Capture::of(side.target()));
     let played = if side.keeps_time() {

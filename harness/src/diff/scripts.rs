@@ -1,4 +1,4 @@
-//! What both sides are asked: generated histories, and traces.
+//! The scripts for both sides: generated histories, and traces.
 
 use std::path::Path;
 
@@ -20,38 +20,39 @@ use crate::table_histories::machine::TableHistories;
 use crate::traces::format::Trace;
 use crate::traces::{convert, history};
 
-/// Histories below this directory of a recorded side are one lane, all else the other.
+/// Directory of histories in a recorded side; the other files are traces.
 const HISTORIES: &str = "histories/";
 
-/// Something to ask.
+/// A script: requests to send to both sides.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// What it is called.
+    /// Name of the script.
     pub name: String,
-    /// What kind it is.
+    /// Kind of the script.
     pub lane: Lane,
-    /// The seed that it was made from.
+    /// Seed of a generated history.
     pub seed: Option<u64>,
-    /// The requests, with answers to bind to.
+    /// Requests, with answers to bind values to.
     pub recording: Recording,
 }
 
-/// Which histories are made.
+/// Which histories to generate.
 #[derive(Clone, Copy, Debug)]
 pub struct Histories {
     /// The first seed.
     pub seed: u64,
-    /// How many of containers, blobs and queues.
+    /// Number of histories of containers, blobs and queues.
     pub count: u32,
-    /// How many of tables besides.
+    /// Number of additional histories of tables.
     pub tables: u32,
-    /// Operations in each.
+    /// Operations in each history.
     pub operations: usize,
-    /// Steps of time that are longer are left out: a server without a clock to set waits for them.
+    /// Maximum time step in seconds; longer steps are left out, because a server without a settable
+    /// clock waits for them.
     pub wait_s_max: u64,
 }
 
-/// The operations of one history of containers, blobs and queues.
+/// Generates a history of containers, blobs and queues.
 pub fn operations(seed: u64, which: &Histories) -> Vec<Operation> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut model = Model::new(START_S);
@@ -73,7 +74,7 @@ pub fn operations(seed: u64, which: &Histories) -> Vec<Operation> {
     history
 }
 
-/// The operations of one history of tables.
+/// Generates a history of tables.
 ///
 /// # Errors
 /// When the generator gives up.
@@ -96,8 +97,8 @@ pub fn of_tables(seed: u64, which: &Histories) -> Result<Vec<Operation>, String>
     Ok(history)
 }
 
-/// Whether the token that it goes on from was given out by nobody: each service writes and reads
-/// its own. Queries go on from those that they are given.
+/// Whether the operation continues from an invented token, whose format is specific to each
+/// service. Other queries continue from the tokens that they receive.
 fn makes_its_token(operation: &Operation) -> bool {
     let Operation::Table(_, operation) = operation else {
         return false;
@@ -105,9 +106,9 @@ fn makes_its_token(operation: &Operation) -> bool {
     matches!(operation, TableOperation::Page { from: Some(_), .. })
 }
 
-/// Whether it is known to lead Azurite and smalt into different states, so that all that follows
-/// says nothing: another spelling of a table's name, the tags of a transaction, a property's name
-/// that Azurite takes. Every other history does without.
+/// Whether the operation is known to leave Azurite and smalt in different states, so that later
+/// answers are meaningless: another spelling of a table's name, the ETags of a transaction, a
+/// property name that only Azurite accepts. Every second history leaves these out.
 fn splits(operation: &Operation) -> bool {
     let Operation::Table(name, operation) = operation else {
         return false;
@@ -121,10 +122,11 @@ fn splits(operation: &Operation) -> bool {
         }
 }
 
-/// Histories as scripts, one for each service that they ask.
+/// Returns generated histories as scripts, one per service that they use.
 ///
 /// # Errors
-/// When smalt answers a history otherwise than the model: that is for `harness check histories`.
+/// When smalt's answers to a history contradict the model, which is the domain of `harness check
+/// histories`.
 pub async fn histories(which: &Histories) -> Result<Vec<Script>, String> {
     let mut scripts = Vec::new();
     for seed in (which.seed..).take(which.count as usize) {
@@ -136,7 +138,7 @@ pub async fn histories(which: &Histories) -> Result<Vec<Script>, String> {
     Ok(scripts)
 }
 
-/// One history as scripts.
+/// Returns one history as scripts.
 async fn told(seed: u64, history: &[Operation]) -> Result<Vec<Script>, String> {
     let told = history::tell(Server::in_memory()?, history, Some(seed)).await;
     if let Some(failure) = told.failure {
@@ -158,10 +160,10 @@ async fn told(seed: u64, history: &[Operation]) -> Result<Vec<Script>, String> {
     told.traces.into_iter().map(script).collect()
 }
 
-/// The traces of a directory as scripts.
+/// Returns the traces of a directory as scripts.
 ///
 /// # Errors
-/// When one cannot be read.
+/// When a trace cannot be read.
 pub fn traces(dir: &Path) -> Result<Vec<Script>, CorpusError> {
     let mut scripts = Vec::new();
     for name in corpus::names(dir)? {
@@ -188,7 +190,7 @@ pub fn traces(dir: &Path) -> Result<Vec<Script>, CorpusError> {
 mod tests {
     use super::*;
 
-    /// The same seed makes the same history, and no step of time is longer than can be waited for.
+    /// The same seed gives the same history, and no time step exceeds the limit.
     #[test]
     fn histories_are_made_from_their_seed() {
         let which = Histories {
@@ -208,7 +210,7 @@ mod tests {
             format!("{history:?}"),
             format!("{:?}", operations(4, &which))
         );
-        // A step of one second is rare: one history may well have none.
+        // Steps of one second are rare; a single history may have none.
         let all = (3..13).flat_map(|seed| operations(seed, &which));
         let steps = all.filter_map(|one| match one {
             Operation::Advance { seconds } => Some(seconds),
@@ -221,7 +223,7 @@ mod tests {
         );
     }
 
-    /// The same of those of tables, none of which names a place that it was not told.
+    /// The same for tables; no history invents a continuation token.
     #[test]
     fn histories_of_tables_are_made_from_their_seed() {
         let which = Histories {

@@ -1,6 +1,6 @@
-//! A recording at another time: every date in it moved by the same number of seconds.
+//! Moves a recording in time: every date in it changes by the same number of seconds.
 //!
-//! A server whose clock cannot be set is asked now, whenever the recording was made.
+//! A server whose clock cannot be set runs now, whatever the time of the recording.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::replay::recording::Recording;
 use crate::wire::Headers;
 use crate::wire::url::Url;
 
-/// What stands before the time at which an entity changed.
+/// Text in front of the time at which an entity changed.
 const TIMESTAMP: &str = "\"Timestamp\":\"";
-/// Times that lie so far off stay as they are: ten years.
+/// Dates farther away than this, ten years, stay unchanged.
 const FAR_S: u64 = 10 * 365 * 24 * 3_600;
 
-/// The recording as if its first answer had come at this time.
+/// Moves a recording so that its first answer is at `start`.
 #[must_use]
 pub fn to(mut recording: Recording, start: Timestamp) -> Recording {
     let Some(first) = recording.interactions.first().map(|one| one.date) else {
@@ -29,7 +29,7 @@ pub fn to(mut recording: Recording, start: Timestamp) -> Recording {
         shift.headers(&mut one.request.headers);
         shift.headers(&mut one.response.headers);
         one.request.url = shift.url(&one.request.url);
-        // A batch carries requests with dates of their own; other contents are the client's.
+        // A batch contains requests with their own dates; other bodies belong to the client.
         let kind = one.request.headers.get("content-type").unwrap_or_default();
         if kind.starts_with("multipart/mixed")
             && let Ok(text) = std::str::from_utf8(&one.request.body)
@@ -44,12 +44,12 @@ pub fn to(mut recording: Recording, start: Timestamp) -> Recording {
     recording
 }
 
-/// Seconds to go, forward or back.
+/// An offset in seconds, forward or back.
 #[derive(Clone, Copy)]
 struct Shift {
     by: Duration,
     is_back: bool,
-    /// What ends later than this holds anyway.
+    /// Later expiry times need no change.
     far: Timestamp,
 }
 
@@ -78,8 +78,8 @@ impl Shift {
         }
     }
 
-    /// A document of tables, with the times at which entities changed; tags are made of such times
-    /// and are names.
+    /// Shifts the change times of entities in a document; ETags contain such times too, but are
+    /// names and stay.
     fn document(self, text: &str) -> String {
         let mut pieces = text.split(TIMESTAMP);
         let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -101,7 +101,7 @@ impl Shift {
         }
     }
 
-    /// A URL whose signature holds as long as it did.
+    /// Shifts a signature in a URL, so that its validity is unchanged.
     fn url(self, text: &str) -> String {
         let Some(mut url) = Url::parse(text).filter(|url| url.has_param("sig")) else {
             return text.to_owned();
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_move_and_nothing_else_does() {
+    fn only_dates_move() {
         let from = Timestamp::from_unix_s(1_000_000_000);
         for (to, moved) in [
             (from.plus_s(86_400), "Mon, 10 Sep 2001 01:46:40 GMT"),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn entities_changed_then_and_have_the_tags_that_they_had() {
+    fn change_times_move_and_etags_stay() {
         let from = Timestamp::from_unix_s(1_000_000_000);
         let shift = Shift::between(from, from.plus_s(3_600));
         let entity = |changed: &str| {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_hold_as_long_as_they_did() {
+    fn validity_of_signatures_is_kept() {
         let from = Timestamp::from_unix_s(1_000_000_000);
         let shift = Shift::between(from, from.plus_s(3_600));
         let url = "https://account.blob.core.windows.net/c?se=2001-09-09T02%3A00%3A00Z&sig=R";

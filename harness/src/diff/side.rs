@@ -1,4 +1,4 @@
-//! What stands on a side of the comparison.
+//! The sides of a comparison.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,33 +15,33 @@ use crate::wire::endpoint::Endpoint;
 use crate::wire::url::Url;
 use crate::wire::{Headers, Request};
 
-/// What smalt is called in the ledger.
+/// Name of smalt in the ledger.
 pub const SMALT: &str = "smalt";
-/// What Azurite is called in the ledger.
+/// Name of Azurite in the ledger.
 pub const AZURITE: &str = "azurite";
 /// Accounts that scripts may use.
 const ACCOUNTS: [&str; 2] = [ACCOUNT, "account2"];
 
-/// A side as the command line names it.
+/// A side as given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The emulator in this process.
     InProcess,
-    /// The binary `smalt`, started.
+    /// The `smalt` binary, started.
     Smalt,
     /// Azurite, started.
     Azurite,
-    /// A running server: host and port of blob, queue, table and, of a smalt, control endpoint.
+    /// A running server: host and port of blob, queue, table and, for smalt, the control endpoint.
     Running([String; 4]),
-    /// A directory of traces: what a service answered once.
+    /// A directory of traces with recorded answers.
     Recorded(PathBuf),
 }
 
 impl Side {
-    /// Reads `inproc`, `smalt`, `azurite`, `http://127.0.0.1:10000` or a directory.
+    /// Parses `inproc`, `smalt`, `azurite`, `http://127.0.0.1:10000` or a directory.
     ///
     /// # Errors
-    /// In words. What is asked is emptied first, so that only this machine's servers are.
+    /// A message, for a server on another machine: a comparison empties its servers.
     pub fn parse(text: &str) -> Result<Side, String> {
         match text {
             "inproc" => return Ok(Side::InProcess),
@@ -56,29 +56,29 @@ impl Side {
     }
 }
 
-/// Binaries that may be started.
+/// Binaries to start.
 #[derive(Clone, Debug, Default)]
 pub struct Binaries {
-    /// The binary `smalt`.
+    /// Path of the `smalt` binary; by default the one next to this executable.
     pub smalt: Option<PathBuf>,
-    /// The command of Azurite.
+    /// The Azurite command; by default the one that `ci/azurite.sh` installs.
     pub azurite: Option<PathBuf>,
 }
 
-/// A side that can be asked.
+/// A running side.
 pub struct Standing {
     /// [`SMALT`], [`AZURITE`] or `other`.
     pub name: String,
-    /// `None` for an emulator in this process: each script has one of its own.
+    /// `None` for an emulator in this process: each script has its own.
     server: Option<Arc<Server>>,
     _home: Option<TempDir>,
 }
 
 impl Standing {
-    /// Starts or finds what is named.
+    /// Starts or finds a side.
     ///
     /// # Errors
-    /// When it does not start or answer, or is a recording.
+    /// When the server does not start or answer, or the side is a recording.
     pub async fn up(side: &Side, binaries: &Binaries) -> Result<Standing, ServerError> {
         let mut home = None;
         let (name, server) = match side {
@@ -100,7 +100,7 @@ impl Standing {
             }
             Side::Recorded(dir) => {
                 return Err(ServerError::Call(format!(
-                    "{} holds recordings, which answer nothing: it can only be --left",
+                    "{} has recorded answers, so it can only be the left side: pass it with --left",
                     dir.display()
                 )));
             }
@@ -112,13 +112,13 @@ impl Standing {
         })
     }
 
-    /// Whether its clock can be set: otherwise scripts are moved to now.
+    /// Whether its clock can be set; otherwise scripts are moved to the present.
     pub fn keeps_time(&self) -> bool {
         let mut about = self.server.iter().map(|server| server.about());
         about.all(|about| about.can(Ability::Clock))
     }
 
-    /// What is asked: one target for one script.
+    /// Returns the target for one script.
     pub fn target(&self) -> Arc<dyn Target> {
         match &self.server {
             None => Arc::new(InProcess::default()),
@@ -127,13 +127,13 @@ impl Standing {
     }
 }
 
-/// The accounts of scripts with the keys of replays, as both servers take them.
+/// Returns the accounts of scripts with the keys of replays, in the format of both servers.
 pub fn accounts() -> String {
     let pair = |name: &str| format!("{name}:{}", account_key_base64(name));
     ACCOUNTS.map(pair).join(";")
 }
 
-/// The binary `smalt` with the accounts of scripts.
+/// Starts `smalt` with the accounts of scripts.
 ///
 /// # Errors
 /// When it does not start.
@@ -143,7 +143,7 @@ pub async fn smalt(named: Option<&Path>, location: &Path) -> Result<Server, Serv
     started.map_err(ServerError::call)
 }
 
-/// A server that runs already, by what it says of itself.
+/// Connects to a running server, and identifies it by its answers.
 async fn running(
     [blob, queue, table, control]: [String; 4],
 ) -> Result<(&'static str, Server), ServerError> {
@@ -164,7 +164,7 @@ async fn running(
     }
     let server = Server::at(about.clone()).controlled(&control);
     let server = server.map_err(ServerError::call)?;
-    // Whether smalt's control endpoint is where it should be.
+    // Detects smalt by its control endpoint.
     Ok(match server.control() {
         Some(control) if control.answers().await.is_ok() => (SMALT, server),
         _ => ("other", Server::at(about)),
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_sides_and_refuses_what_is_not_here() {
+    fn sides_are_parsed_and_remote_servers_rejected() {
         assert_eq!(Side::parse("inproc"), Ok(Side::InProcess));
         let ports = [10_000, 10_001, 10_002, 10_003];
         let running = Side::Running(ports.map(|port| format!("127.0.0.1:{port}")));

@@ -1,4 +1,4 @@
-//! The comparison of two services, proved on services that are alike and on one that is not.
+//! Tests the comparison with services that are alike and with one that is not.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,9 +22,9 @@ async fn inproc() -> Standing {
     Standing::up(&Side::InProcess, &binaries).await.unwrap()
 }
 
-/// A service does not differ from itself, whatever it is asked.
+/// A service does not differ from itself.
 #[tokio::test]
-async fn smalt_is_like_itself() {
+async fn smalt_does_not_differ_from_itself() {
     let which = Histories {
         seed: 0,
         count: 25,
@@ -45,7 +45,7 @@ async fn smalt_is_like_itself() {
     assert!(exchanges > 500, "{exchanges}");
 }
 
-/// What Azurite answered once differs from smalt exactly as the ledger says.
+/// Recorded answers of Azurite differ from smalt's exactly as the ledger says.
 #[tokio::test]
 async fn azurite_differs_as_the_ledger_says() {
     let ledger = load(&root().join("fixtures/differences.toml")).unwrap();
@@ -63,7 +63,7 @@ async fn azurite_differs_as_the_ledger_says() {
 }
 
 #[test]
-fn the_document_is_made_from_the_ledger() {
+fn document_matches_the_ledger() {
     let ledger = load(&root().join("fixtures/differences.toml")).unwrap();
     let text = crate::replay::corpus::read(&root().join("DIFFERENCES.md")).unwrap();
     let is_current = document::renewed(&text, &ledger).is_some_and(|renewed| renewed == text);
@@ -135,7 +135,7 @@ fn printed_entries_explain_and_grow_stale() {
 }
 
 #[test]
-fn a_history_ends_where_states_part() {
+fn comparison_ends_when_states_diverge() {
     let status = |operation: &str, statuses| Finding {
         aspect: Aspect::Status,
         operation: operation.to_owned(),
@@ -174,9 +174,10 @@ fn a_history_ends_where_states_part() {
     assert!(!part("part 0/part 0/", "JSON", "(empty)").parts_ways(histories));
 }
 
-/// Of a part of a transaction with another status only that counts, of another code not its text.
+/// In a part of a transaction, a different status hides all else, and a different code hides the
+/// message.
 #[test]
-fn what_follows_is_no_difference_of_its_own() {
+fn consequences_of_a_difference_are_not_reported() {
     let at = |(aspect, at): (Aspect, &str)| Difference {
         aspect,
         at: at.to_owned(),

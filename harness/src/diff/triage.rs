@@ -1,4 +1,4 @@
-//! Findings against the ledger: which are explained, which are not, which entries are stale.
+//! Matches findings with the ledger: explained ones, unexplained ones, stale entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -6,18 +6,18 @@ use std::fmt::Write as _;
 use super::finding::{Finding, Lane};
 use super::ledger::{Ledger, Verdict};
 
-/// What became of all findings of a run.
+/// The result of matching all findings of a run.
 #[derive(Debug, Default)]
 pub struct Triage {
     /// How often each entry of the ledger explained a finding.
     pub uses: Vec<u64>,
-    /// What no entry explains, alike ones together, in the order of their first sight.
+    /// Unexplained findings, grouped by similarity, in the order of first occurrence.
     pub unexplained: Vec<Vec<Finding>>,
-    /// Entries that had to be seen and were not.
+    /// Entries that had to occur and did not.
     pub stale: Vec<String>,
 }
 
-/// Judges findings. `whole` are the lanes that were run in full: only there an entry can be stale.
+/// Matches findings. `whole` has the lanes that ran in full: only in these an entry can be stale.
 pub fn judge(ledger: &Ledger, findings: &[Finding], whole: &BTreeSet<Lane>) -> Triage {
     let mut seen: BTreeSet<(usize, Lane)> = BTreeSet::new();
     let mut triage = Triage {
@@ -54,12 +54,12 @@ pub fn judge(ledger: &Ledger, findings: &[Finding], whole: &BTreeSet<Lane>) -> T
 }
 
 impl Triage {
-    /// Whether everything is explained, and every explanation is needed.
+    /// Whether everything is explained, and every entry is needed.
     pub fn is_clean(&self) -> bool {
         self.unexplained.is_empty() && self.stale.is_empty()
     }
 
-    /// How many findings entries of this verdict explained.
+    /// Returns how many findings the entries with this verdict explained.
     pub fn explained(&self, ledger: &Ledger, verdict: Verdict) -> u64 {
         let uses = self.uses.iter().zip(&ledger.entries);
         uses.filter(|(_, entry)| entry.verdict == verdict)
@@ -67,7 +67,7 @@ impl Triage {
             .sum()
     }
 
-    /// The unexplained and the stale, for people, each unexplained one with the entry to paste.
+    /// Renders unexplained findings, each with an entry to paste, and stale entries.
     pub fn report(&self, today: &str) -> String {
         let mut text = String::new();
         for group in &self.unexplained {
@@ -78,14 +78,17 @@ impl Triage {
             text.push('\n');
         }
         for id in &self.stale {
-            let _ = writeln!(text, "stale: {id} explains nothing any more; remove it");
+            let _ = writeln!(
+                text,
+                "stale: {id} explains no difference any more; remove it"
+            );
         }
         text
     }
 }
 
-/// The entry that would explain findings that are alike. Values that differ among them are left
-/// out; verdict and evidence are for the one who pastes it.
+/// Renders the entry that would explain similar findings. Values that differ among them are
+/// omitted; verdict and evidence are left blank.
 fn entry(group: &[Finding], today: &str) -> String {
     let Some(first) = group.first() else {
         return String::new();
@@ -123,7 +126,7 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A name for an entry: what was asked and what differs.
+/// Returns a name for an entry, from the operation and the difference.
 fn name(finding: &Finding) -> String {
     let text = format!("{} {}", finding.operation, finding.at).to_lowercase();
     let words: Vec<&str> = text

@@ -1,46 +1,46 @@
-//! The account of a run: from what was put, handled, quarantined and left to what went wrong.
+//! The account of a run: derives the errors from what was put, handled, quarantined and left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::wrongs::{self, Wrongs};
 
-/// A message by its number: what its text ends with.
+/// Number of a message, at the end of its text.
 pub type Number = u64;
 
-/// What a run left behind.
+/// The facts about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Messages whose put was acknowledged.
     pub put: BTreeSet<Number>,
-    /// Messages whose put has no known outcome: they may be there or not.
+    /// Messages whose put has no known outcome: they may or may not exist.
     pub unsure: BTreeSet<Number>,
-    /// Messages that the handler never takes.
+    /// Messages that the handler never accepts.
     pub poison: BTreeSet<Number>,
-    /// How often the handler said that a message is done.
+    /// How often the handler accepted each message.
     pub done: BTreeMap<Number, u64>,
-    /// How often it said that it is not.
+    /// How often the handler rejected each message.
     pub refused: BTreeMap<Number, u64>,
-    /// How often each stands in the poison queue.
+    /// How often each message is in the poison queue.
     pub quarantined: BTreeMap<Number, u64>,
-    /// Messages that are still in the queue, hidden ones too.
+    /// Number of messages that are still in the queue, including hidden ones.
     pub left: u64,
-    /// Texts that are none of this run's.
+    /// Texts that this run did not put.
     pub foreign: Vec<String>,
-    /// Processes that ended without having been killed.
+    /// Number of processes that ended without being killed.
     pub ended: u64,
 }
 
-/// Something that must not happen.
+/// A kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wrong {
-    /// Put, and neither done nor in the poison queue.
+    /// Put, and neither accepted nor in the poison queue.
     Lost,
-    /// Still in the queue when nothing went on any more.
+    /// Still in the queue after the patience ran out.
     Left,
-    /// A poison message that is done.
+    /// A poison message that was accepted.
     PoisonDone,
-    /// Handled or quarantined, and nobody put it.
+    /// Handled or quarantined, although nobody put it.
     Unexpected,
     /// A process ended by itself.
     Ended,
@@ -49,37 +49,37 @@ pub enum Wrong {
 impl Wrong {
     const fn words(self) -> &'static str {
         match self {
-            Wrong::Lost => "lost: put, and neither done nor in the poison queue",
+            Wrong::Lost => "lost: put, but neither done nor in the poison queue",
             Wrong::Left => "left in the queue",
-            Wrong::PoisonDone => "poison, and done all the same",
+            Wrong::PoisonDone => "poison, but done",
             Wrong::Unexpected => "never put",
             Wrong::Ended => "processes that ended by themselves",
         }
     }
 }
 
-/// The account.
+/// Counts of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Messages put.
+    /// Number of messages put.
     pub put: usize,
-    /// Messages that are done.
+    /// Number of messages that were accepted.
     pub done: usize,
-    /// Times that a message was done once more.
+    /// Number of times that a message was accepted again.
     pub doubled: u64,
-    /// Poison messages in the poison queue.
+    /// Number of poison messages in the poison queue.
     pub quarantined: usize,
-    /// Copies in the poison queue beyond the first.
+    /// Number of copies in the poison queue beyond the first.
     pub quarantined_again: u64,
-    /// Messages that were given up though the handler would have taken them: those who had them
+    /// Number of messages in the poison queue that the handler would have accepted: their listeners
     /// died too often.
     pub innocent: usize,
-    /// How often each wrong thing happened, and the first numbers of it.
+    /// How often each error happened, and the first messages of each.
     pub wrong: Wrongs<Wrong>,
 }
 
 impl Account {
-    /// Makes the account.
+    /// Accounts for the facts of a run.
     pub fn of(evidence: &Evidence) -> Self {
         let mut account = Account {
             put: evidence.put.len(),
@@ -98,7 +98,7 @@ impl Account {
         let has_end = |number: &Number| {
             evidence.done.contains_key(number) || evidence.quarantined.contains_key(number)
         };
-        // What is left in the queue is not lost: it is told apart by their number alone.
+        // A message that is left in the queue is not lost; only their number distinguishes them.
         let missing = evidence.put.iter().filter(|number| !has_end(number));
         let missing: Vec<Number> = missing.copied().collect();
         let left = usize::try_from(evidence.left).unwrap_or(usize::MAX);
@@ -125,7 +125,7 @@ impl Account {
         account
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there is no error.
     pub fn is_clean(&self) -> bool {
         self.wrong.is_empty()
     }
@@ -148,8 +148,8 @@ impl fmt::Display for Account {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "{} put, {} done ({} times once more), {} poison in quarantine ({} copies more), \
-             {} given up whose holders died",
+            "{} put, {} done ({} repeated), {} poison in quarantine ({} extra copies), \
+             {} given up because their listeners died",
             self.put,
             self.done,
             self.doubled,
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A run of so many messages, every tenth poison, as it should end.
+    /// A correct run of this many messages, of which every tenth is poison.
     fn clean(messages: u64) -> Evidence {
         let put: BTreeSet<Number> = (0..messages).collect();
         let is_poison = |number: &Number| number.is_multiple_of(10);
@@ -209,7 +209,7 @@ mod tests {
         evidence.done.remove(&7);
         assert_eq!(wrongs(&evidence), [(Wrong::Lost, 1)]);
         assert!(Account::of(&evidence).to_string().contains("like [7]"));
-        // That it was tried is no end.
+        // An attempt does not complete a message.
         evidence.refused.insert(7, 3);
         assert_eq!(wrongs(&evidence), [(Wrong::Lost, 1)]);
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn each_other_wrong_is_told() {
+    fn every_other_error_is_found() {
         type Doctor = fn(&mut Evidence);
         let cases: [(Doctor, (Wrong, u64)); 5] = [
             (|e| _ = e.done.insert(20, 1), (Wrong::PoisonDone, 1)),
@@ -238,9 +238,10 @@ mod tests {
         }
     }
 
-    /// What is still in the queue is left, not lost; what is missing beyond that is lost.
+    /// Messages that are still in the queue are left, not lost; all others that are missing are
+    /// lost.
     #[test]
-    fn left_is_told_from_lost() {
+    fn left_messages_are_not_lost() {
         let mut evidence = clean(100);
         for number in [1, 2, 3] {
             evidence.done.remove(&number);
@@ -271,7 +272,7 @@ mod tests {
     }
 
     proptest! {
-        /// Exactly what is taken away is missed.
+        /// It misses exactly what is taken away.
         #[test]
         fn as_many_are_lost_as_were_taken_away(
             taken in proptest::collection::btree_set(0_u64..200, 0..50),

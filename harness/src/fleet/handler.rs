@@ -1,4 +1,5 @@
-//! Where the listeners post their messages to: notes each, and says whether it is done.
+//! The HTTP handler to which the listeners post their messages: records each, and answers whether
+//! it is done.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,12 +19,12 @@ use tokio::task::JoinHandle;
 use super::ledger::Ledger;
 use crate::servers::ServerError;
 
-/// The handler's own time per message: so that a process that is killed has some in its hands.
+/// Time that the handler takes per message, so that a process has some in flight when it is killed.
 const WORK: Duration = Duration::from_millis(5);
 
-/// A handler that listens. Dropped, it ends.
+/// An HTTP handler that runs until it is dropped.
 pub struct Handler {
-    /// Its address.
+    /// Address on which it listens.
     pub address: SocketAddr,
     task: JoinHandle<()>,
 }
@@ -38,7 +39,7 @@ impl Handler {
     /// Listens on a free port of this machine.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no port is available.
     pub async fn start(ledger: Arc<Ledger>) -> Result<Self, ServerError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.map_err(ServerError::call)?;
@@ -56,7 +57,7 @@ async fn serve(listener: TcpListener, ledger: Arc<Ledger>) {
         let ledger = ledger.clone();
         let service = service_fn(move |request| answer(request, ledger.clone()));
         let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-        // A listener that is killed breaks its connections off: that is what they are for.
+        // A listener that is killed breaks its connections, as this test intends.
         tokio::spawn(async move { drop(connection.await) });
     }
 }

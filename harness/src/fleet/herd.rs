@@ -10,36 +10,36 @@ use tokio::process::Command;
 use crate::servers::ServerError;
 use crate::servers::process::Process;
 
-/// How the processes are started, and how often one dies.
+/// How the processes are started, and how often one is killed.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The worker's binary.
     pub binary: PathBuf,
-    /// What every process is told.
+    /// Arguments of every process.
     pub arguments: Vec<String>,
-    /// Secrets, for their environment: name and value.
+    /// Secrets for the environment of every process: name and value.
     pub environment: Vec<(&'static str, String)>,
-    /// Processes at once.
+    /// Number of concurrent processes.
     pub processes: usize,
-    /// Mean time between two deaths; nobody is killed without one.
+    /// Mean time between two kills; `None` kills no process.
     pub kill_every: Option<Duration>,
-    /// Decides who dies when.
+    /// Seed that determines which process is killed when.
     pub seed: u64,
 }
 
-/// Processes that run. Dropped, they are killed.
+/// Running processes, which are killed when this is dropped.
 pub struct Herd {
     plan: Plan,
     running: Vec<Process>,
     random: ChaCha8Rng,
-    /// Processes killed so far.
+    /// Number of processes killed so far.
     pub killed: u64,
-    /// Processes started so far.
+    /// Number of processes started so far.
     started: u64,
 }
 
 impl Herd {
-    /// Starts them.
+    /// Starts the processes.
     ///
     /// # Errors
     /// When the binary cannot be started.
@@ -67,10 +67,10 @@ impl Herd {
         Ok(process)
     }
 
-    /// Time until the next death: half to one and a half times the mean.
+    /// Returns the time until the next kill: half to one and a half times the mean.
     pub fn next_death(&mut self) -> Duration {
         match self.plan.kill_every {
-            // Long enough for any run.
+            // Longer than any run.
             None => Duration::from_secs(24 * 60 * 60),
             Some(mean) => {
                 mean.mul_f64(0.5 + f64::from(self.random.next_u32()) / f64::from(u32::MAX))
@@ -78,7 +78,7 @@ impl Herd {
         }
     }
 
-    /// Kills one and starts another in its place.
+    /// Kills one process and starts another in its place.
     ///
     /// # Errors
     /// When one cannot be killed or started.
@@ -95,12 +95,12 @@ impl Herd {
         Ok(())
     }
 
-    /// Those that run, or have ended since [`Herd::take_ended`] was asked last.
+    /// Returns the processes that run or have ended since the last [`Herd::take_ended`].
     pub fn running(&self) -> &[Process] {
         &self.running
     }
 
-    /// Takes out those that ended by themselves.
+    /// Removes and returns the processes that ended by themselves.
     pub fn take_ended(&mut self) -> Vec<Process> {
         let mut ended = Vec::new();
         for at in (0..self.running.len()).rev() {
@@ -111,7 +111,7 @@ impl Herd {
         ended
     }
 
-    /// Starts as many as are missing.
+    /// Starts the missing processes.
     ///
     /// # Errors
     /// When one cannot be started.
@@ -123,7 +123,7 @@ impl Herd {
         Ok(())
     }
 
-    /// Kills all that still run.
+    /// Kills all processes that still run.
     ///
     /// # Errors
     /// When one cannot be killed.

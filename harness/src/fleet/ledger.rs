@@ -1,21 +1,21 @@
-//! What is noted while a fleet runs.
+//! The ledger of a run: facts that are recorded while a fleet runs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::account::{Evidence, Number};
 
-/// What the text of a message begins with.
+/// Prefix of the text of a message.
 const PREFIX: &str = "fleet ";
 
-/// The notes, shared by all who make some.
+/// The ledger, which several tasks share.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// One in so many messages is never taken; 0 for none.
+    /// The handler never accepts one in this many messages; 0 for none.
     poison_every: u64,
     evidence: Mutex<Evidence>,
 }
 
-/// The text of a message.
+/// Returns the text of a message.
 pub fn text(number: Number) -> String {
     format!("{PREFIX}{number}")
 }
@@ -25,7 +25,7 @@ fn number(text: &str) -> Option<Number> {
 }
 
 impl Ledger {
-    /// Nothing yet.
+    /// Creates an empty ledger.
     pub fn new(poison_every: u64) -> Self {
         Ledger {
             poison_every,
@@ -37,13 +37,13 @@ impl Ledger {
         self.evidence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the handler never takes this message.
+    /// Whether the handler never accepts this message.
     pub fn is_poison(&self, number: Number) -> bool {
-        // Not the first ones of the queue, nor the last.
+        // Neither the first messages of the queue nor the last.
         self.poison_every > 0 && number % self.poison_every == self.poison_every / 2
     }
 
-    /// A put, acknowledged or of unknown outcome.
+    /// Records a put, whose outcome may be unknown.
     pub fn note_put(&self, number: Number, is_known: bool) {
         let mut notes = self.notes();
         if self.is_poison(number) {
@@ -56,7 +56,7 @@ impl Ledger {
         }
     }
 
-    /// A message in the handler's hands; whether it is done.
+    /// Records a message at the handler. Returns whether it is done.
     pub fn handle(&self, text: &str) -> bool {
         let mut notes = self.notes();
         let Some(number) = number(text) else {
@@ -71,7 +71,7 @@ impl Ledger {
         true
     }
 
-    /// A message of the poison queue, by the text that it had.
+    /// Records a message of the poison queue, by its original text.
     pub fn note_quarantined(&self, text: &str) {
         let mut notes = self.notes();
         match number(text) {
@@ -80,19 +80,20 @@ impl Ledger {
         }
     }
 
-    /// A process that ended without having been killed.
+    /// Records a process that ended without being killed.
     pub fn note_ended(&self) {
         self.notes().ended += 1;
     }
 
-    /// Messages that are done, and refusals: while these grow, something goes on.
+    /// Returns the numbers of done messages and of rejections: the fleet makes progress while these
+    /// grow.
     pub fn progress(&self) -> (u64, u64) {
         let notes = self.notes();
         let times: u64 = notes.done.values().chain(notes.refused.values()).sum();
         (notes.done.len() as u64, times)
     }
 
-    /// All of it, with so many messages left in the queue.
+    /// Returns all facts; `left` is the number of messages in the queue.
     pub fn close(&self, left: u64) -> Evidence {
         Evidence {
             left,

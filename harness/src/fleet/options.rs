@@ -19,72 +19,74 @@ use super::run::{self, Queues, Times};
 use super::sweep;
 use crate::servers::smalt::{binary, named_or_beside};
 
-/// Where a listener looks for the key of its account.
+/// Environment variable from which a listener reads the key of its account.
 const KEY_VARIABLE: &str = "LISTENER_ACCOUNT_KEY";
 
 /// Options of `harness check fleet`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
-    /// A fleet of another kind, in place of listeners.
+    /// Run a fleet of another kind instead of listeners.
     #[command(subcommand)]
     part: Option<Part>,
-    /// Messages to work off.
+    /// Number of messages to process.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
     messages: u64,
-    /// Listener processes at once.
+    /// Number of concurrent listener processes.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     processes: u32,
-    /// Decides who is killed when.
+    /// Seed that determines which process is killed when.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// One of them is killed about every so many milliseconds; 0 kills nobody.
+    /// Mean time in milliseconds between two kills of a listener process; 0 kills none.
     #[arg(long, default_value_t = 1_500, value_name = "MS")]
     kill_every: u64,
-    /// One in so many messages is never taken by the handler; 0 for none.
+    /// The handler never accepts one in this many messages, so that they become poison; 0 for none.
     #[arg(long, default_value_t = 100, value_name = "N")]
     poison: u64,
     /// Attempts before a message goes to the poison queue.
     #[arg(long, default_value_t = 4, value_name = "N")]
     max_dequeue: u32,
-    /// Seconds that a taken message is hidden for at a time.
+    /// Visibility timeout in seconds of the messages that a listener gets.
     #[arg(long, default_value_t = 5, value_name = "S")]
     visibility: u64,
-    /// Without anything going on for so many seconds, the rest counts as left.
+    /// Give up after this many seconds without progress, and count the remaining messages as left.
     #[arg(long, default_value_t = 60, value_name = "S")]
     patience: u64,
-    /// Queue; its poison queue has `-poison` behind it. Both are emptied first.
+    /// Name of the queue; its poison queue has the suffix `-poison`. Both are cleared first.
     #[arg(long, default_value = "fleet")]
     queue: String,
-    /// The binary `smalt`; without it the one beside this one. It is durable, on free ports.
+    /// The `smalt` binary, which runs in durable mode on free ports; by default the one next to
+    /// this program.
     #[arg(long, value_name = "FILE", conflicts_with = "endpoint")]
     smalt: Option<PathBuf>,
-    /// The binary `smalt-listener`; without it the one beside this one.
+    /// The `smalt-listener` binary; by default the one next to this program.
     #[arg(long, value_name = "FILE")]
     listener: Option<PathBuf>,
-    /// A queue service in place of a smalt of its own: its endpoint, with the account in the path
-    /// where it is an emulator's, as http://127.0.0.1:10001/devstoreaccount1.
+    /// Use this queue service instead of starting smalt. An emulator's endpoint has the account in
+    /// its path, such as `http://127.0.0.1:10001/devstoreaccount1`.
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
-    /// Its account.
+    /// Name of the account at `--endpoint`.
     #[arg(long, default_value = EMULATOR_ACCOUNT_NAME)]
     account: String,
-    /// The account's key.
+    /// Key of the account, in Base64; the emulator's well-known key by default.
     #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true)]
     #[arg(env = "SMALT_FLEET_KEY", hide_env_values = true)]
     key: String,
-    /// Trust these certificates, too (PEM).
+    /// Trust the certificates in this PEM file as well.
     #[arg(long, value_name = "FILE", requires = "endpoint")]
     ca_file: Option<PathBuf>,
-    /// Connect here, whatever the endpoint says; name and certificate check stay.
+    /// Connect to this address instead of the endpoint's; the host name and the certificate check
+    /// still follow the endpoint.
     #[arg(long, value_name = "HOST:PORT", requires = "endpoint")]
     connect_to: Option<SocketAddr>,
 }
 
-/// A fleet by itself.
+/// Fleets other than listeners.
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Part {
-    /// Sweepers that share a sweep, and an account of every blob.
+    /// Kill sweepers that share a sweep, and account for every blob.
     Sweep(sweep::Options),
 }
 
@@ -166,7 +168,7 @@ async fn go(options: &Options, address: &Address) -> anyhow::Result<(Evidence, T
     Ok((evidence, times))
 }
 
-/// The command.
+/// Runs `harness check fleet`.
 ///
 /// # Errors
 /// When a binary is missing, or the service does not answer.
@@ -201,7 +203,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let account = Account::of(&evidence);
     let rate = |count: usize, seconds: f64| count as f64 / seconds.max(f64::EPSILON);
     println!(
-        "{} processes, {} killed, seed {}: put {:.0}/s, worked off {:.0}/s in {:.1} s",
+        "{} processes, {} killed, seed {}: put {:.0}/s, processed {:.0}/s in {:.1} s",
         options.processes,
         times.killed,
         options.seed,

@@ -1,4 +1,4 @@
-//! The service whose queue is worked off: a smalt of this run's own, or any at an address.
+//! The service with the queue: a smalt that the run starts, or any service at an address.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,23 +15,23 @@ use crate::servers::ServerError;
 use crate::servers::files;
 use crate::servers::smalt::{Launch, Smalt};
 
-/// Where the queue is, and with which key it is asked.
+/// Address and key of the service.
 #[derive(Clone)]
 pub struct Address {
-    /// Queue endpoint, with the account in its path where it is an emulator's.
+    /// Queue endpoint; an emulator's has the account in its path.
     pub endpoint: String,
-    /// Account.
+    /// Name of the account.
     pub account: String,
-    /// Its key.
+    /// Key of the account, in Base64.
     pub key: String,
-    /// Further certificate authorities, a PEM file.
+    /// PEM file with further certificate authorities.
     pub ca_file: Option<PathBuf>,
-    /// Connected to, whatever the endpoint says.
+    /// Address to connect to instead of the endpoint's.
     pub connect_to: Option<SocketAddr>,
 }
 
 impl Address {
-    /// An emulator's service: its own account and key.
+    /// Returns the address of an emulator, with its own account and key.
     pub fn of_emulator(address: SocketAddr) -> Self {
         Address {
             endpoint: format!("http://{address}/{EMULATOR_ACCOUNT_NAME}"),
@@ -42,10 +42,10 @@ impl Address {
         }
     }
 
-    /// A client of it.
+    /// Creates a client.
     ///
     /// # Errors
-    /// When address, key or certificate are none.
+    /// When the endpoint, the key or the certificate file is invalid.
     pub fn open(&self) -> Result<Arc<dyn Storage>, ServerError> {
         let credential = Credential::key(&self.key).map_err(ServerError::call)?;
         let endpoint = Some(self.endpoint.as_str());
@@ -65,7 +65,8 @@ impl Address {
         Ok(Arc::new(storage.map_err(ServerError::call)?))
     }
 
-    /// What a listener is told of it, but for the key: that goes by its environment.
+    /// Returns a listener's arguments for this service, without the key, which the environment
+    /// passes.
     pub fn flags(&self) -> Vec<String> {
         let mut flags = vec![
             "--endpoint".to_owned(),
@@ -83,7 +84,7 @@ impl Address {
     }
 }
 
-/// Starts a smalt in its durable mode with its data in this directory: it, and its address.
+/// Starts smalt in durable mode with its data in this directory.
 ///
 /// # Errors
 /// When it does not start.

@@ -1,5 +1,5 @@
-//! One run: put, let the fleet work while it dies, wait until the queue is empty, read the poison
-//! queue.
+//! One run: puts messages, lets the fleet work while processes are killed, waits until the queue is
+//! empty, and reads the poison queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,39 +15,39 @@ use super::herd::Herd;
 use super::ledger::{Ledger, text};
 use crate::servers::ServerError;
 
-/// Messages that are put at the same time.
+/// Number of concurrent puts.
 const PUTS_AT_ONCE: usize = 32;
-/// Between two looks at the queue.
+/// Interval at which the queue is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How long a copy of the poison queue that was read stays out of sight.
+/// Visibility timeout for copies in the poison queue that were read.
 const READ_FOR: Duration = Duration::from_secs(60 * 60);
 /// Most messages of one get.
 const MOST: u32 = 32;
 
-/// The queues of a run.
+/// Names of the queues of a run.
 #[derive(Clone, Debug)]
 pub struct Queues {
-    /// Worked off.
+    /// The queue that the fleet processes.
     pub work: String,
-    /// Where poison goes.
+    /// Its poison queue.
     pub poison: String,
 }
 
-/// What a run took.
+/// Durations and kills of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// Putting, in seconds.
+    /// Duration of the puts, in seconds.
     pub put_s: f64,
-    /// From the start of the fleet until the queue was empty, in seconds.
+    /// Seconds from the start of the fleet until the queue was empty.
     pub work_s: f64,
-    /// Processes that were killed.
+    /// Number of processes that were killed.
     pub killed: u64,
 }
 
-/// Makes both queues, or empties them.
+/// Creates or clears both queues.
 ///
 /// # Errors
-/// When the service refuses.
+/// When a request fails.
 pub async fn prepare(storage: &dyn Storage, queues: &Queues) -> Result<(), ServerError> {
     let cx = CallContext::default();
     for queue in [&queues.work, &queues.poison] {
@@ -63,10 +63,10 @@ pub async fn prepare(storage: &dyn Storage, queues: &Queues) -> Result<(), Serve
     Ok(())
 }
 
-/// Puts so many messages.
+/// Puts this many messages. A put without an answer is recorded as of unknown outcome.
 ///
 /// # Errors
-/// When the service refuses one; an answer that did not come is noted instead.
+/// When the service rejects one.
 pub async fn put_all(
     storage: &Arc<dyn Storage>,
     queue: &str,
@@ -100,10 +100,11 @@ pub async fn put_all(
     Ok(())
 }
 
-/// Waits until the queue is empty, or nothing went on for so long, while processes die.
+/// Waits until the queue is empty or nothing has happened for the patience, and kills processes
+/// meanwhile.
 ///
 /// # Errors
-/// When a process cannot be killed or started, or the service refuses to count.
+/// When a process cannot be killed or started, or the messages cannot be counted.
 pub async fn work_off(
     storage: &dyn Storage,
     queue: &str,
@@ -141,7 +142,7 @@ pub async fn work_off(
     }
 }
 
-/// Notes the processes that ended by themselves, and starts others in their place.
+/// Records the processes that ended by themselves, and starts others in their place.
 ///
 /// # Errors
 /// When one cannot be started.
@@ -152,10 +153,10 @@ pub fn look_after(herd: &mut Herd, ledger: &Ledger) -> Result<(), ServerError> {
     herd.fill_up()
 }
 
-/// Reads the poison queue into the ledger and closes it.
+/// Records the messages of the poison queue and closes the ledger.
 ///
 /// # Errors
-/// When the service refuses.
+/// When a request fails.
 pub async fn close(
     storage: &dyn Storage,
     queue: &str,

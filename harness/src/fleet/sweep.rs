@@ -1,17 +1,16 @@
 //! Sweeper processes that share a sweep, and an account of every blob.
 //!
-//! A service of its own is filled with blobs: some without a time to live, some whose time is still
-//! to come, some whose time is over, and of those some that are to be kept elsewhere. Several
-//! processes of the binary `smalt-sweeper` sweep them; now and then one is killed (`kill -9`) and
-//! begun anew. At the end every blob is looked at: what is not due is there and unchanged, what was
-//! due is gone, and what was to be moved stands at its place, equal in bytes and metadata. Without
-//! deaths the workers' own counts have to add up as well: nothing was done twice.
+//! The run fills its own service with blobs: some without a time to live, some that are not due,
+//! and some that are due, of which a part must move to another container. Several processes of the
+//! binary `smalt-sweeper` sweep them; now and then one is killed (`kill -9`) and started again. At
+//! the end every blob is checked: those that are not due exist unchanged, those that were due are
+//! gone, and those that had to move are at their destination, with the same bytes and metadata.
+//! Without kills, the workers' own counts must add up as well: nothing was done twice.
 //!
 //! # Layout
-//! - [`blobs`]: which blobs there are, and what is to become of each. [`judge`]: the account. Both
-//!   without IO.
-//! - [`ask`]: filling the service and looking at it. [`crew`]: the workers, until a cycle is over.
-//! - [`round`]: one run on a service of its own. [`options`]: the command line.
+//! - [`blobs`]: the blobs and their fates. [`judge`]: the account. Both without IO.
+//! - [`ask`]: fills the service and reads it. [`crew`]: the workers, until a cycle is over.
+//! - [`round`]: one run on its own service. [`options`]: the command line.
 
 pub mod ask;
 pub mod blobs;

@@ -1,15 +1,15 @@
-//! What went wrong in a run: how often, and the numbers that it happened to.
+//! The errors of a run: how often each happened, and to which numbers.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Numbers that are named of one wrong thing, at most.
+/// Most numbers that are listed for one kind of error.
 const NAMED_MAX: usize = 10;
 
-/// How often each wrong thing happened, and the first numbers of it.
+/// How often each error happened, and the first numbers to which it happened.
 pub type Wrongs<W> = BTreeMap<W, (u64, Vec<u64>)>;
 
-/// Notes that something happened so many times, to these among others.
+/// Records an error that happened `times` times, among others to these numbers.
 pub fn note<W: Ord>(
     wrongs: &mut Wrongs<W>,
     wrong: W,
@@ -25,7 +25,7 @@ pub fn note<W: Ord>(
     named.extend(numbers.into_iter().take(room));
 }
 
-/// A line for each.
+/// Writes one line for each kind of error.
 pub fn write<W: Copy>(
     out: &mut fmt::Formatter<'_>,
     wrongs: &Wrongs<W>,

@@ -1,4 +1,4 @@
-//! Texts of the wire: every parser of `smalt-protocol`, and what each renders again.
+//! Fuzzes every parser of `smalt-protocol`, and the round trip of rendered values.
 
 use smalt_protocol::signing::shared_key;
 use smalt_protocol::table::format::BodyFormat;
@@ -12,10 +12,11 @@ use smalt_protocol::{
     ByteRange, ConnectionString, ETag, Permissions, Sas, Service, Timestamp, names, uri,
 };
 
-/// Reads an input as everything that a client may write.
+/// Parses an input as every kind of text that a client may send.
 ///
 /// # Panics
-/// When a parser panics, refuses with another status than 4xx, or does not read what it rendered.
+/// When a parser panics, rejects with a status other than 4xx, or does not read back its own
+/// output.
 pub fn documents(input: &[u8]) {
     xml(input);
     entities(input);
@@ -74,7 +75,7 @@ fn texts(text: &str) {
     refused_by_4xx(names::validate_blob_name(text));
 }
 
-/// The value; a refusal must be the client's fault.
+/// Returns the parsed value; panics unless the parser rejects with 4xx.
 fn refused_by_4xx<T>(read: Result<T, smalt_protocol::StorageError>) -> Option<T> {
     match read {
         Ok(value) => Some(value),

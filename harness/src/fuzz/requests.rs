@@ -1,10 +1,10 @@
-//! Whole requests, in process, on an account with one of everything.
+//! Whole requests, in process, on an account with one entity of each kind.
 //!
-//! An input is a text: requests apart by lines of `---`, each with a line of method, service and
-//! path (`PUT blob ccc/b?comp=block&blockid=QQ==`), header lines, an empty line and a body. Every
-//! request carries a signature that permits everything, so that the fuzzer reaches what lies behind
-//! the door. The service `control` is the control endpoint (`PUT control clock`). Afterwards the
-//! store must agree with itself.
+//! An input has up to 16 requests separated by lines of `---`, each with a line of method, service
+//! and path (`PUT blob ccc/b?comp=block&blockid=QQ==`), header lines, an empty line and a body.
+//! Every request carries a signature that permits everything, so that the fuzzer gets past
+//! authorization. The service `control` is the control endpoint (`PUT control clock`). Afterwards
+//! the state must be consistent.
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -17,12 +17,12 @@ use smalt_protocol::connection_string::emulator_port;
 use crate::wire::access::Access;
 use crate::wire::in_process;
 
-/// When every input begins.
+/// Time at which every input starts.
 const NOW_UNIX_S: u64 = 1_700_000_000;
-/// Requests of one input.
+/// Maximum number of requests in one input.
 const REQUESTS_MAX: usize = 16;
 
-/// One of everything: what an input finds.
+/// Requests that create one entity of each kind, before the input.
 pub(super) const WORLD: &[u8] = b"PUT blob ccc?restype=container
 ---
 PUT blob ccc/b
@@ -68,14 +68,13 @@ content-type: application/json
 ///
 /// # Panics
 /// When an answer is a 5xx that no fault rule asked for, when a request is not answered, when a
-/// refused control request changes something, or when the state does not agree with itself.
+/// rejected control request changes state, or when the state is inconsistent.
 pub fn requests(input: &[u8]) {
     let emulator = world();
     in_paused_time(serve(&emulator, input));
     agrees(&emulator);
 }
 
-/// An emulator that holds one of everything.
 pub(super) fn world() -> Emulator {
     let emulator = emulator();
     let made = in_paused_time(serve(&emulator, WORLD));
@@ -83,7 +82,7 @@ pub(super) fn world() -> Emulator {
     emulator
 }
 
-/// Serves requests one after the other; the statuses of their answers.
+/// Serves requests in sequence and returns the statuses of their answers.
 pub(super) async fn serve(emulator: &Emulator, requests: &[u8]) -> Vec<u16> {
     let access = Access::full(ApiVersion::LATEST);
     let mut statuses = Vec::new();
@@ -109,7 +108,7 @@ async fn ask(emulator: &Emulator, request: Request<Bytes>) -> Option<u16> {
 
 async fn steer(emulator: &Emulator, request: Request<Bytes>) -> u16 {
     let shown = format!("{} {}", request.method(), request.uri());
-    // Says 503 as long as the clock is behind the store.
+    // `/ready` answers 503 while the clock is behind the store.
     let is_ready = request.uri().path() == "/ready";
     let before = exported(emulator);
     let answer = control::answer(emulator, None, request.map(smalt::body::full)).await;
@@ -118,11 +117,12 @@ async fn steer(emulator: &Emulator, request: Request<Bytes>) -> u16 {
     assert!(body.is_ok(), "{shown}: {body:?}");
     assert!(status < 500 || is_ready, "{shown}: {status} {body:?}");
     let is_kept = status < 400 || exported(emulator) == before;
-    assert!(is_kept, "{shown}: {status} {body:?} changes something");
+    assert!(is_kept, "{shown}: {status} {body:?} changes the state");
     status
 }
 
-/// Holds a state against itself: references are counted right, and an export imports to the same.
+/// Checks that the state is consistent: references are counted correctly, and importing an export
+/// gives the same state.
 pub(super) fn agrees(emulator: &Emulator) {
     let audit = emulator.audit();
     let agrees = audit.as_ref().is_ok_and(|a| a.differences.is_empty());
@@ -131,10 +131,10 @@ pub(super) fn agrees(emulator: &Emulator) {
     let imported = again.import(stream.as_slice());
     assert!(imported.is_ok(), "{imported:?}");
     let is_same = exported(&again) == stream;
-    assert!(is_same, "the import of an export is another state");
+    assert!(is_same, "importing an export gives a different state");
 }
 
-/// The whole state as a stream.
+/// Returns the whole state as an archive.
 pub(super) fn exported(emulator: &Emulator) -> Vec<u8> {
     let mut stream = Vec::new();
     let exported = emulator.export(&mut stream);
@@ -142,19 +142,18 @@ pub(super) fn exported(emulator: &Emulator) -> Vec<u8> {
     stream
 }
 
-/// A new emulator in memory, the same for every input.
+/// Returns a new emulator in memory, the same for every input.
 pub(super) fn emulator() -> Emulator {
     let clock = Clock::manual(Timestamp::from_unix_s(NOW_UNIX_S));
     let opened = Emulator::builder().clock(clock).seed(1).open();
     opened.unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-/// A runtime of one thread, in paused time: no input waits for the delay that it asks for.
+/// Runs on one thread in paused time, so that no input waits for a delay that it asks for.
 pub(super) fn in_paused_time<T>(work: impl Future<Output = T>) -> T {
     runtime(true).block_on(work)
 }
 
-/// A runtime of one thread.
 pub(super) fn runtime(is_paused: bool) -> tokio::runtime::Runtime {
     let built = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -163,7 +162,6 @@ pub(super) fn runtime(is_paused: bool) -> tokio::runtime::Runtime {
     built.unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-/// The parts of an input.
 pub(super) fn split(input: &[u8]) -> Vec<&[u8]> {
     let mut rest = input;
     let mut requests = Vec::new();
@@ -180,8 +178,8 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
         .position(|window| window == wanted)
 }
 
-/// The service and the request of a text; no service for the control endpoint, `None` when HTTP
-/// could not carry it.
+/// Parses a request; the service is `None` for the control endpoint. Returns `None` when HTTP could
+/// not carry the request.
 fn parsed(text: &[u8], access: &Access) -> Option<(Option<Service>, Request<Bytes>)> {
     let at = find(text, b"\n\n");
     let (head, body) = at.map_or((text, &[][..]), |at| (&text[..at], &text[at + 2..]));

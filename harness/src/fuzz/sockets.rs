@@ -1,4 +1,4 @@
-//! Bytes on a connection, as a client of the network sends them.
+//! Raw bytes on a connection to the server.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tokio::net::TcpStream;
 
 use super::requests::{emulator, runtime};
 
-/// How long a connection may take that sends everything at once and then says that it is done.
+/// Time limit for a connection whose client sends everything at once and then closes its side.
 const DONE: Duration = Duration::from_secs(5);
 
-/// Sends an input to the blob service and reads the answers to their end.
+/// Sends an input to the blob service and reads all answers.
 ///
 /// # Panics
-/// When the connection does not end, when an answer is a 5xx other than 501 and 505, or when what
-/// comes is not HTTP.
+/// When the connection does not end, when an answer is a 5xx other than 501 and 505, or when an
+/// answer is not HTTP.
 pub fn sockets(input: &[u8]) {
     runtime(false).block_on(async {
         let served = serve(input).await;
@@ -38,7 +38,7 @@ async fn serve(input: &[u8]) -> std::io::Result<()> {
     };
     let mut answers = Vec::new();
     let received = async {
-        // A reset ends the answers as well.
+        // A connection reset ends the answers as well.
         let _ = read.read_to_end(&mut answers).await;
     };
     let ended = tokio::time::timeout(DONE, futures_util::future::join(sent, received)).await;

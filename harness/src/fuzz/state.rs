@@ -1,10 +1,10 @@
-//! What a whole state is made of: seeds, exported archives, data directories of Azurite.
+//! Whole states: seeds, exported archives, data directories of Azurite.
 //!
-//! An input is files, apart by lines of `---`, each with its path in the first line. With a
-//! manifest among them they are an archive: `records/` and `payloads/` get the numbers and hashes
-//! that their contents need, so that the fuzzer reaches what lies behind them, and a length that
-//! stands behind a path is claimed for the file (`payloads/ 99999999`). With a database of Azurite
-//! they are its data directory; otherwise they are a seed.
+//! An input is a list of files separated by lines of `---`, each with its path in the first line.
+//! With a manifest the files form an archive: `records/` and `payloads/` get the counts and hashes
+//! that their contents need, so that the fuzzer gets past these checks, and a number after a path
+//! is the length that the archive claims for the file (`payloads/ 99999999`). With a database of
+//! Azurite they form its data directory; otherwise they are a seed.
 
 use std::fs;
 use std::path::{Component, Path};
@@ -19,15 +19,15 @@ const MANIFEST: &str = "smalt-state.json";
 const RECORDS: &str = "records/";
 const PAYLOADS: &str = "payloads/";
 
-/// Imports or plants an input.
+/// Imports an archive or a data directory, or plants a seed.
 ///
 /// # Panics
-/// When a refusal is not the input's fault or changes the state, or when the state that comes of
-/// the input does not agree with itself or does not go on.
+/// When an error is not the input's fault or changes the state, or when the resulting state is
+/// inconsistent or serves no further requests.
 pub fn state(input: &[u8]) {
     let files: Vec<File> = split(input).into_iter().filter_map(File::read).collect();
     let has = |start: &str| files.iter().any(|file| file.path.starts_with(start));
-    // Data of Azurite come into an emulator that holds nothing.
+    // Azurite's data can only be imported into an empty emulator.
     let emulator = match has("__azurite") {
         true => emulator(),
         false => world(),
@@ -39,7 +39,7 @@ pub fn state(input: &[u8]) {
         _ => plant(&emulator, &files),
     };
     match refused {
-        Some(refusal) => assert!(exported(&emulator) == before, "{refusal} changes something"),
+        Some(refusal) => assert!(exported(&emulator) == before, "{refusal} changes the state"),
         None => in_paused_time(async {
             assert_eq!(serve(&emulator, b"GET control state").await, [200]);
             serve(&emulator, WORLD).await;
@@ -48,7 +48,6 @@ pub fn state(input: &[u8]) {
     agrees(&emulator);
 }
 
-/// One file of an input.
 struct File<'a> {
     path: &'a str,
     claimed: Option<u64>,
@@ -77,12 +76,12 @@ impl<'a> File<'a> {
 fn import(emulator: &Emulator, files: &[File<'_>]) -> Option<String> {
     match emulator.import(archive(files).as_slice()) {
         Ok(_) => None,
-        Err(ArchiveError::Store(error)) => unreachable!("the store's fault: {error}"),
+        Err(ArchiveError::Store(error)) => unreachable!("not the input's fault: {error}"),
         Err(refusal) => Some(refusal.to_string()),
     }
 }
 
-/// The files as the archive that an export writes.
+/// Returns the files in the archive format of an export.
 fn archive(files: &[File<'_>]) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     let mut add = |path: &str, claimed: u64, bytes: &[u8]| {
@@ -123,7 +122,7 @@ fn archive(files: &[File<'_>]) -> Vec<u8> {
         .unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-/// How many records a file of records has, as far as it can be read.
+/// Counts the records in a file, as far as it can be read.
 fn count(mut bytes: &[u8]) -> u64 {
     let mut records = 0;
     while let Some((lengths, rest)) = bytes.split_at_checked(8) {
@@ -143,13 +142,14 @@ fn count(mut bytes: &[u8]) -> u64 {
 fn import_azurite(emulator: &Emulator, files: &[File<'_>]) -> Option<String> {
     match emulator.import_azurite(folder(files)?.path()) {
         Ok(_) => None,
-        Err(AzuriteError::Store(error)) => unreachable!("the store's fault: {error}"),
+        Err(AzuriteError::Store(error)) => unreachable!("not the input's fault: {error}"),
         Err(refusal) => Some(refusal.to_string()),
     }
 }
 
 fn plant(emulator: &Emulator, files: &[File<'_>]) -> Option<String> {
-    // A seed may name any file and folder of the machine. These stay below its own.
+    // A seed may name any file and folder of the machine; only those below its own folder are
+    // allowed here.
     let leaves = |file: &File<'_>| {
         let text = String::from_utf8_lossy(file.bytes);
         let ways = ["..", "\"/", "'/", "\\"];
@@ -161,15 +161,15 @@ fn plant(emulator: &Emulator, files: &[File<'_>]) -> Option<String> {
     let dir = folder(files)?;
     match in_paused_time(emulator.plant(dir.path())) {
         Ok(_) => None,
-        Err(SeedError::Store(error)) => unreachable!("the store's fault: {error}"),
+        Err(SeedError::Store(error)) => unreachable!("not the input's fault: {error}"),
         Err(refusal) => Some(refusal.to_string()),
     }
 }
 
-/// The files in a new folder; `None` where they cannot be together in one.
+/// Writes the files to a new folder; `None` when they cannot coexist in one.
 #[expect(
     clippy::disallowed_methods,
-    reason = "seeds and Azurite's data are files"
+    reason = "seeds and Azurite's data directories are files"
 )]
 fn folder(files: &[File<'_>]) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap_or_else(|error| unreachable!("{error}"));

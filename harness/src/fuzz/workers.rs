@@ -1,11 +1,11 @@
-//! What strangers put into blobs and messages, and what operators put into settings.
+//! Content of blobs and messages from untrusted clients, and settings from operators.
 
 use smalt_listener::payload::envelope::{self, Bounds};
 use smalt_listener::rules::requeue;
 use smalt_sweeper::ttl::{self, TtlFormat};
 use smalt_sweeper::{destination, state};
 
-/// Reads an input as the workers read what they find.
+/// Parses an input with every parser of the workers.
 ///
 /// # Panics
 /// When a parser panics.

@@ -1,4 +1,4 @@
-//! Many histories of one seed: in rounds, each of which goes for what those before did not reach.
+//! Many histories of one seed, in rounds: each round targets what the earlier ones did not reach.
 
 use std::cell::RefCell;
 use std::fmt::{self, Display};
@@ -22,62 +22,62 @@ use super::server::Server;
 use super::shrink;
 use crate::table_histories::machine::TableHistories;
 
-/// Histories of a round.
+/// Number of histories in a round.
 const ROUND: u32 = 250;
-/// Most histories that shrinking by proptest may run.
+/// Maximum number of histories that proptest may run to shrink a failure.
 const SHRINK_MAX: u32 = 3_000;
 
-/// What histories are about.
+/// The kind of histories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum About {
-    /// Containers, blobs, queues.
+    /// Containers, blobs and queues.
     Account,
-    /// Tables and their entities.
+    /// Tables and entities.
     Tables,
 }
 
-/// What to run.
+/// The parameters of a campaign.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
-    /// What its histories are about.
+    /// Kind of its histories.
     pub about: About,
-    /// Seed: the same one makes the same histories.
+    /// Seed, which determines the histories.
     pub seed: u64,
-    /// How many histories.
+    /// Number of histories.
     pub histories: u32,
-    /// Longest history, in operations.
+    /// Maximum length of a history, in operations.
     pub operations: usize,
-    /// State on disk, and restarts in between.
+    /// Whether the state is on disk and histories restart the service.
     pub restarts: bool,
-    /// Invariants are looked at after so many operations, and at the end.
+    /// Number of operations after which invariants are checked, besides the end.
     pub invariants_every: usize,
-    /// Nobody is asked: what the generator and the model reach by themselves.
+    /// Runs only the generator and the model, without a service.
     pub dry: bool,
 }
 
-/// How long it took.
+/// The speed of a campaign.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
-    /// Operations, of histories alone.
+    /// Number of operations in histories, without those of invariants.
     pub operations: u64,
-    /// From beginning to end.
+    /// Total time.
     pub whole: Duration,
 }
 
-/// What came of a campaign.
+/// The results of a campaign.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// What was reached.
+    /// The cells of the matrix that were reached.
     pub coverage: Coverage,
-    /// How many histories ran.
+    /// Number of histories that ran.
     pub histories: u32,
-    /// The smallest history that was answered wrongly, or why not all could be run.
+    /// The reduced failing history, or why not all histories could run.
     pub failed: Option<Failed>,
-    /// How fast.
+    /// Speed of the campaign.
     pub pace: Pace,
 }
 
-/// What a round has come to so far.
+/// Results of a round so far.
 #[derive(Default)]
 struct Round {
     coverage: Coverage,
@@ -86,14 +86,14 @@ struct Round {
 }
 
 impl Campaign {
-    /// Runs it.
+    /// Runs the campaign on this thread.
     pub fn run(&self, done: &dyn Fn()) -> Outcome {
         let begun = tokio::time::Instant::now();
         let mut outcome = Outcome::default();
         let mut left = self.histories;
         let mut number = 0;
         while left > 0 && outcome.failed.is_none() {
-            // The first round shows what comes by itself.
+            // The first round shows what is reached without targets.
             wish(match left == self.histories {
                 true => Vec::new(),
                 false => self.wishes(&outcome.coverage),
@@ -111,7 +111,7 @@ impl Campaign {
         outcome
     }
 
-    /// What histories can go for. Those of tables reach what there is by themselves.
+    /// Returns the cells that histories should target. Histories of tables need no targets.
     fn wishes(&self, coverage: &Coverage) -> Vec<Cell> {
         let mut unreached = coverage.unreached();
         unreached.retain(|cell| !cell.is_of_tables() && self.about == About::Account);
@@ -132,7 +132,7 @@ impl Campaign {
         TestRunner::new_with_rng(config, rng)
     }
 
-    /// Runs its histories on so many threads.
+    /// Runs the campaign on several threads.
     pub fn run_jobs(&self, jobs: u64, done: &(dyn Fn() + Sync)) -> Outcome {
         let jobs = u32::try_from(jobs).unwrap_or(1).min(self.histories.max(1));
         let begun = tokio::time::Instant::now();
@@ -166,7 +166,7 @@ impl Campaign {
         all
     }
 
-    /// What came of a job that panicked: what it had found is gone with it.
+    /// Returns the outcome of a job that panicked, whose findings are lost.
     fn gave_up(&self) -> Outcome {
         let why = "a thread of the campaign panicked".to_owned();
         Outcome {
@@ -184,12 +184,12 @@ impl Campaign {
         let judge = |history: &[Step], seen: Option<Arc<AtomicUsize>>| {
             let mut cells = Coverage::default();
             let judged = self.one(&runtime, history, &mut cells);
-            // What comes after the failing step need not be shrunk one by one.
+            // Steps after the failing one need not be shrunk one by one.
             if let (Err(failure), Some(seen)) = (&judged, seen) {
                 seen.store(failure.step + 1, Ordering::SeqCst);
             }
             let round = &mut *reached.borrow_mut();
-            // What shrinking runs is no history of its own.
+            // Histories that run during shrinking do not count.
             if !round.has_failed {
                 round.coverage.add(&cells);
                 round.histories += 1;
@@ -228,7 +228,7 @@ impl Campaign {
     /// Runs one history on a fresh server.
     ///
     /// # Errors
-    /// The step that was answered wrongly.
+    /// The step with a wrong answer.
     fn one(
         &self,
         runtime: &Runtime,
@@ -245,7 +245,7 @@ impl Campaign {
             .map_err(Box::new)
     }
 
-    /// Takes away what proptest left, and tells.
+    /// Shrinks what proptest left of a failing history, and runs the result once more.
     fn smallest(&self, runtime: &Runtime, history: Vec<Step>, difference: &str) -> Failed {
         let fails = |history: &[Step], invariants_every| {
             let one = Campaign {
@@ -255,7 +255,7 @@ impl Campaign {
             let judged = one.one(runtime, history, &mut Coverage::default());
             judged.err().map(|failure| failure.step + 1)
         };
-        // What every invariant asks may itself keep the flaw from showing.
+        // The requests of the invariants themselves can hide the flaw.
         let every = match fails(&history, 1) {
             Some(_) => 1,
             None => self.invariants_every,
@@ -266,13 +266,13 @@ impl Campaign {
     }
 }
 
-/// How often a history alone is looked at by its invariants.
+/// Number of operations between checks of the invariants in a single history.
 const EVERY: usize = 5;
 
-/// Runs one history on a fresh server, on a runtime of its own.
+/// Runs one history on a fresh server, on its own runtime.
 ///
 /// # Errors
-/// The step that was answered wrongly.
+/// The step with a wrong answer.
 pub fn one(history: &[Step], restarts: bool, coverage: &mut Coverage) -> Result<(), Box<Failure>> {
     let before = |error| Box::new(Failure::before(error));
     let runtime = runtime().map_err(before)?;
@@ -285,10 +285,10 @@ pub fn one(history: &[Step], restarts: bool, coverage: &mut Coverage) -> Result<
     judged.map(drop).map_err(Box::new)
 }
 
-/// A fresh server.
+/// Opens a fresh server.
 ///
 /// # Errors
-/// When it does not open.
+/// When the server does not open.
 pub fn server(restarts: bool) -> Result<Server, String> {
     if restarts {
         Server::on_disk(false)
@@ -297,10 +297,10 @@ pub fn server(restarts: bool) -> Result<Server, String> {
     }
 }
 
-/// A runtime for histories.
+/// Creates a runtime for histories.
 ///
 /// # Errors
-/// When it does not start.
+/// When the runtime does not start.
 pub fn runtime() -> Result<Runtime, String> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let built = builder.enable_all().build();
@@ -319,14 +319,14 @@ impl Display for Pace {
 mod tests {
     use super::*;
 
-    /// Nothing ran where a job gave up: that is no success.
+    /// A job that gives up has run nothing, so the campaign must not succeed.
     #[test]
-    fn a_job_that_panics_is_a_failure() {
+    fn panicking_job_is_a_failure() {
         let campaign = Campaign {
             about: About::Account,
             seed: 0,
             histories: 4,
-            // There is no such history: the generator panics.
+            // A history of length 0 cannot exist, so the generator panics.
             operations: 0,
             restarts: false,
             invariants_every: 1,

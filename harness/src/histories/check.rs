@@ -1,4 +1,4 @@
-//! An answer against what is expected.
+//! Compares an answer with the expected one.
 
 use std::fmt::Display;
 
@@ -13,7 +13,7 @@ use super::run::Answered;
 use crate::table_histories::answers;
 use crate::wire::Answer;
 
-/// Compares, and learns the texts of what the service made up.
+/// Compares an answer, and records the values that the service generated.
 ///
 /// # Errors
 /// The first difference.
@@ -77,7 +77,7 @@ fn check_fact(
         }
         Fact::Resources(wanted) => check_resources(wanted, entries),
         Fact::Tags(wanted) => same_debug("tags", wanted, &documents::tags(&answer.body)?),
-        Fact::Table(_) => Err("an answer of the Table service stands alone".to_owned()),
+        Fact::Table(_) => Err("a fact about the Table service must be the only one".to_owned()),
         Fact::Messages(wanted) => {
             check_messages(wanted, &documents::messages(&answer.body)?, names)
         }
@@ -106,7 +106,7 @@ fn same_debug<T: PartialEq + std::fmt::Debug>(
     Err(format!("{what}: {got:?} in place of {wanted:?}"))
 }
 
-/// User metadata of an answer.
+/// Returns the user metadata of an answer.
 pub fn metadata(answer: &Answer) -> Metadata {
     let pairs = answer.headers.iter().filter_map(|(name, value)| {
         let name = name.strip_prefix("x-ms-meta-")?;
@@ -168,7 +168,7 @@ fn check_resources(wanted: &[(String, Option<Metadata>)], got: &[Entry]) -> Resu
     Ok(())
 }
 
-/// Something made up that is there on both sides, or on neither.
+/// Compares a generated value, which must be present on both sides or on neither.
 fn seen<T>(
     what: &'static str,
     wanted: Option<T>,

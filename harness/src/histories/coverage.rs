@@ -1,5 +1,5 @@
-//! What histories have reached: operation x outcome x condition, counted against the closed list
-//! of the model; and what operations were made for beside what they came to.
+//! What histories have reached: operation x outcome x condition, counted against the model's closed
+//! list; and the intent of operations compared with their outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
@@ -11,36 +11,36 @@ use smalt_model::outcomes::{Cell, Header, Outcome, cells};
 
 use super::generate::{Intent, Step};
 
-/// Every cell that the model declares.
+/// All cells that the model declares.
 static DECLARED: LazyLock<BTreeSet<Cell>> = LazyLock::new(|| cells().collect());
 
 /// Cells that no history can reach, each with its reason.
 pub const UNREACHABLE: &[(&str, &str, &str)] = &[];
 
-/// How often each cell was reached, and what was meant.
+/// How often each cell was reached, and the intents of operations.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     cells: BTreeMap<Cell, u64>,
-    /// Meant and come to.
+    /// Pairs of intent and outcome.
     intents: BTreeMap<(Intent, Intent), u64>,
 }
 
-/// Shares of valid operations, near misses and malformed ones, in per cent.
+/// Percentages of valid operations, near misses and malformed ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
-    /// Done.
+    /// Operations that succeed.
     pub valid: f64,
-    /// Refused for what was there.
+    /// Operations rejected because of the state.
     pub near: f64,
-    /// Refused for their syntax.
+    /// Operations rejected because of their syntax.
     pub malformed: f64,
 }
 
 impl Coverage {
-    /// Notes a step, which belongs to this row and header, with its answer.
+    /// Counts a step, which belongs to this row and header, with its answer.
     ///
     /// # Errors
-    /// When the model answers what it does not declare.
+    /// When the model predicts an outcome that it does not declare.
     pub fn note(
         &mut self,
         step: &Step,
@@ -72,7 +72,7 @@ impl Coverage {
         Ok(())
     }
 
-    /// Adds what another run has reached.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &Coverage) {
         for (cell, count) in &other.cells {
             *self.cells.entry(*cell).or_default() += count;
@@ -82,29 +82,29 @@ impl Coverage {
         }
     }
 
-    /// Steps in all, time passing included.
+    /// Returns the number of steps, including steps of time.
     pub fn steps(&self) -> u64 {
         self.intents.values().sum()
     }
 
-    /// Number of cells reached.
+    /// Returns the number of cells reached.
     pub fn reached(&self) -> usize {
         self.cells.len()
     }
 
-    /// Number of cells that there are.
+    /// Returns the number of declared cells.
     pub fn declared() -> usize {
         DECLARED.len()
     }
 
-    /// Cells that nothing has reached, in order.
+    /// Returns the cells that were not reached, in order.
     pub fn unreached(&self) -> Vec<Cell> {
         let declared = DECLARED.iter().copied();
         let open = |cell: &Cell| !self.cells.contains_key(cell) && excuse(cell).is_none();
         declared.filter(open).collect()
     }
 
-    /// Excuses of cells that were reached after all.
+    /// Returns the cells in [`UNREACHABLE`] that were reached.
     pub fn stale_excuses(&self) -> Vec<Cell> {
         let reached = self.cells.keys().copied();
         reached.filter(|cell| excuse(cell).is_some()).collect()
@@ -126,17 +126,17 @@ impl Coverage {
         }
     }
 
-    /// What operations were made for.
+    /// Returns the shares by intent.
     pub fn intended(&self) -> Mix {
         self.mix(|(meant, _)| *meant)
     }
 
-    /// What they came to.
+    /// Returns the shares by outcome.
     pub fn actual(&self) -> Mix {
         self.mix(|(_, came)| *came)
     }
 
-    /// All of it, for machines.
+    /// Returns all counts as JSON.
     pub fn json(&self) -> Value {
         let cell = |cell: &Cell| {
             json!({
@@ -180,7 +180,7 @@ fn excuse(cell: &Cell) -> Option<&'static str> {
     found.map(|(_, _, reason)| *reason)
 }
 
-/// A cell as a line of the table.
+/// Displays a cell as a line of the table.
 pub struct Shown<'a>(pub &'a Cell);
 
 impl Display for Shown<'_> {
@@ -240,9 +240,9 @@ mod tests {
         }
     }
 
-    /// No answer of the model goes uncounted: one outside of the list stops the run.
+    /// Every outcome of the model counts: an undeclared one stops the run.
     #[test]
-    fn what_is_not_declared_is_told() {
+    fn undeclared_outcome_is_an_error() {
         let mut coverage = Coverage::default();
         assert_eq!(coverage.note(&step(), ROW, &Expected::ok(204)), Ok(()));
         assert!(coverage.note(&step(), ROW, &Expected::ok(200)).is_err());
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unreached_is_listed_until_it_is_reached() {
+    fn unreached_cell_is_listed_until_it_is_reached() {
         let mut coverage = Coverage::default();
         assert_eq!(coverage.unreached().len(), Coverage::declared());
         coverage.note(&step(), ROW, &Expected::ok(204)).unwrap();

@@ -1,4 +1,4 @@
-//! Requests as commands for a shell, which anybody can run against a smalt of their own.
+//! Requests as shell commands that anyone can run against their own smalt.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,12 @@ use smalt_protocol::Service;
 use super::render::Request;
 use super::server::{START_S, moment};
 
-/// Longest text that stands in a command as it is; documents of tables do at any length, as what is
-/// wrong with them cannot be seen otherwise.
+/// Maximum length of a body that is shown as text in a command; documents of tables are always
+/// shown, because their content is needed to see what is wrong.
 const SHOWN_BYTES_MAX: usize = 500;
 
-/// How the variables of the commands are set. What is set already is left as it is. Behind each
-/// answer its status is shown, as it was noted behind the command.
+/// Sets the variables of the commands, unless they are set already. The status of each answer is
+/// printed below it, and the recorded status stands behind the command.
 const VARIABLES: &str = r#"# For bash and a fresh smalt. Tags, ids, receipts and
 # times of snapshots that the service made up are others there: put in those of its answers.
 BLOB=${BLOB:-http://127.0.0.1:10000/devstoreaccount1}
@@ -26,21 +26,20 @@ SAS=${SAS:-$(harness sas --permissions rwdlacuptf)}
 curl() { command curl -sS -w '\n# %{http_code}\n' "$@"; }
 "#;
 
-/// What was sent as one script: the variables, the time at which every history begins, and the
-/// commands.
+/// Returns a script: the variables, the start time of every history, and the commands.
 pub fn script(transcript: &str) -> String {
     format!("{VARIABLES}{}\n{transcript}", time(START_S))
 }
 
-/// Smalt's clock is set to this time and stands still, and says so.
+/// Returns a command that stops smalt's clock at this time, with a comment that shows it.
 pub(super) fn time(now_s: u64) -> String {
     let now = moment(now_s).iso_ticks();
     let change = format!("{{\"now\": \"{now}\", \"mode\": \"frozen\"}}");
     format!("curl -X PUT \"$CONTROL/clock\" -d '{change}'\n# 200")
 }
 
-/// The request as a command. `$BLOB`, `$QUEUE`, `$TABLE` are endpoints with the account, `$SAS` a
-/// signature.
+/// Returns a request as a command. `$BLOB`, `$QUEUE`, `$TABLE` are endpoints with the account,
+/// `$SAS` is a signature.
 pub(super) fn command(request: &Request) -> String {
     let endpoint = match request.service {
         Service::Queue => "$QUEUE",
@@ -49,7 +48,7 @@ pub(super) fn command(request: &Request) -> String {
     };
     let url = signed(endpoint, &request.path);
     let (piped, body) = body(request);
-    // Of an answer to HEAD curl would wait for the body.
+    // With `-X HEAD`, curl would wait for a body.
     let method = match request.method {
         Method::HEAD => "--head".to_owned(),
         _ => format!("-i -X {}", request.method),
@@ -61,7 +60,7 @@ pub(super) fn command(request: &Request) -> String {
     for (name, value) in &request.headers {
         // Writing to a string does not fail.
         let _ = match (name.as_str(), value.as_str()) {
-            // A source is an address with a signature of its own.
+            // A copy source is a URL with its own signature.
             ("x-ms-copy-source", path) => write!(line, " -H \"{name}: {}\"", signed("$BLOB", path)),
             (_, "") => write!(line, " -H '{name};'"),
             (_, value) => write!(line, " -H {}", quoted(&format!("{name}: {value}"))),
@@ -70,12 +69,12 @@ pub(super) fn command(request: &Request) -> String {
     line + &body
 }
 
-/// An address within double quotes.
+/// Returns a URL in double quotes.
 fn signed(endpoint: &str, path: &str) -> String {
     let separator = if path.contains('?') { '&' } else { '?' };
     let mut escaped = String::with_capacity(path.len());
     for c in path.chars() {
-        // `$batch` and `$filter` are no variables of the shell's.
+        // `$batch` and `$filter` are not shell variables.
         if matches!(c, '$' | '`' | '"' | '\\') {
             escaped.push('\\');
         }
@@ -84,12 +83,12 @@ fn signed(endpoint: &str, path: &str) -> String {
     format!("{endpoint}/{escaped}{separator}$SAS")
 }
 
-/// What stands before `curl`, and what behind the headers.
+/// Returns the text in front of `curl`, and that behind the headers.
 fn body(request: &Request) -> (String, String) {
     let body = request.body.as_slice();
     let nothing = String::new();
     if body.is_empty() {
-        // Without it curl sends no length, which the service asks for.
+        // The service requires a length, which curl otherwise omits.
         let is_bare = matches!(request.method, Method::GET | Method::HEAD | Method::DELETE);
         let length = if is_bare {
             ""
@@ -102,7 +101,7 @@ fn body(request: &Request) -> (String, String) {
         .headers
         .iter()
         .any(|(name, _)| name == "content-type");
-    // Curl would call it a form.
+    // Without this, curl would send the content type of a form.
     let no_type = if has_type { "" } else { " -H 'Content-Type:'" };
     let is_shown = request.service == Service::Table || body.len() < SHOWN_BYTES_MAX;
     match text(body).filter(|_| is_shown) {
@@ -111,14 +110,14 @@ fn body(request: &Request) -> (String, String) {
     }
 }
 
-/// A body that can stand in a command: behind `@` curl looks for a file.
+/// Returns a body that can be an argument; curl reads a file if it begins with `@`.
 fn text(body: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(body).ok()?;
     let is_plain = |c: char| !c.is_control() || matches!(c, '\r' | '\n');
     (!text.starts_with('@') && text.chars().all(is_plain)).then_some(text)
 }
 
-/// The bytes out of a pipe.
+/// Returns a command that writes the bytes to a pipe.
 fn piped(body: &[u8]) -> String {
     match body.first() {
         Some(first) if body.iter().all(|byte| byte == first) => {
@@ -129,7 +128,7 @@ fn piped(body: &[u8]) -> String {
     }
 }
 
-/// One word of a shell.
+/// Quotes a word for the shell.
 fn quoted(text: &str) -> String {
     if !text.contains(['\r', '\n']) {
         return format!("'{}'", text.replace('\'', "'\\''"));

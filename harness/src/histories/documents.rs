@@ -1,4 +1,4 @@
-//! Bodies of answers, read.
+//! Parses the bodies of answers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -6,9 +6,9 @@ use smalt_model::vocabulary::Metadata;
 use smalt_protocol::xml::{Element, read_document};
 use smalt_protocol::{ETag, Timestamp};
 
-/// Most elements of a document that is read.
+/// Maximum number of elements in a document.
 const ELEMENTS_MAX: usize = 100_000;
-/// The year in which nothing expires any more: what a message shows that never does.
+/// The expiry time of a message that never expires.
 const NEVER: &str = "Fri, 31 Dec 9999 23:59:59 GMT";
 
 /// An entry of a listing.
@@ -18,7 +18,7 @@ pub enum Entry {
     Blob(Blob),
     /// A prefix.
     Prefix(String),
-    /// A container or queue with its metadata.
+    /// A container or queue, with its metadata.
     Resource(String, Metadata),
 }
 
@@ -43,7 +43,7 @@ pub struct Blob {
     pub tags: Metadata,
 }
 
-/// A message as a document shows it.
+/// A message in an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// `MessageId`.
@@ -56,7 +56,7 @@ pub struct Message {
     pub dequeue_count: Option<u32>,
     /// `InsertionTime`, in seconds of the Unix epoch.
     pub inserted_s: Option<u64>,
-    /// `ExpirationTime`, in seconds of the Unix epoch; absent: never.
+    /// `ExpirationTime`, in seconds of the Unix epoch; `None` for never.
     pub expires_s: Option<u64>,
     /// `TimeNextVisible`, in seconds of the Unix epoch.
     pub visible_s: Option<u64>,
@@ -77,7 +77,7 @@ fn seconds(parent: &Element<'_>, name: &str) -> Option<u64> {
     Timestamp::parse_rfc1123(&date).map(Timestamp::unix_s)
 }
 
-/// Entries of a listing and the marker of the next page.
+/// Parses the entries of a listing and the marker of the next page.
 pub fn listing(body: &[u8]) -> Result<(Vec<Entry>, String), String> {
     let root = root(body)?;
     let found = ["Blobs", "Containers", "Queues"].iter();
@@ -131,7 +131,7 @@ fn tag_set(set: &Element<'_>) -> Metadata {
     set.children.iter().map(tag).collect()
 }
 
-/// First and last byte of each page range.
+/// Parses the first and last byte of each page range.
 pub fn ranges(body: &[u8]) -> Result<Vec<(u64, u64)>, String> {
     let root = root(body)?;
     let ranges = root
@@ -148,7 +148,7 @@ pub fn ranges(body: &[u8]) -> Result<Vec<(u64, u64)>, String> {
 
 type Blocks = Vec<(Vec<u8>, u64)>;
 
-/// Committed and uncommitted blocks.
+/// Parses committed and uncommitted blocks.
 pub fn blocks(body: &[u8]) -> Result<(Blocks, Blocks), String> {
     let root = root(body)?;
     let list = |name: &str| -> Result<Blocks, String> {
@@ -166,14 +166,14 @@ pub fn blocks(body: &[u8]) -> Result<(Blocks, Blocks), String> {
     Ok((list("CommittedBlocks")?, list("UncommittedBlocks")?))
 }
 
-/// Index tags.
+/// Parses index tags.
 pub fn tags(body: &[u8]) -> Result<Metadata, String> {
     let root = root(body)?;
     let set = root.child("TagSet").ok_or("no <TagSet>")?;
     Ok(tag_set(set))
 }
 
-/// Messages.
+/// Parses messages.
 pub fn messages(body: &[u8]) -> Result<Vec<Message>, String> {
     let root = root(body)?;
     let message = |message: &Element<'_>| Message {

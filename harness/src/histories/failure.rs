@@ -1,4 +1,4 @@
-//! A history that was answered wrongly: as commands for a shell, and as a trace to be kept.
+//! A history with a wrong answer, as shell commands and as a trace to keep.
 
 use std::fmt::{self, Display};
 use std::sync::PoisonError;
@@ -17,7 +17,7 @@ use crate::check::{self, Cases};
 use crate::traces::history;
 use crate::traces::scrub::Seen;
 
-/// A failing history, shrunk and run once more.
+/// A failing history, reduced and run once more.
 #[derive(Debug)]
 pub struct Failed {
     seed: u64,
@@ -25,12 +25,12 @@ pub struct Failed {
     difference: String,
     transcript: String,
     trace: String,
-    /// Whether the trace holds what the model expects of the last answer.
+    /// Whether the trace contains the answer that the model expects of the last request.
     is_right: bool,
 }
 
 impl Failed {
-    /// What kept a campaign from running.
+    /// Returns a failure that kept a campaign from running.
     pub fn before(seed: u64, difference: String) -> Self {
         Failed {
             seed,
@@ -42,18 +42,22 @@ impl Failed {
         }
     }
 
-    /// A history that failed, and does not when it is run again.
+    /// Returns a history that failed, but not when it ran again.
     pub fn only_once(seed: u64, history: Vec<Step>, difference: &str) -> Self {
         Failed {
             history,
-            ..Failed::before(seed, format!("it failed once, and not again: {difference}"))
+            ..Failed::before(
+                seed,
+                format!("failed once, but not when run again: {difference}"),
+            )
         }
     }
 
-    /// Runs a history once more, keeping what is said; `every` as it failed with.
+    /// Runs a history once more and records the exchanges; `every` is the interval of invariants
+    /// with which it failed.
     ///
     /// # Errors
-    /// The history, when it does not fail any more.
+    /// The history, when it does not fail again.
     pub fn of(
         seed: u64,
         restarts: bool,
@@ -61,7 +65,7 @@ impl Failed {
         history: Vec<Step>,
         every: usize,
     ) -> Result<Self, Vec<Step>> {
-        // Without the questions of every invariant, if it fails without them.
+        // Omits the requests of the invariants if it fails without them.
         let tries = [0, usize::MAX, every].into_iter();
         let mut tries = tries.filter_map(|every| {
             let mut server = campaign::server(restarts).ok()?;
@@ -94,28 +98,28 @@ impl Failed {
         })
     }
 
-    /// Number of steps.
+    /// Returns the number of steps.
     pub fn len(&self) -> usize {
         self.history.len()
     }
 
-    /// Whether it failed before its first step.
+    /// Whether it failed before the first step.
     pub fn is_empty(&self) -> bool {
         self.history.is_empty()
     }
 
-    /// The history as a trace.
+    /// Returns the history as a trace.
     pub fn trace(&self) -> &str {
         &self.trace
     }
 
-    /// Writes the trace, if there is one; what there is to know of it.
+    /// Writes the trace, if there is one, and returns the report.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub fn save(&self, cases: &Cases) -> std::io::Result<String> {
         if self.trace.is_empty() {
-            return Ok("there is no trace to be saved".to_owned());
+            return Ok("there is no trace to save".to_owned());
         }
         let path = cases.file("histories", self.seed);
         check::save(&path, &self.trace)?;
@@ -150,7 +154,7 @@ impl Display for Failed {
         for step in history {
             writeln!(f, "  {:?}", step.operation)?;
         }
-        // What kept a campaign from running has sent nothing.
+        // A campaign that could not run has sent nothing.
         let commands = match self.transcript.as_str() {
             "" => String::new(),
             sent => curl::script(sent),
@@ -167,10 +171,10 @@ fn service(operation: &Operation) -> Service {
     }
 }
 
-/// Puts what is expected in place of a wrong answer, as far as the model knows it. Whether that is
-/// all of it: a refusal, or headers of the right status.
+/// Replaces a wrong answer by the expected one, as far as the model knows it. Returns whether it is
+/// complete, which holds for a rejection, and for wrong headers with the right status.
 fn amend(seen: &mut Seen, expected: &Expected) -> bool {
-    // The Table service words its answers in documents that the model does not write.
+    // The model does not render the Table service's documents.
     if matches!(expected.facts.as_slice(), [Fact::Table(_)]) {
         return false;
     }
@@ -222,7 +226,7 @@ fn amend(seen: &mut Seen, expected: &Expected) -> bool {
 }
 
 impl Failure {
-    /// What kept a history from running.
+    /// Returns a failure that kept a history from running.
     pub fn before(difference: String) -> Self {
         Failure {
             step: 0,

@@ -1,12 +1,12 @@
-//! The next operation, out of random bytes: about seven in ten can succeed as things stand, one in
-//! four misses narrowly, one in twenty breaks a rule of syntax.
+//! Chooses the next operation from random bytes: about seven in ten can succeed in the current
+//! state, one in four is a near miss, one in twenty breaks a rule of syntax.
 //!
-//! An operation is made for its [`Intent`]: for a near miss the way of missing is chosen first and
-//! everything else is right. What then fails its intent after all (the model knows) is made again
-//! out of other bytes. Names are few, so that histories meet themselves again and again. Zero
-//! bytes are the simplest choice: shrinking leads there.
+//! Every operation has an [`Intent`]: for a near miss the kind of mistake is chosen first and
+//! everything else is correct. An operation that does not match its intent according to the model
+//! is generated again from other bytes. Names are few, so that operations often meet. Zero bytes
+//! give the simplest choices, which shrinking leads to.
 //!
-//! - [`dice`]: random bytes, and what they are to be used for.
+//! - [`dice`]: random bytes, and what they are used for.
 //! - `parts`: names, leases, conditions. `blobs`, `containers`, `queues`: operations.
 
 mod blobs;
@@ -24,25 +24,27 @@ use smalt_model::{Expected, Model};
 pub use dice::DICE;
 use dice::{Dice, Miss};
 
-/// How often an operation is made anew that fails its intent.
+/// How often an operation that does not match its intent is generated again.
 const TRIES: u8 = 8;
-/// Of a hundred operations that ask something of the service, so many break a rule of syntax.
+/// Percentage of requests that break a rule of syntax.
 const MALFORMED_PERCENT: u8 = 5;
-/// Of a hundred, so many are to be refused as things stand.
+/// Percentage of requests to be rejected because of the state.
 const NEAR_PERCENT: u8 = 24;
-/// Of a hundred steps, so many let time pass.
+/// Percentage of steps that let time pass.
 const ADVANCE_PERCENT: u8 = 6;
-/// Of a hundred steps of time that find blocks alone, so many let their week pass.
+/// Percentage of time steps that let the week of uncommitted blocks pass, if there are blobs with
+/// nothing but uncommitted blocks.
 const WEEK_PERCENT: u8 = 30;
-/// Of a hundred operations that find blocks past their week, so many go there.
+/// Percentage of operations that go to uncommitted blocks past their week, if there are any.
 const LAPSED_PERCENT: u8 = 30;
-/// Of a hundred operations that find blocks alone within their week, so many go there.
+/// Percentage of operations that go to uncommitted blocks within their week, if there are any.
 const ALONE_PERCENT: u8 = 6;
-/// Of a hundred steps, so many stop and start the service, where that is wanted.
+/// Percentage of steps that restart the service, in histories with restarts.
 const RESTART_PERCENT: u8 = 2;
-/// Of a hundred operations, so many go for a cell that nothing has reached yet, if there is one.
+/// Percentage of operations that target a cell that was not reached yet, if there is one.
 const WISH_PERCENT: u8 = 60;
-/// Steps of time in seconds: around the ends of leases, visibility, lives and retention.
+/// Time steps in seconds, around the ends of leases, visibility timeouts, times to live and
+/// retention.
 const SECONDS: [u64; 10] = [1, 5, 14, 15, 16, 30, 60, 61, 3_600, WEEK_S];
 const WEEK_S: u64 = 7 * 24 * 3_600;
 
@@ -50,21 +52,21 @@ const CONTAINERS: [&str; 3] = ["con0", "con1", "con2"];
 const BLOBS: [&str; 4] = ["b0", "b1", "dir/b0", "dir/b1"];
 const QUEUES: [&str; 2] = ["que0", "que1"];
 
-/// What an operation is made for.
+/// The intended outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Intent {
-    /// It is to be done.
+    /// It succeeds.
     Valid,
-    /// It is to be refused for what is there.
+    /// It is rejected because of the state.
     NearMiss,
-    /// It is to be refused for its syntax.
+    /// It is rejected because of its syntax.
     Malformed,
-    /// It asks nothing of the service.
+    /// It sends no request.
     Time,
 }
 
 impl Intent {
-    /// What an operation came to.
+    /// Returns the outcome of an operation.
     pub fn of(operation: &Operation, expected: &Expected) -> Self {
         match operation {
             Operation::Advance { .. } | Operation::Restart => Intent::Time,
@@ -77,16 +79,16 @@ impl Intent {
     }
 }
 
-/// A step of a history and what it was made for.
+/// A step of a history, with its intent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What it was made for.
+    /// Intended outcome of the operation.
     pub intent: Intent,
-    /// The operation.
+    /// The operation of the step.
     pub operation: Operation,
 }
 
-/// What a history is about.
+/// The names and operations that a history uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
     containers: usize,
@@ -94,9 +96,9 @@ pub struct Space {
     queues: usize,
     /// Append and page blobs, properties, copies by bytes, listings of the account, soft delete.
     wide: bool,
-    /// Time passes.
+    /// Whether time passes.
     advances: bool,
-    /// The service is stopped and started.
+    /// Whether the service is restarted.
     restarts: bool,
 }
 
@@ -110,17 +112,17 @@ impl Space {
         advances: true,
         restarts: false,
     };
-    /// The same with restarts.
+    /// Like [`Space::HISTORY`], with restarts.
     pub const RESTARTS: Space = Space {
         restarts: true,
         ..Space::HISTORY
     };
-    /// What block blobs, containers, leases and queues alone are asked.
+    /// Only operations on block blobs, containers, leases and queues.
     pub const NARROW: Space = Space {
         wide: false,
         ..Space::HISTORY
     };
-    /// One name of each kind in one moment: everybody meets there.
+    /// One name of each kind, without time, so that all clients use the same entities.
     pub const BURST: Space = Space {
         containers: 1,
         blobs: 1,
@@ -131,10 +133,10 @@ impl Space {
     };
 }
 
-/// Makes one kind of operation; nothing where the state at hand does not allow it.
+/// Generates one kind of operation; `None` when the current state does not allow it.
 type Make = fn(&Model, &mut Dice<'_>) -> Option<Operation>;
 
-/// One kind of operation: its name in the matrix, how often it is made, how.
+/// A kind of operation: its name in the matrix, its weight, its generator.
 struct Kind {
     name: &'static str,
     weight: u16,
@@ -169,12 +171,12 @@ fn kinds() -> impl Iterator<Item = &'static Kind> {
     all.into_iter().flatten()
 }
 
-/// An operation for the state at hand.
+/// Returns an operation for the current state.
 pub fn choose(model: &Model, space: Space, dice: &[u8]) -> Operation {
     step(model, space, &[], dice).operation
 }
 
-/// A step for the state at hand. `wishes` are cells to go for.
+/// Returns a step for the current state. `wishes` are cells to target.
 pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step {
     let mut first = Dice::new(bytes, space, 0);
     let time = |operation| Step {
@@ -218,13 +220,14 @@ pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step 
     Step { intent, operation }
 }
 
-/// Whether such blocks stand anywhere.
+/// Whether blobs with such blocks exist anywhere.
 fn is_somewhere(model: &Model, space: Space, alone: Alone) -> bool {
     let mut all = CONTAINERS[..space.containers].iter();
     all.any(|name| model.has_alone(name, "", alone))
 }
 
-/// Goes where blocks stand alone, now and then: what their week has come to is seen nowhere else.
+/// Sometimes goes to a blob with nothing but uncommitted blocks, which is the only place where the
+/// end of their week shows.
 fn to_blocks(model: &Model, is_near: bool, dice: &mut Dice<'_>) -> Option<&'static str> {
     let space = dice.space;
     if !space.advances {
@@ -318,12 +321,12 @@ fn metadata(dice: &mut Dice<'_>) -> Metadata {
     names.iter().take(count).map(pair).collect()
 }
 
-/// A page that holds everything, or a small one.
+/// Returns a page size: one that fits everything, or a small one.
 fn page(dice: &mut Dice<'_>) -> u32 {
     dice.one(&[5_000, 1, 2, 3]).unwrap_or(5_000)
 }
 
-/// Whether several pages of an operation are several moments.
+/// Whether an operation with several pages is not atomic.
 pub fn is_listing(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -339,9 +342,9 @@ pub fn is_listing(operation: &Operation) -> bool {
 mod tests {
     use super::*;
 
-    /// Every row of the matrix has its maker, and no maker is without a row.
+    /// Every row of the matrix has its generator, and every generator a row.
     #[test]
-    fn kinds_and_rows_belong_together() {
+    fn every_row_has_a_generator_and_vice_versa() {
         let mut made: Vec<&str> = kinds().map(|kind| kind.name).collect();
         made.extend(Malformed::ALL.map(Malformed::operation));
         made.sort_unstable();
@@ -358,9 +361,9 @@ mod tests {
         assert_eq!(made, rows);
     }
 
-    /// Shrinking leads to zero bytes: they have to be the simplest history.
+    /// Shrinking leads to zero bytes, which must give the simplest history.
     #[test]
-    fn zero_bytes_are_simple() {
+    fn zero_bytes_give_the_simplest_history() {
         let model = Model::new(0);
         let made = step(&model, Space::RESTARTS, &[], &[0; DICE]);
         assert_eq!(made.intent, Intent::Valid);

@@ -1,12 +1,12 @@
-//! What has to hold after every operation, whatever it was.
+//! Invariants, which must hold after every operation.
 //!
-//! - A listing of the container that was changed shows what the model has: snapshots, deleted
-//!   blobs and uncommitted ones, lengths, tags, metadata.
-//! - A queue that was changed counts and shows the messages that the model has.
-//! - A query of the table that was changed shows the entities that the model has.
-//! - ETags grow, and none comes twice, over restarts as well.
-//! - Every payload is referred to as often as the store says, and whatever nothing refers to
-//!   waits to be removed.
+//! - A listing of the changed container shows what the model has: snapshots, deleted and
+//!   uncommitted blobs, lengths, ETags, metadata.
+//! - A changed queue counts and shows the messages of the model.
+//! - A query of the changed table shows the entities of the model.
+//! - ETags grow and are never repeated, also across restarts.
+//! - The store counts the references to every payload correctly, and queues unreferenced
+//!   payloads for removal.
 
 use smalt_model::vocabulary::tables::{Level, TableOperation};
 use smalt_model::vocabulary::{
@@ -18,14 +18,14 @@ use smalt_protocol::ETag;
 use super::names::Names;
 use super::run::Player;
 
-/// Most messages of one answer.
+/// Maximum number of messages in one answer.
 const MESSAGES: u32 = 32;
-/// Most entities of one page.
+/// Maximum number of entities on a page.
 const ENTITIES: u32 = 3;
-/// Most entries of one page.
+/// Maximum number of entries on a page.
 const ENTRIES: u32 = 5_000;
 
-/// Looks after each step at what it may have changed.
+/// Checks after each step what the step may have changed.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// The largest ETag so far.
@@ -33,7 +33,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Looks at the answer to a step: a tag that was never seen has to be larger than all others.
+    /// Checks the answer to a step: a new ETag must be larger than all others.
     ///
     /// # Errors
     /// When it is not.
@@ -49,7 +49,7 @@ impl Watch {
     }
 }
 
-/// What can be asked without changing anything, to compare what an operation may have changed.
+/// Returns read-only requests that show what an operation may have changed.
 pub fn questions(model: &Model, operation: &Operation) -> Vec<Operation> {
     match operation {
         Operation::Container(name, _) if model.has_container(name) => vec![list(name)],
@@ -60,7 +60,7 @@ pub fn questions(model: &Model, operation: &Operation) -> Vec<Operation> {
     }
 }
 
-/// Everything that there is.
+/// Returns read-only requests that show everything.
 pub fn all(model: &Model) -> Vec<Operation> {
     let listed = Listed {
         prefix: String::new(),
@@ -97,7 +97,7 @@ fn of_queue(name: &str) -> [Operation; 2] {
     ]
 }
 
-/// Every entity, over several pages. There need not be such a table.
+/// Returns a query for all entities, over several pages. The table need not exist.
 fn of_table(name: &str) -> Operation {
     let query = TableOperation::Query {
         filter: None,
@@ -107,10 +107,10 @@ fn of_table(name: &str) -> Operation {
     Operation::Table(name.to_owned(), query)
 }
 
-/// Asks these questions and compares.
+/// Sends these requests and compares the answers.
 ///
 /// # Errors
-/// The first difference, or what the store says against itself.
+/// The first difference, or an inconsistency of the store.
 pub async fn check(
     player: &mut Player,
     model: &mut Model,
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_that_does_not_grow_is_seen() {
+    fn etag_that_does_not_grow_is_detected() {
         let mut watch = Watch::default();
         assert_eq!(watch.tag(true, Some("\"0x10\"")), Ok(()));
         assert_eq!(

@@ -12,16 +12,16 @@ use super::generate::{DICE, Space, Step, step};
 use super::server::START_S;
 
 thread_local! {
-    /// What nothing has reached yet: proptest's machines take no arguments.
+    /// The cells to target; static because proptest's machines take no arguments.
     static WISHES: RefCell<Arc<[Cell]>> = RefCell::new(Arc::new([]));
 }
 
-/// Makes the histories of this thread go for these cells from now on.
+/// Makes the histories of this thread target these cells from now on.
 pub fn wish(cells: Vec<Cell>) {
     WISHES.with_borrow_mut(|wishes| *wishes = cells.into());
 }
 
-/// Histories; with `RESTARTS` the service is stopped and started in between.
+/// Histories; with `RESTARTS` they restart the service.
 #[derive(Debug)]
 pub struct Histories<const RESTARTS: bool>;
 

@@ -1,4 +1,4 @@
-//! The texts behind the model's numbers.
+//! The values behind the model's numbers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,13 +7,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use smalt_model::vocabulary::{LeaseId, MessageId, Moment, PROPOSED_LEASES, Receipt, Tag};
 
-/// How recorded receipts start; a time follows.
+/// First bytes of recorded receipts; a time follows.
 const RECEIPT: [u8; 12] = [2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
 
-/// A number that stands for nothing the service ever made up.
+/// A number for values that the service never generated.
 pub const NOBODYS: u32 = 1_000_000;
 
-/// Texts of one kind, both ways. A search clones them with every step and changes them rarely.
+/// Values of one kind, by number and by value. A search clones them with every step and rarely
+/// changes them.
 #[derive(Clone, Debug, Default)]
 struct Bound(Arc<Texts>);
 
@@ -23,7 +24,7 @@ struct Texts {
     numbers: BTreeMap<Arc<str>, u32>,
 }
 
-/// The texts determine the numbers.
+/// Hashes only the values, which determine the numbers.
 impl std::hash::Hash for Bound {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.0.texts.hash(state);
@@ -31,12 +32,12 @@ impl std::hash::Hash for Bound {
 }
 
 impl Bound {
-    /// Binds a number that is new, or compares.
+    /// Binds a new number, or compares a known one.
     fn see(&mut self, number: u32, text: &str) -> Result<(), String> {
         match (self.0.texts.get(&number), self.0.numbers.get(text)) {
             (Some(known), _) if &**known == text => Ok(()),
             (Some(known), _) => Err(format!("{text} in place of {known}")),
-            (None, Some(other)) => Err(format!("{text} again, which was number {other}")),
+            (None, Some(other)) => Err(format!("{text} again, which already has number {other}")),
             (None, None) => {
                 let text: Arc<str> = text.into();
                 let both = Arc::make_mut(&mut self.0);
@@ -51,12 +52,12 @@ impl Bound {
         self.0.texts.get(&number).map(ToString::to_string)
     }
 
-    /// The number of a text, [`NOBODYS`] if it has none.
+    /// Returns the number of a value; [`NOBODYS`] for an unknown one.
     fn find(&self, text: &str) -> u32 {
         self.0.numbers.get(text).copied().unwrap_or(NOBODYS)
     }
 
-    /// The number of a text; a new text gets the next one.
+    /// Returns the number of a value; a new value gets the next number.
     fn number(&mut self, text: &str) -> u32 {
         let next = u32::try_from(self.0.numbers.len()).unwrap_or(NOBODYS);
         match self.see(next, text) {
@@ -66,7 +67,7 @@ impl Bound {
     }
 }
 
-/// What the service made up in one history.
+/// The values that the service generated in one history.
 #[derive(Clone, Debug, Hash)]
 pub struct Names {
     tags: Bound,
@@ -82,7 +83,7 @@ impl Default for Names {
         let mut leases = Bound::default();
         for number in 0..PROPOSED_LEASES {
             let own = leases.number(&guid(number));
-            debug_assert_eq!(own, number, "each text of a client's own lease is another");
+            debug_assert_eq!(own, number, "every client's lease id is different");
         }
         Names {
             tags: Bound::default(),
@@ -95,44 +96,44 @@ impl Default for Names {
     }
 }
 
-/// A GUID that clients propose, or that nobody ever issued.
+/// Returns a GUID that a client proposes, or that was never issued.
 fn guid(number: u32) -> String {
     format!("{:08x}-1111-2222-3333-444455556666", 0xA000_0000 + number)
 }
 
-/// A number without a text is named by one that nothing has.
+/// Returns the value of a number; a number without a value gets one that does not exist.
 impl Names {
-    /// An ETag, quoted.
+    /// Returns an ETag, in quotes.
     pub fn tag(&self, Tag(number): Tag) -> String {
         let known = self.tags.text(number);
         known.unwrap_or_else(|| format!("\"0x8000000{number:08X}\""))
     }
 
-    /// The ETag of an entity.
+    /// Returns the ETag of an entity.
     pub fn entity_tag(&self, Tag(number): Tag) -> String {
         let known = self.entity_tags.text(number);
         known.unwrap_or_else(|| "W/\"datetime'2001-01-01T00%3A00%3A00Z'\"".to_owned())
     }
 
-    /// A lease id.
+    /// Returns a lease id.
     pub fn lease(&self, LeaseId(number): LeaseId) -> String {
         let known = self.leases.text(number);
         known.unwrap_or_else(|| guid(0x1000 + number))
     }
 
-    /// The time of a snapshot.
+    /// Returns the time of a snapshot.
     pub fn moment(&self, Moment(number): Moment) -> String {
         let known = self.moments.text(number);
         known.unwrap_or_else(|| format!("2001-01-01T00:00:00.{number:07}Z"))
     }
 
-    /// A message id.
+    /// Returns a message id.
     pub fn message(&self, MessageId(number): MessageId) -> String {
         let known = self.messages.text(number);
         known.unwrap_or_else(|| guid(0x2000 + number))
     }
 
-    /// A pop receipt.
+    /// Returns a pop receipt.
     pub fn receipt(&self, Receipt(number): Receipt) -> String {
         let known = self.receipts.text(number);
         known.unwrap_or_else(|| {
@@ -141,62 +142,62 @@ impl Names {
         })
     }
 
-    /// How many ETags were seen.
+    /// Returns the number of ETags seen.
     pub fn tags_seen(&self) -> usize {
         self.tags.0.numbers.len()
     }
 
-    /// How many lease ids there are, those of clients among them.
+    /// Returns the number of lease ids, including those that clients chose.
     pub fn leases_seen(&self) -> usize {
         self.leases.0.numbers.len()
     }
 
-    /// The number of an ETag; a new one gets the next number.
+    /// Returns the number of an ETag; a new one gets the next number.
     pub fn number_tag(&mut self, text: &str) -> Tag {
         Tag(self.tags.number(text))
     }
 
-    /// The number of an entity's ETag; a new one gets the next number.
+    /// Returns the number of an entity's ETag; a new one gets the next number.
     pub fn number_entity_tag(&mut self, text: &str) -> Tag {
         Tag(self.entity_tags.number(text))
     }
 
-    /// The number of a lease id; a new one gets the next number.
+    /// Returns the number of a lease id; a new one gets the next number.
     pub fn number_lease(&mut self, text: &str) -> LeaseId {
         LeaseId(self.leases.number(text))
     }
 
-    /// The number of a message id; a new one gets the next number.
+    /// Returns the number of a message id; a new one gets the next number.
     pub fn number_message(&mut self, text: &str) -> MessageId {
         MessageId(self.messages.number(text))
     }
 
-    /// The number of a receipt; a new one gets the next number.
+    /// Returns the number of a receipt; a new one gets the next number.
     pub fn number_receipt(&mut self, text: &str) -> Receipt {
         Receipt(self.receipts.number(text))
     }
 
-    /// The number of an ETag of other names, or [`NOBODYS`].
+    /// Returns the number here of an ETag numbered by `others`, or [`NOBODYS`].
     pub fn tag_of(&self, others: &Names, tag: Tag) -> Tag {
         Tag(self.tags.find(&others.tag(tag)))
     }
 
-    /// The number of an entity's ETag of other names, or [`NOBODYS`].
+    /// Returns the number here of an entity's ETag numbered by `others`, or [`NOBODYS`].
     pub fn entity_tag_of(&self, others: &Names, tag: Tag) -> Tag {
         Tag(self.entity_tags.find(&others.entity_tag(tag)))
     }
 
-    /// The number of a lease id of other names, or [`NOBODYS`].
+    /// Returns the number here of a lease id numbered by `others`, or [`NOBODYS`].
     pub fn lease_of(&self, others: &Names, lease: LeaseId) -> LeaseId {
         LeaseId(self.leases.find(&others.lease(lease)))
     }
 
-    /// The number of a message id of other names, or [`NOBODYS`].
+    /// Returns the number here of a message id numbered by `others`, or [`NOBODYS`].
     pub fn message_of(&self, others: &Names, message: MessageId) -> MessageId {
         MessageId(self.messages.find(&others.message(message)))
     }
 
-    /// The number of a receipt of other names, or [`NOBODYS`].
+    /// Returns the number here of a receipt numbered by `others`, or [`NOBODYS`].
     pub fn receipt_of(&self, others: &Names, receipt: Receipt) -> Receipt {
         Receipt(self.receipts.find(&others.receipt(receipt)))
     }
@@ -226,7 +227,7 @@ impl Names {
         self.messages.see(number, text)
     }
 
-    /// Binds or compares a receipt. Messages that were given out together share it.
+    /// Binds or compares a receipt. Messages received by one request share it.
     pub fn see_receipt(&mut self, Receipt(number): Receipt, text: &str) -> Result<(), String> {
         self.receipts.see(number, text)
     }
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_numbers_are_equal_texts_and_different_ones_are_not() {
+    fn equal_numbers_have_equal_values_and_different_ones_do_not() {
         let mut names = Names::default();
         assert_eq!(names.see_tag(Tag(1), "\"a\""), Ok(()));
         assert_eq!(names.see_tag(Tag(1), "\"a\""), Ok(()));

@@ -13,58 +13,60 @@ use super::regressions;
 use crate::check::Cases;
 use crate::replay::corpus;
 
-/// Longest list of cells in a message.
+/// Maximum number of cells in a message.
 const CELLS_SHOWN_MAX: usize = 20;
-/// One history of tables to so many others, if nothing else is asked for.
+/// Without `--about`, one history of tables runs for this many others.
 const TABLES_EVERY: u32 = 4;
 
-/// Options of `harness check histories`.
+/// Runs random histories of one client and compares every answer with the model's.
 ///
-/// Histories of blobs and queues come first, and then those of tables.
+/// Histories of blobs and queues run first, then those of tables.
 ///
-/// Every operation has an intent: done as things stand, refused for what is there, refused for its
-/// syntax. Intended and actual shares are printed at the end. While cells of the matrix operation x
-/// outcome x condition header are unreached, later histories go for them.
+/// Every operation has an intent: to succeed, to be rejected because of the state, or to be
+/// rejected because of its syntax. The intended and actual shares are printed at the end. While
+/// cells of the matrix operation x outcome x condition header are not reached, later histories
+/// target them.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Histories, 2,000 of each kind if it is not given how many. The same seed makes the same ones
-    /// for the same number of jobs. A history that fails is kept, shrunk, as a trace.
+    /// Histories; 2,000 of each kind by default. The same seed and number of jobs generate the same
+    /// histories. A failing history is shrunk and saved as a trace.
     #[command(flatten)]
     cases: Cases,
-    /// What they are about; if it is not given, blobs and queues, and then a quarter as many
-    /// histories of tables.
+    /// Kind of histories; by default blobs and queues, then a quarter as many of tables.
     #[arg(long, value_enum)]
     about: Option<About>,
-    /// Longest history, in operations.
+    /// Maximum length of a history, in operations.
     #[arg(long, default_value = "50")]
     operations: NonZeroUsize,
-    /// Keep the state on disk, and stop and start the service in between.
+    /// Keep the state on disk, and restart the service during histories.
     #[arg(long)]
     restarts: bool,
-    /// Look at the invariants after so many operations, and at the end of every history.
+    /// Check the invariants after this many operations, and at the end of every history.
     #[arg(long, default_value = "5", value_name = "OPERATIONS")]
     invariants_every: NonZeroUsize,
-    /// Ask nobody: what the generator and the model reach by themselves, to tune weights.
+    /// Run only the generator and the model, without a service, to tune the generator's weights.
     #[arg(long, conflicts_with = "restarts")]
     dry: bool,
-    /// Print how often each outcome of each operation was reached, and those that were not.
+    /// Print how often each outcome of each operation occurred, and which outcomes did not.
     #[arg(long)]
     coverage: bool,
-    /// Write the same as JSON.
+    /// Write the coverage as JSON to this file.
     #[arg(long, value_name = "FILE")]
     coverage_json: Option<PathBuf>,
-    /// Fail when an outcome that the model declares was not reached.
+    /// Fail if an outcome that the model declares did not occur.
     #[arg(long)]
     require_coverage: bool,
-    /// Run nothing: write smalt's answers of today into the trace of a history that failed.
+    /// Instead of running histories, update the trace of a failed history with smalt's current
+    /// answers.
     #[arg(long, value_name = "FILE")]
     again: Option<PathBuf>,
 }
 
-/// Histories that are run if it is not given how many.
+/// Default number of histories.
 const CASES: u64 = 2_000;
 
-/// Runs the command. Not to be called from within a runtime: every history has its own.
+/// Runs the command. Must not be called from within a runtime, because every history creates its
+/// own.
 ///
 /// # Errors
 /// When a file cannot be written.

@@ -1,4 +1,4 @@
-//! Histories that once were answered wrongly, kept as traces in `fixtures/regressions`.
+//! Histories that once got a wrong answer, kept as traces in `fixtures/regressions`.
 
 use std::path::Path;
 
@@ -13,14 +13,15 @@ use crate::replay::corpus;
 use crate::traces::body::Body;
 use crate::traces::format::{Exchange, Response, Trace};
 
-/// What every signed query of a history begins with.
+/// Beginning of the signed query in every URL of a history.
 const SIGNED: &str = "sv=";
 
-/// Sends the requests of a failed history's trace to smalt as it is now, and writes its answers
-/// in place of those that the trace has. Equal requests in equal order make equal ids and tags.
+/// Sends the requests in the trace of a failed history to the current smalt, and replaces the
+/// recorded answers. Equal requests in equal order give equal ids and ETags. Returns the number of
+/// changed answers.
 ///
 /// # Errors
-/// When the file is no trace of a history, or cannot be read or written.
+/// When the file is not the trace of a history, or cannot be read or written.
 pub fn again(path: &Path) -> anyhow::Result<usize> {
     let text = corpus::read(path)?;
     let mut trace = Trace::parse(&path.display().to_string(), &text)?;
@@ -71,7 +72,7 @@ fn request(exchange: &Exchange, service: Service) -> anyhow::Result<Request> {
     })
 }
 
-/// Path and query behind the account, without the signature.
+/// Returns path and query behind the account, without the signature.
 fn unsigned(url: &str) -> String {
     let rest = url.splitn(4, '/').nth(3).unwrap_or_default();
     let signed = rest
@@ -89,9 +90,9 @@ mod tests {
     use crate::replay::player::play;
     use crate::target::in_process::InProcess;
 
-    /// Every one of them is answered now as it has to be.
+    /// The current smalt answers every regression correctly.
     #[tokio::test]
-    async fn every_regression_replays_whole() {
+    async fn every_regression_replays_completely() {
         let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/regressions");
         let names = corpus::names(&directory).unwrap();
         assert!(names.len() >= 3, "{names:?}");
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_taken_off() {
+    fn signatures_are_removed() {
         let base = "https://account.blob.core.windows.net";
         for (url, bare) in [
             ("/c/b?sv=1&sig=REDACTED", "c/b"),

@@ -1,4 +1,4 @@
-//! An operation as requests.
+//! Renders an operation as a request.
 
 mod blobs;
 mod malformed;
@@ -17,15 +17,15 @@ use crate::table_histories::requests;
 /// A request without credentials.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Service asked.
+    /// Service that receives the request.
     pub service: Service,
-    /// Method.
+    /// HTTP method.
     pub method: Method,
     /// Path behind the account, with its query.
     pub path: String,
-    /// Headers.
+    /// Names and values of headers.
     pub headers: Vec<(String, String)>,
-    /// Body.
+    /// Request body.
     pub body: Vec<u8>,
 }
 
@@ -44,7 +44,7 @@ impl Request {
         Self::new(Service::Blob, method, path)
     }
 
-    /// With a header more.
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
@@ -119,8 +119,8 @@ impl Request {
     }
 }
 
-/// The request that an operation sends; none where it asks nothing of the service. A listing goes
-/// on from this first page by itself.
+/// Returns the request that an operation sends; `None` when it sends none. For a listing, this is
+/// the first page.
 pub fn request(operation: &Operation, names: &Names) -> Option<Request> {
     Some(match operation {
         Operation::Container(name, operation) => container(name, operation, names),

@@ -1,4 +1,4 @@
-//! Operations sent to a server: the whole exchange, what was sent, and one history of it.
+//! Sends operations to a server, and runs one history.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -23,24 +23,24 @@ use crate::table_histories::answers::{self, Seen};
 use crate::table_histories::{self, requests};
 use crate::wire::Answer;
 
-/// Pages that one listing may take: more is a marker that leads in a circle.
+/// Maximum number of pages of a listing; more means that a marker leads in a circle.
 const PAGES_MAX: usize = 100;
 
-/// What an operation was answered.
+/// The answer to an operation.
 #[derive(Clone, Debug)]
 pub struct Answered {
-    /// The first answer; of a listing the first page.
+    /// The first answer; for a listing, its first page.
     pub answer: Answer,
     /// The entries of all pages of a listing.
     pub entries: Vec<Entry>,
-    /// What the Table service showed, all pages of a query.
+    /// The answer of the Table service, with all pages of a query.
     pub table: Option<Seen>,
-    /// What was sent, as commands for a shell.
+    /// The requests as shell commands.
     transcript: String,
 }
 
 impl Answered {
-    /// An answer that nobody sent: for tests of what judges answers.
+    /// Returns an answer that no service sent, to test the checks of answers.
     pub fn of(answer: Answer) -> Self {
         Answered {
             answer,
@@ -50,24 +50,24 @@ impl Answered {
         }
     }
 
-    /// Status and error code.
+    /// Returns status and error code.
     pub fn summary(&self) -> String {
         let table = self.table.as_ref().map(Seen::summary);
         table.unwrap_or_else(|| self.answer.summary())
     }
 
-    /// What was sent, as commands for a shell.
+    /// Returns the requests as shell commands.
     pub fn transcript(&self) -> &str {
         &self.transcript
     }
 
-    /// Sends an operation that asks something of the service.
+    /// Sends an operation that makes a request.
     ///
     /// # Errors
-    /// When there is no answer, or a listing that does not end.
+    /// When there is no answer, or a listing does not end.
     pub async fn to(server: &Server, operation: &Operation, names: &Names) -> Result<Self, String> {
         let request = render::request(operation, names);
-        let request = request.ok_or_else(|| format!("{operation:?} asks nothing"))?;
+        let request = request.ok_or_else(|| format!("{operation:?} sends no request"))?;
         let mut transcript = String::new();
         let answer = send(server, &request, &mut transcript).await?;
         let mut entries = Vec::new();
@@ -93,7 +93,7 @@ impl Answered {
     }
 }
 
-/// Sends operations one after the other and compares every answer.
+/// Sends operations in sequence and compares every answer.
 pub struct Player {
     server: Arc<Server>,
     transcript: String,
@@ -101,7 +101,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// Plays to this server.
+    /// Returns a player for this server.
     pub fn new(server: Arc<Server>) -> Self {
         Player {
             server,
@@ -110,17 +110,17 @@ impl Player {
         }
     }
 
-    /// The server.
+    /// Returns the server.
     pub fn server(&self) -> Arc<Server> {
         self.server.clone()
     }
 
-    /// All that was sent, as commands for a shell.
+    /// Returns everything that was sent, as shell commands.
     pub fn transcript(&self) -> &str {
         &self.transcript
     }
 
-    /// Sends an operation, and learns the texts of what the service made up.
+    /// Sends an operation, and records the values that the service generated.
     ///
     /// # Errors
     /// When the answer is not the expected one.
@@ -138,54 +138,54 @@ impl Player {
         self.watch.tag(is_new, answered.answer.header("etag"))
     }
 
-    /// Time becomes this one.
+    /// Sets the clock.
     pub fn set_time(&mut self, now_s: u64) {
         note(&mut self.transcript, &curl::time(now_s));
         self.server.set_time(now_s);
     }
 
-    /// The server stops and starts.
+    /// Restarts the server.
     ///
     /// # Errors
-    /// When it does not.
+    /// When the server does not restart.
     pub fn restart(&mut self) -> Result<(), String> {
         note(
             &mut self.transcript,
             "# smalt stops here, and starts again with the same --location",
         );
         let server = Arc::get_mut(&mut self.server);
-        server.ok_or("somebody else uses the server")?.restart()
+        server.ok_or("another player uses the server")?.restart()
     }
 }
 
-/// A history that was not answered as it must be.
+/// A history with a wrong answer.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Number of the step, from 0.
+    /// Index of the step, from 0.
     pub step: usize,
-    /// The step.
+    /// Operation of the step.
     pub operation: Operation,
-    /// What is wrong with its answer.
+    /// What is wrong with the answer.
     pub difference: String,
-    /// What it has to be answered.
+    /// The expected answer.
     pub expected: Expected,
-    /// All that was sent, as commands for a shell.
+    /// Everything that was sent, as shell commands.
     pub transcript: String,
 }
 
-/// How a history is judged.
+/// How a history is checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Judging {
-    /// Invariants are looked at after so many steps, and at the end; 0: never.
+    /// Number of steps after which invariants are checked, besides the end; 0 means never.
     pub every: usize,
-    /// Nobody is asked: what the generator and the model reach by themselves.
+    /// Runs only the generator and the model, without a service.
     pub dry: bool,
 }
 
-/// Runs a history from its beginning.
+/// Runs a history from the start.
 ///
 /// # Errors
-/// The first step that was answered wrongly.
+/// The first step with a wrong answer.
 pub async fn run(
     server: Server,
     history: &[Step],
@@ -212,7 +212,8 @@ pub async fn run(
         let is_last = number + 1 == history.len();
         let is_due =
             judging.every > 0 && (is_last || (number + 1).checked_rem(judging.every) == Some(0));
-        // Its answer tells no snapshot that came back: who is to name one has to look.
+        // The answer to Undelete Blob does not show the restored snapshots, so the invariants must
+        // read them before an operation can name one.
         let is_told_later = matches!(operation, Operation::Blob(_, BlobOperation::Undelete));
         if told.is_ok() && !judging.dry && (is_due || is_told_later) {
             let questions = match is_last {
@@ -232,7 +233,7 @@ pub async fn run(
     Ok(player.server())
 }
 
-/// The entries of all pages from the first one on.
+/// Returns the entries of all pages of a listing.
 async fn pages(
     server: &Server,
     first: &Request,
@@ -254,7 +255,7 @@ async fn pages(
     Err(format!("a listing of more than {PAGES_MAX} pages"))
 }
 
-/// The pages of a query of entities after the first one.
+/// Requests the further pages of a query of entities.
 async fn further(
     server: &Server,
     first: &Request,
@@ -280,7 +281,7 @@ async fn send(
     let answer = server.send(request).await?;
     let mut told = format!("# {}", answer.summary());
     if request.service == Service::Table {
-        // What is wrong with an answer of the Table service stands in its body.
+        // Errors of the Table service are in the body.
         for line in String::from_utf8_lossy(&answer.body).lines() {
             let _ = write!(told, "\n# {line}");
         }

@@ -1,4 +1,4 @@
-//! The emulator under test, in this process, on a clock that only moves when told.
+//! The emulator under test, in this process, on a clock that only moves on request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,41 +14,41 @@ use crate::traces::scrub::Seen;
 use crate::wire::access::Access;
 use crate::wire::{Answer, Headers};
 
-/// When every history begins, in seconds of the Unix epoch.
+/// Start time of every history, in seconds of the Unix epoch.
 pub const START_S: u64 = 1_700_000_000;
-/// How long a second has lasted when something happens.
+/// The clock is always this far into a second.
 const PAST_THE_SECOND: Duration = Duration::from_millis(400);
-/// Ids need not differ between histories, only within one.
+/// A fixed seed: ids only have to differ within one history.
 const SEED: u64 = 1;
-/// What every request names.
+/// `x-ms-version` of every request.
 const VERSION: ApiVersion = ApiVersion::V2021_12_02;
 const BLOB: &str = "http://127.0.0.1:10000";
 const QUEUE: &str = "http://127.0.0.1:10001";
 const TABLE: &str = "http://127.0.0.1:10002";
 
-/// What was said, in the order of the answers.
+/// The exchanges, in the order of the answers.
 pub type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// One emulator with its state.
+/// An emulator with its state.
 pub struct Server {
     emulator: Emulator,
     clock: Clock,
     access: Access,
     dir: Option<Home>,
-    /// What was said, where that is to be kept.
+    /// Where exchanges are recorded, if they are.
     log: Option<Log>,
-    /// Commits go on when they are told to.
+    /// Whether commits only proceed in [`Server::step`].
     is_stepped: bool,
 }
 
-/// Where the state is kept, and when a write is answered.
+/// Where the state is stored, and when writes are answered.
 struct Home {
     dir: TempDir,
     durable: bool,
 }
 
 impl Server {
-    /// A fresh one, in memory.
+    /// Opens a fresh server in memory.
     ///
     /// # Errors
     /// When it does not open.
@@ -56,16 +56,16 @@ impl Server {
         Self::open(None)
     }
 
-    /// A fresh one that can be restarted; `durable` when an answer waits for the disk.
+    /// Opens a fresh server that can be restarted; with `durable`, answers wait for the disk.
     ///
     /// # Errors
-    /// When its directory cannot be made or it does not open.
+    /// When its directory cannot be created or it does not open.
     pub fn on_disk(durable: bool) -> Result<Self, String> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         Self::open(Some(Home { dir, durable }))
     }
 
-    /// A fresh one, in memory, whose commits go on when [`Server::step`] tells them to.
+    /// Opens a fresh server in memory whose commits only proceed in [`Server::step`].
     ///
     /// # Errors
     /// When it does not open.
@@ -73,7 +73,7 @@ impl Server {
         Self::stepped_as(access, Config::default())
     }
 
-    /// The same with settings of its own.
+    /// Like [`Server::stepped`], with a given configuration.
     ///
     /// # Errors
     /// When it does not open.
@@ -103,26 +103,27 @@ impl Server {
         })
     }
 
-    /// Keeps every exchange from now on, for a trace.
+    /// Records every exchange from now on, for a trace.
     pub fn keep(&mut self) -> Log {
         self.log.get_or_insert_default().clone()
     }
 
-    /// What signs every request. Signing takes longer than most bursts: it is done once.
+    /// Returns the signature of all requests. Computed once, because signing takes longer than most
+    /// bursts.
     pub fn access() -> Access {
         Access::full(VERSION)
     }
 
-    /// Lets the commit path take one step; a new group has at most so many commits. False when
-    /// nothing waits there.
+    /// Lets the commit path take one step; a new group has at most `most` commits. Returns false
+    /// when no commit waits.
     pub fn step(&self, most: usize) -> bool {
         self.emulator.step(most).is_some()
     }
 
-    /// Whether the store agrees with itself: every payload is referred to as often as it says.
+    /// Checks that the store counts the references to every payload correctly.
     ///
     /// # Errors
-    /// The first disagreement.
+    /// The first difference.
     pub fn audit(&self) -> Result<(), String> {
         let audit = self.emulator.audit().map_err(|error| error.to_string())?;
         let first = audit.differences.into_iter().next();
@@ -134,7 +135,7 @@ impl Server {
         self.clock.set(moment(now_s));
     }
 
-    /// Stops and starts again on the same state. What is kept in memory only has no restart.
+    /// Restarts the service on the same state. A server in memory cannot be restarted.
     ///
     /// # Errors
     /// When it does not close or open.
@@ -162,7 +163,7 @@ impl Server {
             .header("x-ms-version", VERSION.to_string())
             .header("content-length", request.body.len());
         for (name, value) in &request.headers {
-            // A source is an address with a signature of its own.
+            // A copy source is a URL with its own signature.
             let value = match name.as_str() {
                 "x-ms-copy-source" => format!("{BLOB}{}", self.access.path(value)),
                 _ => value.clone(),
@@ -176,12 +177,12 @@ impl Server {
             (method, uri, wire.headers().clone())
         });
         if self.is_stepped {
-            // The request is on its way.
+            // Other clients may run while the request is on its way.
             pause().await;
         }
         let response = self.emulator.call(wire).await;
         if self.is_stepped {
-            // The answer is.
+            // Other clients may run while the answer is on its way.
             pause().await;
         }
         let response = response.map_err(|error| error.to_string())?;
@@ -208,8 +209,8 @@ impl Server {
     }
 }
 
-/// A second of the model. Times that the service shows are whole seconds, its clock never is: a
-/// comparison that forgets to round them has to show.
+/// Returns a time within a second of the model. The service shows whole seconds, but its clock
+/// never has one, so that a comparison without rounding is found.
 pub(super) fn moment(now_s: u64) -> Timestamp {
     Timestamp::from_unix_s(now_s).plus(PAST_THE_SECOND)
 }

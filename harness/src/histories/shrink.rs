@@ -1,7 +1,7 @@
-//! A history that fails, made as small as it can be while it still fails.
+//! Reduces a failing history as far as possible.
 //!
-//! proptest has taken away what it could, one pass from the end. What it leaves is taken away
-//! here until nothing more can be: steps, then conditions, lease ids, metadata and bytes.
+//! proptest removes what it can in one pass from the end. The rest is removed here until nothing
+//! more can be: steps, then conditions, lease ids, metadata and bytes.
 
 use smalt_model::vocabulary::tables::{Action, Change, Match, TableOperation};
 use smalt_model::vocabulary::{
@@ -10,10 +10,11 @@ use smalt_model::vocabulary::{
 
 use super::generate::Step;
 
-/// Most histories that are run.
+/// Maximum number of histories to run.
 const RUNS_MAX: usize = 2_000;
 
-/// The smallest history found. `fails` tells up to which step a history has to go to fail.
+/// Returns the smallest history found. `fails` returns the number of steps that a history needs to
+/// fail.
 pub fn smallest(mut history: Vec<Step>, fails: &dyn Fn(&[Step]) -> Option<usize>) -> Vec<Step> {
     let mut runs = 0;
     let mut attempt = |candidate: &[Step]| {
@@ -30,7 +31,8 @@ pub fn smallest(mut history: Vec<Step>, fails: &dyn Fn(&[Step]) -> Option<usize>
             place -= 1;
             let mut candidate = history.clone();
             candidate.remove(place);
-            // What it would have made has no number any more; those behind it move up.
+            // Values that the removed step would have generated lose their numbers, and later ones
+            // move up.
             let mut moved = candidate.clone();
             moved[place..].iter_mut().for_each(move_up);
             for mut candidate in [candidate, moved] {
@@ -62,7 +64,7 @@ pub fn smallest(mut history: Vec<Step>, fails: &dyn Fn(&[Step]) -> Option<usize>
     }
 }
 
-/// Tags of entities that a step names become those before them.
+/// Replaces the entity ETags in a step by the preceding ones.
 fn move_up(step: &mut Step) {
     let Operation::Table(_, operation) = &mut step.operation else {
         return;
@@ -85,7 +87,7 @@ fn changes(operation: &mut TableOperation) -> &mut [Change] {
     }
 }
 
-/// One change less of a transaction, or no properties.
+/// Returns the transaction with one change less, or without properties.
 fn simpler_table(operation: &TableOperation) -> Vec<TableOperation> {
     let mut found = Vec::new();
     if let TableOperation::Batch(changes) = operation
@@ -122,7 +124,7 @@ fn simpler_table(operation: &TableOperation) -> Vec<TableOperation> {
     found
 }
 
-/// The same operation with less to it, one thing at a time.
+/// Returns simpler variants of an operation, each with one part removed.
 fn simpler(operation: &Operation) -> Vec<Operation> {
     if let Operation::Table(name, operation) = operation {
         let simpler = simpler_table(operation).into_iter();
@@ -165,7 +167,7 @@ fn simpler(operation: &Operation) -> Vec<Operation> {
     found
 }
 
-/// What many operations have, to be changed.
+/// Common parts of operations that can be changed.
 #[derive(Default)]
 struct Parts<'a> {
     guard: Option<&'a mut Guard>,
@@ -255,9 +257,9 @@ mod tests {
         }
     }
 
-    /// What fails wherever a creation comes before a deletion is two steps long.
+    /// A check that fails for a creation followed by a deletion reduces to two steps.
     #[test]
-    fn only_what_is_needed_stays() {
+    fn only_needed_steps_remain() {
         let named = Metadata::from([("a".to_owned(), "b".to_owned())]);
         let create = queue(QueueOperation::Create(named));
         let (get, delete) = (queue(QueueOperation::Get), queue(QueueOperation::Delete));

@@ -1,4 +1,4 @@
-//! One check in this process: until it fails, or its budget is spent.
+//! Runs one check in this process until it fails, or its budget is spent.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,36 +20,36 @@ use crate::scenario::sweep::Sweep;
 use crate::scenario::world::Engine;
 use crate::target::in_process::InProcess;
 
-/// Histories in memory.
+/// Number of histories in memory.
 const HISTORIES: u64 = 20_000;
-/// Histories of tables.
+/// Number of histories of tables.
 const TABLES: u64 = 5_000;
-/// Histories on disk, with restarts.
+/// Number of histories on disk, with restarts.
 const RESTARTS: u64 = 200;
-/// Bursts on schedules, then some on disk whose answers wait for it.
+/// Numbers of bursts on schedules, then of durable bursts on threads.
 const BURSTS: [(u64, bool); 2] = [(3_000, false), (100, true)];
-/// Seeds of each worker's scenario.
+/// Number of seeds for each worker's scenario.
 const SEEDS: u64 = 500;
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Cases that it took, or all there were.
+    /// Number of cases until the failure, or in total.
     pub cases: u64,
-    /// What it found.
+    /// The failure, if any.
     pub caught: Option<Caught>,
-    /// How often the planted line was come by.
+    /// How often the planted line was executed.
     pub struck: u64,
 }
 
-/// What a check found.
+/// A failure that a check found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caught {
-    /// What is wrong, in a line.
+    /// What is wrong, in one line.
     pub what: String,
-    /// How small the failing case was made, where it is made small.
+    /// Size of the reduced failing case, if the check reduces it.
     pub shrunk: Option<Shrunk>,
-    /// The whole story, where there is more to tell.
+    /// The details, if there are any.
     #[serde(skip)]
     pub story: String,
 }
@@ -57,14 +57,14 @@ pub struct Caught {
 /// The length of the smallest failing case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shrunk {
-    /// How many.
+    /// The length.
     pub length: usize,
-    /// Of what.
+    /// Unit of the length.
     pub of: String,
 }
 
 impl Shrunk {
-    /// So many operations of a history.
+    /// Returns a length in operations of a history.
     pub fn operations(length: usize) -> Self {
         Shrunk {
             length,
@@ -73,20 +73,20 @@ impl Shrunk {
     }
 }
 
-/// What can be run here.
+/// A check that can run in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// A check of the project.
     Detector(Detector),
-    /// One that always fails.
+    /// A check that always fails.
     Canary,
 }
 
 impl Check {
-    /// The check of this name.
+    /// Returns the check with this name.
     ///
     /// # Errors
-    /// The names that there are.
+    /// The valid names.
     pub fn parse(name: &str) -> Result<Self, String> {
         if name == Check::Canary.name() {
             return Ok(Check::Canary);
@@ -94,11 +94,11 @@ impl Check {
         let found = Detector::ALL.into_iter().find(|d| d.name() == name);
         found.map(Check::Detector).ok_or_else(|| {
             let names = Detector::ALL.map(Detector::name).join(", ");
-            format!("the checks are {names} and canary")
+            format!("unknown check; use {names} or canary")
         })
     }
 
-    /// Its name.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Check::Detector(detector) => detector.name(),
@@ -107,29 +107,29 @@ impl Check {
     }
 }
 
-/// Where checks find what they need.
+/// Paths that checks need.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The recorded traces.
+    /// Directory of the recorded traces.
     pub traces: PathBuf,
-    /// Tests of packages, built with the bugs.
+    /// Test binaries of packages, built with the bugs.
     pub tests: Vec<Tests>,
 }
 
-/// A program of tests.
+/// A test binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tests {
-    /// The package that they are of.
+    /// Name of its package.
     pub package: String,
-    /// The program.
+    /// Path of the binary.
     pub program: PathBuf,
 }
 
 impl Tests {
-    /// Reads `PACKAGE=FILE`.
+    /// Parses `PACKAGE=FILE`.
     ///
     /// # Errors
-    /// When it is not of that form.
+    /// When the string does not have this form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (package, program) = text.split_once('=').ok_or("PACKAGE=FILE")?;
         Ok(Tests {
@@ -139,10 +139,10 @@ impl Tests {
     }
 }
 
-/// Runs a check. A panic of what is checked is a find as well.
+/// Runs a check. A panic in the checked code counts as a failure.
 ///
 /// # Errors
-/// When the check could not be run.
+/// When the check could not run.
 pub fn detect(check: Check, places: &Places) -> Result<Verdict, String> {
     let tried = Cell::new(0);
     let run = AssertUnwindSafe(|| one(check, places, &tried));
@@ -212,7 +212,7 @@ fn bursts(count: &dyn Fn()) -> Option<Caught> {
     None
 }
 
-/// Exchanges of the project's own traces; each is a case.
+/// Replays the project's own traces; each exchange is a case.
 fn traces(places: &Places, count: &dyn Fn()) -> Result<Option<Caught>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -221,7 +221,7 @@ fn traces(places: &Places, count: &dyn Fn()) -> Result<Option<Caught>, String> {
     let text = |error: corpus::CorpusError| error.to_string();
     let names = corpus::names(&places.traces).map_err(text)?;
     if names.is_empty() {
-        return Err(format!("no trace in {}", places.traces.display()));
+        return Err(format!("no traces in {}", places.traces.display()));
     }
     for name in names {
         let recording = corpus::load(&places.traces, &name).map_err(text)?;
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_check_has_its_name() {
+    fn every_check_has_a_name() {
         for detector in Detector::ALL {
             assert_eq!(Check::parse(detector.name()), Ok(Check::Detector(detector)));
         }

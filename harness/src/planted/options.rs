@@ -20,50 +20,50 @@ use super::run::{Done, Runner, Task};
 /// Options of `harness planted`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Only these bugs, by their ids; then without the control run. May be given often.
+    /// Run only this bug, given by its id, and skip the control run. May be repeated.
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
-    /// Only the bugs of this area: emulator, store, sleeve, sweeper or listener.
+    /// Run only the bugs of this area: emulator, store, sleeve, sweeper or listener.
     #[arg(long, value_parser = area)]
     area: Option<Area>,
-    /// Name the bugs and stop.
+    /// List the bugs and exit.
     #[arg(long)]
     list: bool,
-    /// Processes at a time.
+    /// Number of processes that run at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Print the table of docs/planted.md.
+    /// Print the table of docs/planted.md as Markdown.
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Print everything as JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
-    /// Tests of a package, built with the bugs: ci/planted.sh finds them. May be given often.
+    /// Test binary of a package built with the bugs; ci/planted.sh passes these. May be repeated.
     #[arg(long, value_name = "PACKAGE=FILE", value_parser = Tests::parse)]
     tests: Vec<Tests>,
-    /// The directory of the recorded traces.
+    /// Directory of the recorded traces.
     #[arg(long, value_name = "DIR", default_value = "fixtures/traces")]
     traces: PathBuf,
-    /// Run this one check in this process and say what it found, with the bug that SMALT_PLANTED
-    /// names, if any: histories, tables, restarts, bursts, traces, store-crash, sleeve-tests,
-    /// sweeper-tests, listener-tests, sweep, listen, canary.
+    /// Run only this check, in this process, and print the result. The environment variable
+    /// SMALT_PLANTED may name a bug. Checks: histories, tables, restarts, bursts, traces,
+    /// store-crash, sleeve-tests, sweeper-tests, listener-tests, sweep, listen, canary.
     #[arg(long, value_name = "CHECK", value_parser = Check::parse)]
     check: Option<Check>,
 }
 
-/// How to have the bugs built in.
+/// How to build a harness with the bugs.
 const HOW: &str = "this harness has no planted bugs: run ci/planted.sh, which builds one of a copy \
                    that has them";
 
 fn area(name: &str) -> Result<Area, String> {
     let found = Area::ALL.into_iter().find(|area| area.name() == name);
-    found.ok_or_else(|| format!("areas are {}", Area::ALL.map(Area::name).join(", ")))
+    found.ok_or_else(|| format!("unknown area; use {}", Area::ALL.map(Area::name).join(", ")))
 }
 
-/// Runs the command. Not to be called from within a runtime: checks have their own.
+/// Runs the command. Must not be called from within a runtime, because checks create their own.
 ///
 /// # Errors
-/// When an id is none, or a check cannot be run.
+/// When an id is unknown, or a check cannot run.
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if options.list {
         for (area, bug) in bugs() {
@@ -80,7 +80,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     }
     anyhow::ensure!(
         std::env::var_os(VARIABLE).is_none_or(|id| id.is_empty()),
-        "{VARIABLE} is set: the runner names the bugs itself; unset it, or give --check"
+        "{VARIABLE} is set, but the runner selects the bugs itself: unset it, or pass --check"
     );
     let tasks = tasks(options)?;
     let all = run(options, &tasks)?;
@@ -121,8 +121,8 @@ fn one_check(check: Check, options: &Options) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The bugs asked for; with all of an area or of everything the checks without a bug, and always
-/// the canary.
+/// Returns the selected bugs; unless single bugs are selected, also the checks without a bug; and
+/// always the canary.
 fn tasks(options: &Options) -> anyhow::Result<Vec<Task>> {
     for id in &options.only {
         anyhow::ensure!(
@@ -139,7 +139,10 @@ fn tasks(options: &Options) -> anyhow::Result<Vec<Task>> {
     };
     let planted = bugs().map(|(area, bug)| Task::Bug(area, bug));
     let planted: Vec<Task> = planted.filter(is_wanted).collect();
-    anyhow::ensure!(!planted.is_empty(), "no bug is selected; --list names them");
+    anyhow::ensure!(
+        !planted.is_empty(),
+        "no bug is selected; list them with --list"
+    );
     let mut checks: BTreeSet<Detector> = BTreeSet::new();
     if options.only.is_empty() {
         for task in &planted {
@@ -148,7 +151,7 @@ fn tasks(options: &Options) -> anyhow::Result<Vec<Task>> {
             }
         }
     }
-    // The longest first: those without a bug spend their whole budget.
+    // The longest first: checks without a bug spend their whole budget.
     let controls = checks.into_iter().map(Task::Control);
     Ok([Task::Canary]
         .into_iter()

@@ -1,4 +1,4 @@
-//! What came out: for a reader, for a page, for a program.
+//! Renders the results for the terminal, as Markdown and as JSON.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::run::{Done, Task};
 
-/// The table for a terminal, failures last.
+/// Renders the table for a terminal, with failures last.
 pub fn text(all: &[Done]) -> String {
     let mut text = String::new();
     for done in all {
@@ -32,7 +32,7 @@ pub fn text(all: &[Done]) -> String {
     text
 }
 
-/// The table for `docs/planted.md`.
+/// Renders the table for `docs/planted.md`.
 pub fn markdown(all: &[Done]) -> String {
     let mut text = String::from(
         "| bug | what is wrong | from | caught by | cases | shrunk to |\n\
@@ -56,7 +56,7 @@ pub fn markdown(all: &[Done]) -> String {
     text
 }
 
-/// Everything, for a program.
+/// Returns all results as JSON.
 pub fn json(all: &[Done]) -> Value {
     let rows = all.iter().map(|done| {
         let (area, wrong, source) = match done.task {
@@ -80,7 +80,7 @@ pub fn json(all: &[Done]) -> Value {
     json!({ "rows": rows.collect::<Vec<_>>(), "summary": summary(all) })
 }
 
-/// How many of what, in a line.
+/// Summarizes the results in one line.
 pub fn summary(all: &[Done]) -> String {
     let is_bug = |done: &&Done| matches!(done.task, Task::Bug(..));
     let bugs = all.iter().filter(is_bug).count();
@@ -171,9 +171,10 @@ mod tests {
         }
     }
 
-    /// A bug that is not caught, an alarm without a bug, a canary that is not heard: each fails.
+    /// A bug that is not caught, a check that fails without a bug, and a canary that does not fail
+    /// are all failures.
     #[test]
-    fn every_way_to_fail_is_told() {
+    fn every_kind_of_failure_is_reported() {
         let bug = Task::Bug(Area::Emulator, &Area::Emulator.bugs()[0]);
         let control = Task::Control(Detector::Histories);
         let good = [
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_the_page_names_its_bug_once() {
+    fn each_row_names_its_bug_once() {
         let bug = Task::Bug(Area::Emulator, &Area::Emulator.bugs()[0]);
         let page = markdown(&[done(bug, true), done(Task::Canary, true)]);
         assert_eq!(page.lines().count(), 3);

@@ -1,4 +1,4 @@
-//! Every bug in a process of its own, a few at a time.
+//! Runs every bug in its own process, a few at a time.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -12,22 +12,22 @@ use tokio::time::Instant;
 
 use super::detect::{Check, Tests, Verdict};
 
-/// Longest that one check of one bug may take: each ends by its own budget long before.
+/// Time limit for one check of one bug; the budgets of the checks end long before.
 const CHECK_MAX: Duration = Duration::from_secs(600);
 
-/// What is to be run.
+/// A task to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// A bug, until one of its checks fails.
+    /// A bug, whose checks run until one fails.
     Bug(Area, &'static Bug),
-    /// A check without any bug, which must find nothing.
+    /// A check without a bug, which must not fail.
     Control(Detector),
     /// The check that must fail.
     Canary,
 }
 
 impl Task {
-    /// Its name.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Task::Bug(_, bug) => &bug.id,
@@ -52,19 +52,19 @@ impl Task {
     }
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Clone, Debug)]
 pub struct Done {
     /// The task.
     pub task: Task,
-    /// The check that was run last, and what it came to; or why it could not be run.
+    /// The last check that ran, with its result; or why it could not run.
     pub last: Result<(Check, Verdict), String>,
-    /// How long all of its checks took.
+    /// Total time of the checks.
     pub took: Duration,
 }
 
 impl Done {
-    /// Whether it is as it must be.
+    /// Whether the result is the required one.
     pub fn is_good(&self) -> bool {
         let Ok((_, verdict)) = &self.last else {
             return false;
@@ -76,26 +76,26 @@ impl Done {
     }
 }
 
-/// How a process for one check is started.
+/// Starts the process of a check.
 #[derive(Clone, Debug)]
 pub struct Runner {
-    /// This program.
+    /// Path of this program.
     pub program: PathBuf,
-    /// The recorded traces.
+    /// Directory of the recorded traces.
     pub traces: PathBuf,
-    /// Tests of packages.
+    /// Test binaries of packages.
     pub tests: Vec<Tests>,
 }
 
 impl Runner {
-    /// Runs the tasks, `jobs` at a time; answers in the order of the tasks.
+    /// Runs the tasks, `jobs` at a time, and returns the results in the order of the tasks.
     pub async fn run(&self, tasks: &[Task], jobs: usize, done: &dyn Fn(&Done)) -> Vec<Done> {
         let runs = tasks.iter().enumerate().map(|(place, task)| async move {
             let one = self.task(*task).await;
             done(&one);
             (place, one)
         });
-        // In any order: a slow one must not keep what comes after it from being begun.
+        // Unordered, so that a slow task does not delay the start of later ones.
         let runs = stream::iter(runs).buffer_unordered(jobs.max(1));
         let mut all: Vec<(usize, Done)> = runs.collect().await;
         all.sort_by_key(|(place, _)| *place);
@@ -104,7 +104,7 @@ impl Runner {
 
     async fn task(&self, task: Task) -> Done {
         let begun = Instant::now();
-        let mut last = Err("nothing is to catch it".to_owned());
+        let mut last = Err("no check is listed for this bug".to_owned());
         for check in task.checks() {
             let verdict = self.check(check, task.bug()).await;
             last = verdict.map(|verdict| (check, verdict));
@@ -143,7 +143,7 @@ impl Runner {
             Some(Ok(verdict)) => Ok(verdict),
             _ => {
                 let told = String::from_utf8_lossy(&output.stderr);
-                // The first: a trace of calls may follow.
+                // Only the first line, because a backtrace may follow.
                 let first = told.lines().next().unwrap_or_default();
                 Err(format!("{}: {}: {first}", check.name(), output.status))
             }

@@ -1,4 +1,4 @@
-//! Random histories until one fails, and that one made small.
+//! Runs random histories until one fails, and reduces it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,27 +16,27 @@ use crate::histories::machine::Histories;
 use crate::histories::shrink;
 use crate::table_histories::machine::TableHistories;
 
-/// Longest history, in operations: as `harness check histories`.
+/// Maximum length of a history, as in `harness check histories`.
 const OPERATIONS: usize = 50;
-/// Most attempts at making a failing history smaller.
+/// Maximum number of attempts to shrink a failing history.
 const SHRINKS_MAX: usize = 5_000;
-/// First seed: that of `ci/check.sh`.
+/// The first seed, as in `ci/check.sh`.
 const SEED: u64 = 1_000;
 
-/// What makes histories, and what says whether one is answered rightly.
+/// Generates histories and decides whether their answers are correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judge {
-    /// The model, on a service in memory.
+    /// The model, with a service in memory.
     InMemory,
-    /// The model, on a service that is stopped and started in between.
+    /// The model, with a service that is restarted during histories.
     WithRestarts,
-    /// The model, on tables of a service in memory.
+    /// The model, with tables of a service in memory.
     Tables,
-    /// Nobody: every history is wrong. It shows that an alarm is heard.
+    /// Every history fails, to show that failures are noticed.
     Canary,
 }
 
-/// Judges histories one by one; `None` when all are right. `tried` is told of each.
+/// Runs histories until one fails; `None` when none does. Calls `tried` after each.
 ///
 /// # Errors
 /// When the generator gives up.
@@ -79,7 +79,7 @@ fn search_in(
     Ok(None)
 }
 
-/// What the strategy makes: the state before, the steps, and where to note how many were run.
+/// A generated case: the initial state, the steps, and a counter of executed steps.
 type Case = (Model, Vec<Step>, Option<Arc<AtomicUsize>>);
 
 fn small(judge: Judge, tree: &mut impl ValueTree<Value = Case>, first: Failing) -> Failing {
@@ -97,13 +97,13 @@ fn small(judge: Judge, tree: &mut impl ValueTree<Value = Case>, first: Failing) 
             }
         };
     }
-    // One pass from the end leaves something, most often.
+    // One pass from the end usually does not remove everything.
     let end = |history: &[Step]| judged(judge, history).map(|failing| failing.step + 1);
     let history = shrink::smallest(smallest.history.clone(), &end);
     judged(judge, &history).unwrap_or(smallest)
 }
 
-/// A history that fails.
+/// A failing history.
 struct Failing {
     history: Vec<Step>,
     step: usize,
@@ -123,7 +123,7 @@ impl Failing {
 
 fn verdict(judge: Judge, (_, history, seen): &Case) -> Option<Failing> {
     let failing = judged(judge, history)?;
-    // What comes after the failing step need not be shrunk one by one.
+    // Steps after the failing one need not be shrunk one by one.
     if let Some(seen) = seen {
         seen.store(failing.step + 1, Ordering::SeqCst);
     }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_canary_is_heard_at_once_and_made_small() {
+    fn canary_fails_at_once_and_is_reduced() {
         let mut tried = 0;
         let caught = search(Judge::Canary, 10, || tried += 1).unwrap().unwrap();
         assert_eq!(tried, 1);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_where_nothing_is_wrong() {
+    fn correct_service_has_no_failure() {
         assert_eq!(search(Judge::InMemory, 20, || ()), Ok(None));
         assert_eq!(search(Judge::Tables, 20, || ()), Ok(None));
     }

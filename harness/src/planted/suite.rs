@@ -1,5 +1,5 @@
-//! Tests of a package, run as they were built, and read: the store's on the disk that loses and
-//! refuses, and those of the workers and their client.
+//! Runs the tests of a package and parses their output: the store's tests on a disk that loses
+//! writes and fails, and those of the workers and their client.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -13,31 +13,35 @@ use tokio::time::{Instant, timeout_at};
 
 use super::detect::{Caught, Shrunk, Tests};
 
-/// Longest that a program of tests may take, in place of some ten seconds: a bug can leave a test
-/// waiting for ever, and those after it unasked.
+/// Time limit for a test binary, which normally takes some ten seconds: a bug can make a test wait
+/// forever and keep later ones from running.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Longest that the others may take once one has failed: the bug is caught, and only what the
-/// failed one has to tell comes at the end of all.
+/// Time limit for the remaining tests once one has failed: the bug is caught, but the test's output
+/// comes only at the end.
 const LIMIT_AFTER_FAILURE: Duration = Duration::from_secs(10);
 
-/// How a test says that it failed.
+/// Result of a failed test in the output.
 const FAILED: &str = "FAILED";
 
-/// Runs the programs that belong to the check until one of them fails; each test is a case.
+/// Runs the test binaries of a check until one fails; each test is a case.
 ///
 /// # Errors
-/// When there are none, they cannot be run, do not end though none has failed, or say nothing that
-/// is understood.
+/// When there are no binaries, one cannot run or does not end without a failed test, or its output
+/// cannot be parsed.
 pub fn run(detector: Detector, all: &[Tests], tried: &Cell<u64>) -> Result<Option<Caught>, String> {
     let Some((package, filter)) = detector.tests() else {
-        return Err(format!("{} is no check by tests", detector.name()));
+        return Err(format!(
+            "{} is not a check that runs tests",
+            detector.name()
+        ));
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
     let mut programs: Vec<&Tests> = all.iter().filter(|t| t.package == package).collect();
-    // A library's own tests are quick and touch one thing each: what hangs the others fails there.
+    // A library's unit tests are fast and test one thing each: a bug that makes other tests hang
+    // fails there.
     programs.sort_by_key(|tests| !is_of_the_library(tests));
     for tests in programs {
         let caught = runtime.block_on(one(&tests.program, filter, tried))?;
@@ -47,13 +51,13 @@ pub fn run(detector: Detector, all: &[Tests], tried: &Cell<u64>) -> Result<Optio
     }
     match tried.get() {
         0 => Err(format!(
-            "no test of {package} is named: ci/planted.sh gives --tests"
+            "no test binary of {package}: ci/planted.sh passes --tests"
         )),
         _ => Ok(None),
     }
 }
 
-/// Whether it was built of the package's library: cargo names it so.
+/// Whether this is the test binary of the package's library, by cargo's naming scheme.
 fn is_of_the_library(tests: &Tests) -> bool {
     let name = tests.program.file_name().unwrap_or_default();
     let library = tests.package.replace('-', "_") + "-";
@@ -80,7 +84,7 @@ async fn one(program: &Path, filter: &str, tried: &Cell<u64>) -> Result<Option<C
     }))
 }
 
-/// What they print, and how they end if they do in time.
+/// Returns the output, and the exit status if the program ends in time.
 async fn told(program: &Path, filter: &str) -> std::io::Result<(String, Option<ExitStatus>)> {
     let mut child = Command::new(program)
         .arg(filter)
@@ -118,12 +122,12 @@ async fn told(program: &Path, filter: &str) -> std::io::Result<(String, Option<E
     Ok((told, status))
 }
 
-/// A test and its result, where a line tells them.
+/// Parses a line with a test and its result.
 fn result_of(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("test ")?.rsplit_once(" ... ")
 }
 
-/// What the tests said.
+/// The results in the output.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     ran: u64,
@@ -147,7 +151,7 @@ fn read(told: &str, filter: &str) -> Read {
     read
 }
 
-/// The steps of the first input that proptest made small.
+/// Returns the number of steps in the first input that proptest reduced.
 fn smallest(told: &str) -> Option<Shrunk> {
     let (_, input) = told.split_once("minimal failing input: steps = [")?;
     let (steps, _) = input.split_once("\n]").or_else(|| input.split_once(']'))?;
@@ -166,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_tests_say_is_read() {
+    fn test_output_is_parsed() {
         let told = "\
 running 3 tests
 test store::tests::crash::one ... ok
@@ -200,7 +204,7 @@ minimal failing input: steps = [
     }
 
     #[test]
-    fn a_library_is_told_by_its_name() {
+    fn library_tests_are_recognized_by_name() {
         for (text, expected) in [
             ("smalt-sweeper=deps/smalt_sweeper-0a1b", true),
             ("smalt-sweeper=deps/sweeper-0a1b", false),
@@ -216,7 +220,7 @@ minimal failing input: steps = [
     }
 
     #[test]
-    fn tests_that_are_not_there_are_no_verdict() {
+    fn missing_tests_are_an_error() {
         let tried = Cell::new(0);
         let of = |package: &str| [Tests::parse(&format!("{package}=no-such-tests")).unwrap()];
         let check = Detector::StoreCrash;

@@ -1,18 +1,18 @@
 //! Avro object container files: the answers of Query Blob Contents.
 //!
-//! Everything in them is the service's to fix but one thing: the marker behind each block, which
-//! the server draws anew for every file. A file whose blocks all end with the marker of its head is
-//! compared byte by byte without it; any other stays as it is.
+//! The service determines everything in them except the sync marker after each block, which the
+//! server draws anew for every file. A file whose blocks all end with the marker of its head is
+//! compared byte by byte without the markers; any other file is compared as it is.
 
 use bytes::Bytes;
 
 const MAGIC: &[u8] = b"Obj\x01";
 const MARKER_BYTES: usize = 16;
 
-/// The file with its markers blanked; `None` where it is no such file, or one that is cut.
+/// Returns the file with blank markers; `None` for anything else and for a truncated file.
 pub fn unmarked(file: &[u8]) -> Option<Bytes> {
     let mut rest = file.strip_prefix(MAGIC)?;
-    // The head: a map in blocks, each a count of entries; an empty one ends it.
+    // The head is a map in blocks, each with a count of entries; an empty block ends it.
     loop {
         let entries = usize::try_from(long(&mut rest)?).ok()?;
         if entries == 0 {
@@ -47,7 +47,7 @@ fn take_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// A zigzag number, seven bits to a byte.
+/// Reads a zigzag-encoded number with seven bits per byte.
 fn long(rest: &mut &[u8]) -> Option<i64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {

@@ -1,12 +1,13 @@
-//! Values that the service invents, recorded and live, bound to each other by first sight.
+//! Values that the service invents: each recorded value is paired with the first live one in its
+//! place.
 //!
-//! A recorded ETag, lease id or pop receipt stands for the one that the target gave at the same
-//! place. Later requests carry the live value where the recording has the recorded one, and the
-//! pairing must be one to one: equal values stay equal, different ones different.
+//! A recorded ETag, lease id or pop receipt stands for the value that the target returned in the
+//! same place. Later requests carry the live value where the recording has the recorded one. The
+//! pairing must be one to one: equal values stay equal, different values stay different.
 
 use std::collections::HashMap;
 
-/// What kind of value it is. Values of different kinds are never confused.
+/// The kind of a value. Values of different kinds are never confused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Entity tags without quotes.
@@ -17,9 +18,9 @@ pub enum Kind {
     Snapshot,
     /// Version times.
     VersionId,
-    /// Ids of copies.
+    /// Copy ids.
     CopyId,
-    /// Ids of messages.
+    /// Message ids.
     MessageId,
     /// Pop receipts.
     PopReceipt,
@@ -31,16 +32,16 @@ pub enum Kind {
     DelegationKey,
 }
 
-/// Shorter values are replaced only where one of their kind is expected: as parts of other texts
-/// they would be found by chance.
+/// Shortest value that is replaced anywhere in a text. Shorter ones are replaced only where a value
+/// of their kind is expected, because other texts contain them by chance.
 const UNMISTAKABLE_LENGTH: usize = 12;
 
-/// The pairs seen so far in one recording.
+/// The pairs of one recording so far.
 #[derive(Debug, Default)]
 pub struct Bindings {
     live: HashMap<(Kind, String), String>,
     recorded: HashMap<(Kind, String), String>,
-    /// `Last-Modified` and its like: dates repeat, so nothing is concluded from them.
+    /// `Last-Modified` and similar dates: dates repeat, so they need not be one to one.
     dates: HashMap<String, String>,
 }
 
@@ -58,7 +59,7 @@ impl Bindings {
     /// Pairs two values; the first pairing stays.
     ///
     /// # Errors
-    /// When either of the two is already paired with another.
+    /// When one of the two already has another partner.
     pub fn bind(&mut self, kind: Kind, recorded: &str, live: &str) -> Result<(), RelationBroken> {
         let broken = |earlier: String| RelationBroken {
             kind,
@@ -81,25 +82,25 @@ impl Bindings {
         Ok(())
     }
 
-    /// Remembers which live date stands for a recorded one; the latest pairing stays.
+    /// Records the live date for a recorded one; the latest pairing stays.
     pub fn bind_date(&mut self, recorded: &str, live: &str) {
         self.dates.insert(recorded.to_owned(), live.to_owned());
     }
 
-    /// The live date for a recorded one.
+    /// Returns the live date for a recorded one.
     pub fn live_date(&self, recorded: &str) -> Option<&str> {
         self.dates.get(recorded).map(String::as_str)
     }
 
-    /// The live value for a recorded one of this kind.
+    /// Returns the live value for a recorded one of this kind.
     pub fn live(&self, kind: Kind, recorded: &str) -> Option<&str> {
         self.live
             .get(&(kind, recorded.to_owned()))
             .map(String::as_str)
     }
 
-    /// The text with every known recorded value replaced by the live one, or `None` when there is
-    /// none in it. A text that is exactly a value of the `expected` kind is taken as that.
+    /// Replaces every known recorded value in a text by its live value. Returns `None` when there
+    /// is none. A text that is exactly a value of the `expected` kind is treated as that value.
     pub fn substitute(&self, text: &str, expected: Option<Kind>) -> Option<String> {
         if let Some(live) = expected.and_then(|kind| self.live(kind, text)) {
             return (live != text).then(|| live.to_owned());
@@ -114,7 +115,7 @@ impl Bindings {
                     .map(|(at, r)| (at, r, live.as_str())),
             );
         }
-        // The longest match wins where two begin together; later overlaps are dropped.
+        // When two matches begin together, the longest wins; later overlaps are dropped.
         hits.sort_by(|a, b| {
             a.0.cmp(&b.0)
                 .then(b.1.len().cmp(&a.1.len()))
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_stays_equal_and_different_different() {
+    fn equal_values_stay_equal_and_different_ones_different() {
         let mut bindings = Bindings::default();
         bindings.bind(Kind::ETag, "0xA", "0x1").unwrap();
         bindings.bind(Kind::ETag, "0xA", "0x1").unwrap();

@@ -17,75 +17,76 @@ use crate::target::{About, Target, TargetError, emptied, start};
 use crate::wire::access::Account;
 
 /// Recordings that are played at the same time in process; a server has one clock and one state for
-/// all.
+/// all of them.
 const TASKS_IN_PROCESS: usize = 2;
 
-/// What is asked.
+/// The target of a replay.
 #[derive(Clone)]
 pub enum Chosen {
-    /// An emulator in this process, a fresh one for each recording.
+    /// An emulator in this process, a new one for each recording.
     InProcess,
-    /// What answers as recorded.
+    /// A mirror, which answers as recorded.
     Mirror,
-    /// A server that runs already, with its control endpoint or by its own clock.
+    /// A running server, with a control endpoint or with its own clock.
     Running(Arc<Server>),
-    /// Azurite, started for this.
+    /// Azurite, started for the replay.
     Azurite(Arc<Mutex<Restarted>>),
 }
 
-/// How a target is named.
+/// The target as the command line names it.
 #[derive(Clone, Copy, Debug)]
 pub struct Name<'a> {
     /// `inproc`, `mirror`, `azurite` or a URL.
     pub target: &'a str,
-    /// The server at the URL goes by its own clock.
+    /// Whether the clock of the server at the URL cannot be set.
     pub is_live: bool,
-    /// What goes by its own clock is asked as well what needs settings that it cannot be given.
+    /// Whether a target whose clock cannot be set also plays recordings that need settings which it
+    /// cannot be given.
     pub any_settings: bool,
-    /// The command of Azurite, where it was named.
+    /// Path of the Azurite command; `None` for the default.
     pub azurite: Option<&'a Path>,
 }
 
-/// Why there is no such target.
+/// Why a target cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
-    /// It is none.
+    /// The name is unknown.
     #[error(
-        "not a target: {0}; there are inproc, mirror, azurite, and a server's \
-         http://127.0.0.1:10000"
+        "unknown target `{0}`: use `inproc`, `mirror`, `azurite` or the URL of a server, such as \
+         `http://127.0.0.1:10000`"
     )]
     Unknown(String),
-    /// It has its own idea of time.
-    #[error("--live is for a server that runs already, named by its URL: {0} is none")]
+    /// `--live` was given for a target that is not a URL.
+    #[error("--live needs the URL of a running server as --target, not `{0}`")]
     NotLive(String),
-    /// It may not be asked.
+    /// The URL may not be used.
     #[error("{0}")]
     Refused(String),
-    /// Nobody sets its clock.
+    /// The clock of the server at the URL cannot be set.
     #[error(
-        "{url} has no control endpoint on the third port after it ({error}); with --live it is \
-         played without one"
+        "{url} has no control endpoint on the third port after it ({error}); add --live to play \
+         without one"
     )]
     NoControl {
-        /// As it was named.
+        /// The URL as given.
         url: String,
-        /// What came instead of an answer.
+        /// The error of the request to the control endpoint.
         error: TargetError,
     },
-    /// It does not start.
+    /// The server does not start.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// Which accounts it must have cannot be told.
+    /// The recordings that determine its accounts cannot be read.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
 }
 
 impl Chosen {
-    /// Finds or starts what is named. `accounts` tells those that the recordings need
+    /// Finds or starts the target. `accounts` returns the accounts that the recordings need
     /// (`name:key;name:key`).
     ///
     /// # Errors
-    /// When it is none, may not be asked, or does not start.
+    /// When the target is unknown, may not be used, or does not start.
     pub async fn of(
         name: Name<'_>,
         accounts: impl FnOnce() -> Result<String, CorpusError>,
@@ -102,7 +103,7 @@ impl Chosen {
         }
     }
 
-    /// How many recordings may be played at the same time.
+    /// Returns the number of recordings that may be played at the same time.
     pub fn tasks(&self) -> usize {
         match self {
             Chosen::InProcess | Chosen::Mirror => TASKS_IN_PROCESS,
@@ -110,10 +111,10 @@ impl Chosen {
         }
     }
 
-    /// What a recording is played against.
+    /// Returns the target for a recording.
     ///
     /// # Errors
-    /// When it must be started again, and does not start.
+    /// When the target must be restarted and does not start.
     pub async fn target(&self, recording: &Recording) -> Result<Arc<dyn Target>, ServerError> {
         Ok(match self {
             Chosen::InProcess => Arc::new(InProcess::default()),
@@ -128,7 +129,7 @@ impl Chosen {
         })
     }
 
-    /// The recordings after which it had to be started again.
+    /// Returns the recordings after which the target had to be restarted.
     pub async fn silenced_by(&self) -> Vec<String> {
         match self {
             Chosen::Azurite(azurite) => azurite.lock().await.silenced_by().to_vec(),
@@ -143,7 +144,7 @@ async fn started(name: Name<'_>, accounts: String) -> Result<Chosen, ChoiceError
     Ok(Chosen::Azurite(Arc::new(Mutex::new(azurite))))
 }
 
-/// A server of somebody else's, who alone can start it again.
+/// Checks that a server which only its owner can restart still answers.
 async fn still_answers(server: &Server, recording: &Recording) -> Result<(), ServerError> {
     let accounts = Hosts::of(recording, Addressing::Host).accounts();
     let Some(account) = accounts.first().and_then(|name| account(name)) else {
@@ -152,7 +153,7 @@ async fn still_answers(server: &Server, recording: &Recording) -> Result<(), Ser
     let answers = emptied::answers(server, &account).await;
     answers.map_err(|error| {
         let name = &recording.name;
-        ServerError::Call(format!("before {name} the server was asked: {error}"))
+        ServerError::Call(format!("the server does not answer before {name}: {error}"))
     })
 }
 
@@ -165,7 +166,7 @@ async fn live(name: Name<'_>, url: &str, accounts: &str) -> Result<Chosen, Choic
             continue;
         };
         let fit = emptied::is_fit(&live, &account).await;
-        fit.map_err(|why| ChoiceError::Refused(format!("{url} cannot be asked: {why}")))?;
+        fit.map_err(|why| ChoiceError::Refused(format!("cannot play against {url}: {why}")))?;
     }
     let live = live.with_default_properties();
     Ok(Chosen::Running(Arc::new(match name.any_settings {
@@ -197,16 +198,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn refuses_what_is_no_target_and_says_why() {
+    async fn unknown_targets_are_rejected_with_a_reason() {
         let nobody = free_port();
         for (target, is_live, why) in [
-            ("inproc", true, "--live is for a server"),
-            ("azurite", true, "--live is for a server"),
-            ("elsewhere", false, "not a target: elsewhere"),
-            ("elsewhere", true, "name a server as"),
+            ("inproc", true, "--live needs the URL"),
+            ("azurite", true, "--live needs the URL"),
+            ("elsewhere", false, "unknown target `elsewhere`"),
+            ("elsewhere", true, "use http://127.0.0.1:10000"),
             ("http://10.0.0.1:10000", true, "is not on this machine"),
-            (nobody.as_str(), false, "with --live it is played without"),
-            (nobody.as_str(), true, "cannot be asked: blob: no answer"),
+            (nobody.as_str(), false, "add --live to play without one"),
+            (nobody.as_str(), true, ": blob: no answer"),
         ] {
             let name = Name {
                 target,
@@ -223,7 +224,7 @@ mod tests {
         }
     }
 
-    /// A server's address where there is none.
+    /// Returns an address on which no server listens.
     fn free_port() -> String {
         let address = crate::servers::process::free_address().unwrap();
         format!("http://{address}")

@@ -1,4 +1,4 @@
-//! A recorded answer against a live one: status, error code, headers, body, relations.
+//! Compares a recorded answer with a live one: status, error code, headers, body and relations.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::tree::{self, Element, Part, Tree};
 use super::value::{Context, Unequal};
 use crate::wire::{Answer, Headers};
 
-/// What is compared, each counted on its own.
+/// The aspects of an answer, each counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aspect {
@@ -30,7 +30,7 @@ pub enum Aspect {
     HeaderValues,
     /// The body, as a tree.
     Body,
-    /// Equal invented values equal, different ones different.
+    /// Invented values that were equal are equal, and different ones are different.
     Relations,
 }
 
@@ -39,44 +39,43 @@ pub enum Aspect {
 pub struct Difference {
     /// What differs.
     pub aspect: Aspect,
-    /// Where: a header's name, a path in the body.
+    /// Name of the header, or path in the body.
     pub at: String,
-    /// What the recording asks for.
+    /// The recorded value.
     pub recorded: String,
-    /// What the target gave.
+    /// The live value.
     pub live: String,
 }
 
-/// How the answers of one recording are compared.
+/// Compares the answers of one recording.
 pub struct Comparer<'a> {
-    /// The accounts of the recording.
+    /// Accounts of the recording, and their addresses.
     pub hosts: &'a Hosts,
-    /// The pairs seen so far.
+    /// The pairs of values so far.
     pub bindings: &'a mut Bindings,
-    /// How often each of [`rules::RULES`] was applied.
+    /// Number of uses of each of [`rules::RULES`].
     pub rule_uses: &'a mut [u64],
-    /// The account of the request, at the target.
+    /// Account of the request, at the target.
     pub account: &'a str,
     /// Headers that the recorder dropped from every answer.
     pub dropped: &'a BTreeSet<&'static str>,
-    /// The order of JSON members is no evidence: the recorder wrote them anew.
+    /// Whether the order of JSON members means nothing because the recorder rewrote them.
     pub reserialised: bool,
-    /// How dates are moved, where the target's clock cannot be set.
+    /// How dates are shifted, where the target's clock cannot be set.
     pub timeline: Option<&'a Timeline>,
-    /// For listings of an account that held other things as well.
+    /// Set for listings of an account that held other things as well.
     pub superset: Option<Superset<'a>>,
 }
 
-/// Headers that continue a listing of tables or entities.
+/// Prefix of the headers that continue a listing of tables or entities.
 const CONTINUATION: &str = "x-ms-continuation-";
 
-/// One comparison under way.
 struct Run<'a, 'b> {
     comparer: &'b mut Comparer<'a>,
     differences: Vec<Difference>,
 }
 
-/// Headers that some recorder dropped from every answer of a recording.
+/// Returns the headers that a recorder dropped from every answer of a recording.
 pub fn dropped_headers(never_answers_with: impl Fn(&str) -> bool) -> BTreeSet<&'static str> {
     let dropped = DROPPED_BY_RECORDERS
         .iter()
@@ -85,7 +84,7 @@ pub fn dropped_headers(never_answers_with: impl Fn(&str) -> bool) -> BTreeSet<&'
 }
 
 impl Comparer<'_> {
-    /// All differences between two answers to a request of this method.
+    /// Returns all differences between two answers to a request with this method.
     pub fn compare(&mut self, method: &str, recorded: &Answer, live: &Answer) -> Vec<Difference> {
         let mut run = Run {
             comparer: self,
@@ -147,7 +146,8 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Names, then the values of the names that both have. `head` is `None` inside a batch.
+    /// Compares the names, then the values of the names that both sides have. `head` is `None`
+    /// inside a batch.
     fn headers(&mut self, at: &str, recorded: &Headers, live: &Headers, head: Option<bool>) {
         let part = head.is_none();
         let (r, l) = (
@@ -185,7 +185,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// The names whose presence counts, `other` being the headers of the other side.
+    /// Returns the names whose presence matters; `other` are the headers of the other side.
     fn names<'h>(
         &mut self,
         headers: &'h Headers,
@@ -198,7 +198,7 @@ impl Run<'_, '_> {
             let free = match rule.map(|(_, rule)| rule.how) {
                 Some(How::Ignore) => true,
                 Some(How::Length) => head != Some(true),
-                // Whether the listing goes on depends on the other things of the account.
+                // The other things in the account determine whether the listing continues.
                 _ if self.comparer.superset.is_some() && name.starts_with(CONTINUATION) => {
                     !other.has(name)
                 }
@@ -215,7 +215,7 @@ impl Run<'_, '_> {
         names
     }
 
-    /// A live `Content-Length` must be that of the live body.
+    /// Checks that a live `Content-Length` is the length of the live body.
     fn length(&mut self, method: &str, live: &Answer) {
         let Some(length) = live
             .headers
@@ -268,7 +268,7 @@ impl Run<'_, '_> {
     }
 
     fn part(&mut self, at: &str, recorded: &Part, live: &Part) {
-        // The boundary of a change set is the sender's choice; the tree already took it apart.
+        // The sender chooses the boundary of a change set; the tree has already removed it.
         let (mut r, mut l) = (recorded.headers.clone(), live.headers.clone());
         if matches!(*recorded.body, Tree::Parts(_)) {
             r.remove("content-type");
@@ -328,8 +328,8 @@ impl Run<'_, '_> {
             return;
         }
         self.report(Aspect::Body, &at, names(recorded), names(live));
-        // What is there once on both sides is still itself: a marker is bound, whatever is missing
-        // beside it.
+        // Elements that occur once on both sides are still compared: a marker is bound even when
+        // something beside it is missing.
         for r in &recorded.children {
             if let (Some(_), Some(l)) = (recorded.only(&r.name), live.only(&r.name)) {
                 self.element(&at, &recorded.name, r, l);
@@ -356,7 +356,7 @@ impl Run<'_, '_> {
             (Json::Object(r), Json::Object(l)) => {
                 let names = (member_names(r).join(" "), member_names(l).join(" "));
                 self.report(Aspect::Body, at, names.0, names.1);
-                // What both have is still itself, in whichever order.
+                // Members that both sides have are still compared, in any order.
                 for (name, r) in r {
                     if let Some((_, l)) = l.iter().find(|(other, _)| other == name) {
                         self.json(&format!("{at}.{name}"), field, name, r, l);
@@ -373,7 +373,7 @@ fn member_names(members: &[(String, Json)]) -> Vec<&str> {
     members.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// The same value with the members of all objects in the order of their names.
+/// Returns the value with the members of all objects sorted by name.
 fn sorted(value: &Json) -> Json {
     match value {
         Json::Object(members) => {

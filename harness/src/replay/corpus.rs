@@ -1,5 +1,5 @@
-//! The directory of recordings and traces, and the files that are written: the one place of both
-//! that touches files.
+//! The directory of recordings and traces, and the files that are written: only this module
+//! accesses files.
 #![expect(
     clippy::disallowed_methods,
     reason = "recordings come from files, reports and traces go to them"
@@ -25,7 +25,7 @@ pub enum CorpusError {
     Load(#[from] LoadError),
 }
 
-/// The paths of all recordings below a directory, relative to it, in order.
+/// Returns the sorted paths of all recordings below a directory, relative to it.
 ///
 /// # Errors
 /// When a directory cannot be read.
@@ -39,7 +39,7 @@ pub fn names(dir: &Path) -> Result<Vec<String>, CorpusError> {
     Ok(names)
 }
 
-/// The paths of all files below a directory that end so, in order.
+/// Returns the sorted paths of all files below a directory with one of these extensions.
 ///
 /// # Errors
 /// When a directory cannot be read.
@@ -63,7 +63,7 @@ pub fn files(dir: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, CorpusErro
     Ok(files)
 }
 
-/// Reads one recording, in the corpus's format or our own.
+/// Reads one recording, in the corpus's format or as a trace.
 ///
 /// # Errors
 /// When the file cannot be read or is not a recording.
@@ -76,7 +76,7 @@ pub fn load(dir: &Path, name: &str) -> Result<Recording, CorpusError> {
     Ok(recording::parse(name, &text)?)
 }
 
-/// Reads a text: a ledger, a document, a recording of another tool.
+/// Reads a text file: a ledger, a document, a recording of another tool.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -84,7 +84,7 @@ pub fn read(path: &Path) -> Result<String, CorpusError> {
     fs::read_to_string(path).map_err(|e| CorpusError::Io(path.to_owned(), e))
 }
 
-/// Writes a report or a trace, and the directory that it belongs in.
+/// Writes a report or a trace, and creates its directory.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -95,13 +95,13 @@ pub fn write(path: &Path, text: &str) -> Result<(), CorpusError> {
     fs::write(path, text).map_err(|e| CorpusError::Io(path.to_owned(), e))
 }
 
-/// A service by its name, as command lines take it.
+/// Parses the name of a service on the command line.
 ///
 /// # Errors
-/// With the names that there are.
+/// When it is not `blob`, `queue` or `table`.
 pub fn service(text: &str) -> Result<Service, String> {
     let found = Service::ALL
         .into_iter()
         .find(|service| service.as_str() == text);
-    found.ok_or_else(|| "blob, queue or table".to_owned())
+    found.ok_or_else(|| "use `blob`, `queue` or `table`".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Who signs a replayed request: recorded signatures are redacted, so each is made anew.
+//! The credentials of replayed requests: recorded signatures are redacted, so each is made anew.
 
 use smalt_protocol::signing::sas::{Sas, SasTarget, build};
 use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
@@ -10,9 +10,9 @@ use super::hosts::account_key;
 use crate::wire::url::Url;
 use crate::wire::{Answer, Headers, Request};
 
-/// What stands in for a signature that must fail. It is Base64 of nothing in particular.
+/// The key of signatures that must be wrong.
 const WRONG_KEY: &[u8] = b"not the account's key";
-/// The parameters that only a SAS has: what goes when its recorded form cannot be repaired.
+/// The parameters that only a SAS has. They are removed when the recorded form cannot be repaired.
 pub const SAS_PARAMETERS: &[&str] = &[
     "sv", "ss", "srt", "sr", "st", "se", "sp", "sip", "spr", "sig", "si", "tn", "ses",
 ];
@@ -20,43 +20,46 @@ pub const SAS_PARAMETERS: &[&str] = &[
 const OVERRIDES: [&str; 5] = ["rscc", "rscd", "rsce", "rscl", "rsct"];
 /// Version and permissions of a service SAS that is made anew.
 const STRIPPED: [(&str, &str); 2] = [("sv", "2020-08-04"), ("sp", "racwdt")];
-/// How far around the exchange a SAS reaches whose times the recorder replaced by words.
+/// Seconds before and after the exchange for which a SAS is valid whose times the recorder replaced
+/// by words.
 const SAS_WINDOW_S: u64 = 3_600;
 
-/// How a request proves who sends it.
+/// The credential of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credential {
-    /// Nobody signed it.
+    /// None.
     Anonymous,
     /// `Authorization: SharedKey`.
     SharedKey,
     /// `Authorization: SharedKey` with another key.
     WrongKey,
-    /// A header that is no authorization.
+    /// An `Authorization` header that is malformed.
     Malformed,
     /// The SAS in its URL.
     Sas,
-    /// The SAS in its URL, its signature left broken.
+    /// The SAS in its URL, with the broken signature left as it is.
     BrokenSas,
-    /// A SAS of which the recorder kept only fragments: Shared Key takes its place.
+    /// A SAS of which the recorder kept only fragments; replaced by Shared Key.
     LostSas,
-    /// A service SAS of which the recorder kept the headers that it sets.
+    /// A service SAS of which the recorder kept only the parameters that set headers.
     StrippedSas,
-    /// A bearer token: what a user delegation key is given to.
+    /// A bearer token, which a user delegation key needs.
     Bearer,
-    /// A SAS that the recorder dropped altogether, for other services than the one asked.
+    /// A SAS that the recorder dropped completely; it was for other services than the requested
+    /// one.
     OtherService,
-    /// The same, for other types of resource.
+    /// Like `OtherService`, but for other resource types.
     OtherResourceType,
-    /// The same, with other permissions.
+    /// Like `OtherService`, but with other permissions.
     OtherPermission,
 }
 
 impl Credential {
-    /// Which credential the recorded exchange had.
+    /// Returns the credential of a recorded exchange.
     ///
-    /// A missing `Authorization` says nothing: recorders dropped it. What the service answered
-    /// does: it tells an anonymous request, a bad signature and a SAS for something else apart.
+    /// A missing `Authorization` header means nothing, because recorders dropped it. The answer
+    /// tells: an anonymous request, a bad signature and a SAS for something else get different
+    /// errors.
     pub fn of(service: Service, url: &Url, request: &Request, answer: &Answer) -> Credential {
         let code = answer.error_code().unwrap_or_default();
         if url.has_param("sig") {
@@ -90,28 +93,28 @@ impl Credential {
     }
 }
 
-/// A request at the target whose credential is still to be made.
+/// Adds the credential to a request for the target.
 pub struct Signer<'a> {
-    /// The account at the target.
+    /// Account at the target.
     pub account: &'a str,
-    /// The service asked.
+    /// Service of the request.
     pub service: Service,
-    /// The time at which the request is sent.
+    /// Time at which the request is sent.
     pub now: Timestamp,
-    /// The live user delegation key, if the recording fetched one.
+    /// The live user delegation key, if the recording gets one.
     pub delegation_key: Option<&'a DelegationKey>,
     /// The recorded answer to the request.
     pub answer: Option<&'a Answer>,
-    /// What a request that names no version is signed by: a part of a batch by the batch's.
+    /// Version that signs a request without a version: in a part of a batch, that of the batch.
     pub version: ApiVersion,
 }
 
-/// What a request outside of a batch is signed by that names no version.
+/// Version that signs a request without a version outside a batch.
 pub const UNNAMED: ApiVersion = ApiVersion::V2009_09_19;
 
 impl Signer<'_> {
-    /// Puts the credential on: changes the query of `url`, which is host style, or the headers.
-    /// `raw_path` is what the request line will carry.
+    /// Adds the credential: changes the query of the host-style `url`, or the headers. `raw_path`
+    /// is the path in the request line.
     pub fn apply(
         &self,
         credential: Credential,
@@ -181,8 +184,8 @@ impl Signer<'_> {
         authorization(&input, key)
     }
 
-    /// Computes `sig` over the fields of the SAS in a URL. A SAS that cannot be read keeps its
-    /// broken signature: the service refuses its form first.
+    /// Computes `sig` from the fields of the SAS in a URL. A malformed SAS keeps its broken
+    /// signature, because the service checks the form first.
     pub fn sign_sas(&self, url: &mut Url) {
         let around = [
             (
@@ -201,7 +204,7 @@ impl Signer<'_> {
             }
         }
         if url.scheme == "http" && url.param("spr").as_deref() == Some("https") {
-            // The target is plain HTTP where production was not.
+            // The target uses plain HTTP, unlike the recorded service.
             url.set_param("spr", "https,http");
         }
         let delegated = self.delegation_key.filter(|_| url.has_param("skoid"));
@@ -236,7 +239,8 @@ impl Signer<'_> {
         url.set_param("sig", &signature);
     }
 
-    /// Adds what the recorder took from a service SAS for a blob or one of its snapshots.
+    /// Restores the parameters that the recorder removed from a service SAS for a blob or a
+    /// snapshot.
     fn complete_sas(&self, url: &mut Url) {
         let resource = if url.has_param("snapshot") { "bs" } else { "b" };
         let expiry = self.now.plus_s(SAS_WINDOW_S).iso_s();
@@ -251,7 +255,7 @@ impl Signer<'_> {
         self.sign_sas(url);
     }
 
-    /// Appends an account SAS, valid around now.
+    /// Appends an account SAS that is valid around now.
     pub fn add_account_sas(&self, url: &mut Url, services: &str, types: &str, permissions: &str) {
         let sas = build::AccountSas {
             version: ApiVersion::V2019_12_12,
@@ -272,7 +276,7 @@ impl Signer<'_> {
     }
 }
 
-/// The snapshot or version that a SAS for one (`sr=bs`, `sr=bv`) is signed for; a SAS for the blob
+/// Returns the snapshot or version for which a SAS (`sr=bs`, `sr=bv`) is signed; a SAS for the blob
 /// itself covers all of them.
 pub fn signed_snapshot(url: &Url, resource: &str) -> String {
     let parameter = match resource {
@@ -310,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_tells_who_asked() {
+    fn the_answer_determines_the_credential() {
         for (service, query, status, code, expected) in [
             (Service::Blob, "", 200, "", Credential::SharedKey),
             (

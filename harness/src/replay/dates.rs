@@ -1,4 +1,4 @@
-//! Dates in requests and answers, found and moved without changing how they are written.
+//! Finds and shifts dates in requests and answers without changing their format.
 
 use smalt_protocol::Timestamp;
 
@@ -8,13 +8,13 @@ use crate::wire::url::{self, Url};
 const RFC1123_LENGTH: usize = 29;
 /// Length of `2026-11-21T11%3A00%3A00.1234567Z`.
 const ISO_LENGTH_MAX: usize = 32;
-/// Digits after the point that [`Timestamp::iso_ticks`] writes.
+/// Digits after the decimal point that [`Timestamp::iso_ticks`] writes.
 const FRACTION_DIGITS: usize = 7;
-/// Parameters of a signature that are times: of its own, of its key.
+/// SAS parameters that are times: of the signature, and of its key.
 const SIGNED_TIMES: [&str; 4] = ["st", "se", "skt", "ske"];
-/// Elements of stored access policies and of requests for a key that are times.
+/// Elements that are times in stored access policies and in requests for a key.
 const PERIODS: [&str; 2] = ["Start", "Expiry"];
-/// Headers of requests that are dates of HTTP; `x-ms-expiry-time` may be a number as well.
+/// Request headers that are HTTP dates; `x-ms-expiry-time` may also be a number.
 const DATED_HEADERS: [&str; 4] = [
     "date",
     "x-ms-date",
@@ -22,30 +22,30 @@ const DATED_HEADERS: [&str; 4] = [
     "x-ms-immutability-policy-until-date",
 ];
 
-/// Whether a request's header is a moment.
+/// Whether a request header contains a time.
 pub fn is_moment(header: &str) -> bool {
     DATED_HEADERS.contains(&header) || is_condition(header)
 }
 
-/// Whether a request's header is a condition on a time of change.
+/// Whether a request header is a condition on a modification time.
 pub fn is_condition(header: &str) -> bool {
     header.ends_with("modified-since")
 }
 
-/// A text with every date of HTTP and every ISO time (`2019-05-09T00:57:59.1234567Z`) in it moved.
+/// Shifts every HTTP date and every ISO time (`2019-05-09T00:57:59.1234567Z`) in a text.
 pub fn in_text(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> String {
     found(text, |rest| {
         http_date(rest, &moved).or_else(|| iso_time(rest, &moved))
     })
 }
 
-/// A text with every date of HTTP moved: ISO times may be names, as those of snapshots.
+/// Shifts every HTTP date in a text. ISO times may be names, as those of snapshots are.
 pub fn http_in_text(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> String {
     found(text, |rest| http_date(rest, &moved))
 }
 
-/// A text with what is found in it replaced: its length where it begins, and what is to stand
-/// there.
+/// Replaces parts of a text. `at_start` returns the length of a match at the start of its argument,
+/// and the replacement.
 fn found(text: &str, at_start: impl Fn(&str) -> Option<(usize, String)>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -66,7 +66,7 @@ fn found(text: &str, at_start: impl Fn(&str) -> Option<(usize, String)>) -> Stri
     out
 }
 
-/// A date of HTTP at the start of a text: its length, and how it reads when it is moved.
+/// Finds an HTTP date at the start of a text. Returns its length and its shifted form.
 fn http_date(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> Option<(usize, String)> {
     let date = text.get(..RFC1123_LENGTH)?;
     let time = date
@@ -75,7 +75,8 @@ fn http_date(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> Option<(usiz
     Some((RFC1123_LENGTH, moved(time).rfc1123()))
 }
 
-/// The same for an ISO time, whose colons a URL may have escaped.
+/// Finds an ISO time at the start of a text, whose colons may be percent-encoded. Returns its
+/// length and its shifted form.
 fn iso_time(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> Option<(usize, String)> {
     let mut longest = text.bytes().take(ISO_LENGTH_MAX);
     let end = longest.position(|byte| byte == b'Z')? + 1;
@@ -89,8 +90,8 @@ fn iso_time(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> Option<(usize
     Some((end, like(&plain, moved(time)).replace(':', colon)))
 }
 
-/// A time with as many digits of fraction as another text of a time has; seconds it has always,
-/// since a moved minute need not be a whole one.
+/// Formats a time with as many fractional digits as `plain`. It always has seconds, because a
+/// shifted full minute need not be a full minute.
 fn like(plain: &str, time: Timestamp) -> String {
     let digits = plain
         .split_once('.')
@@ -104,7 +105,7 @@ fn like(plain: &str, time: Timestamp) -> String {
     format!("{whole}.{fraction}Z")
 }
 
-/// One time, which may be a date alone.
+/// Shifts one time, which may be a date alone.
 fn whole(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> Option<String> {
     let time = Timestamp::parse_iso(&url::decode(text))?;
     let new = moved(time);
@@ -117,7 +118,7 @@ fn whole(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> Option<String> {
     }
 }
 
-/// Moves the times of a signature in a URL's query.
+/// Shifts the times of a SAS in a URL's query.
 pub fn in_signature(url: &mut Url, moved: impl Fn(Timestamp) -> Timestamp) {
     if !url.has_param("sig") {
         return;
@@ -134,7 +135,7 @@ pub fn in_signature(url: &mut Url, moved: impl Fn(Timestamp) -> Timestamp) {
     }
 }
 
-/// A document of stored access policies, or a request for a key, with its periods moved.
+/// Shifts the periods in a document of stored access policies or in a request for a key.
 pub fn in_periods(document: &str, moved: impl Fn(Timestamp) -> Timestamp) -> String {
     let mut text = document.to_owned();
     for name in PERIODS {
@@ -159,13 +160,13 @@ pub fn in_periods(document: &str, moved: impl Fn(Timestamp) -> Timestamp) -> Str
 mod tests {
     use super::*;
 
-    /// Moves by an hour and a day.
+    /// Adds one day and one hour.
     fn later(time: Timestamp) -> Timestamp {
         time.plus_s(90_000)
     }
 
     #[test]
-    fn dates_in_texts_keep_their_form() {
+    fn dates_in_texts_keep_their_format() {
         for (text, expected) in [
             (
                 "Thu, 09 May 2019 00:57:59 GMT",
@@ -190,7 +191,7 @@ mod tests {
                 "[2019-05-09T00:57:59Z] and [2019-05-09T00:58:00Z]",
                 "[2019-05-10T01:57:59Z] and [2019-05-10T01:58:00Z]",
             ),
-            // No moments: a version, a date alone, a number, words, a later GMT.
+            // Not times: a version, a date alone, a number, words, a later GMT.
             ("2019-02-02", "2019-02-02"),
             ("12019-05-09T00:57:59Z", "12019-05-09T00:57:59Z"),
             (

@@ -1,4 +1,4 @@
-//! Tokens and user delegation keys: recordings have them redacted, so both are made anew.
+//! Tokens and user delegation keys: recordings contain them redacted, so both are made anew.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,11 +9,11 @@ use smalt_protocol::{Timestamp, uri};
 use crate::wire::Answer;
 use crate::wire::url::Url;
 
-/// Who asks when a recording does not say.
+/// Owner of the key when a recording does not name one.
 const SOMEBODY: &str = "00000000-0000-4000-8000-000000000001";
-/// How far around the exchange a token reaches.
+/// Seconds before and after the exchange for which a token is valid.
 const TOKEN_WINDOW_S: u64 = 3_600;
-/// The fields of a SAS that name its key, and the elements of the key's document.
+/// The SAS parameters that name the key, and the corresponding elements of the key's document.
 const FIELDS: [(&str, &str); 6] = [
     ("skoid", "SignedOid"),
     ("sktid", "SignedTid"),
@@ -23,7 +23,7 @@ const FIELDS: [(&str, &str); 6] = [
     ("skv", "SignedVersion"),
 ];
 
-/// A key as the target gave it out.
+/// A key that the target returned.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DelegationKey {
     fields: Vec<(&'static str, String)>,
@@ -31,7 +31,7 @@ pub struct DelegationKey {
 }
 
 impl DelegationKey {
-    /// The key of an answer; `None` when it is about something else.
+    /// Reads the key from an answer; `None` when the answer contains none.
     pub fn of(answer: &Answer) -> Option<Self> {
         let root = read_document(&answer.body, ELEMENTS_MAX).ok()?;
         if root.name != "UserDelegationKey" {
@@ -47,26 +47,26 @@ impl DelegationKey {
         })
     }
 
-    /// Names this key in a SAS, in place of the recorded one.
+    /// Puts this key's parameters into a SAS, in place of the recorded ones.
     pub fn name_in(&self, url: &mut Url) {
         for (field, value) in &self.fields {
             url.set_param(field, value);
         }
     }
 
-    /// The signature of a text.
+    /// Signs a text.
     pub fn sign(&self, text: &str) -> String {
         sign(self.key.as_bytes(), text)
     }
 }
 
-/// Whether a request asks for a key, which only a token may.
+/// Whether a request asks for a key, which requires a token.
 pub fn asks_for_key(url: &Url) -> bool {
     let comp = uri::lookup(&url.decoded_query(), "comp").map(str::to_lowercase);
     comp.as_deref() == Some("userdelegationkey")
 }
 
-/// A token for whom the recorded answer names as the key's owner.
+/// Creates a token for the owner of the key in the recorded answer.
 pub fn token(answer: &Answer, now: Timestamp) -> String {
     let recorded = DelegationKey::of(answer);
     let id = |field: &str| {

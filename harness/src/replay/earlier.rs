@@ -1,4 +1,5 @@
-//! What the account held before a recording, as its answers tell: blobs, and deleted containers.
+//! The contents of the account before a recording, derived from its answers: blobs and deleted
+//! containers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,28 +11,28 @@ use super::settings::start_of;
 use super::superset;
 use crate::wire::url::Url;
 
-/// Azure keeps a deleted container or queue *being deleted* for about this long.
+/// Seconds for which Azure reports a deleted container or queue as *being deleted*, about.
 pub const BEING_DELETED_S: u64 = 30;
 
 /// A blob that exists before a recording starts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExistingBlob {
-    /// When it was created.
+    /// Creation time.
     pub created: Timestamp,
-    /// The recorded account.
+    /// Name of the recorded account.
     pub account: String,
-    /// Its path, encoded.
+    /// Path, percent-encoded.
     pub path: String,
     /// `x-ms-blob-type`: block or append blob.
     pub kind: &'static str,
 }
 
-/// Kinds of which an empty blob can stand for any.
+/// The blob types for which an empty blob is enough.
 const KINDS: [&str; 2] = ["BlockBlob", "AppendBlob"];
 
-/// Blobs that were there before, oldest first: those whose recorded time of creation lies before
-/// the recording, which an overwrite keeps, and those that are deleted before anything else is done
-/// to them.
+/// Returns the blobs that existed before, oldest first: those whose recorded creation time is
+/// before the recording, which an overwrite keeps, and those that are deleted before anything else
+/// happens to them.
 pub fn blobs(recording: &Recording) -> Vec<ExistingBlob> {
     let start = start_of(recording);
     let mut found = BTreeSet::new();
@@ -57,7 +58,8 @@ pub fn blobs(recording: &Recording) -> Vec<ExistingBlob> {
     found.into_iter().collect()
 }
 
-/// Time of creation and kind of a blob that an answer tells to be older than the recording.
+/// Returns the creation time and type of a blob that an answer shows to be older than the
+/// recording.
 fn described(interaction: &Interaction, start: Timestamp) -> Option<(Timestamp, &'static str)> {
     let answered = |name| interaction.response.headers.get(name);
     let created = answered("x-ms-creation-time").and_then(Timestamp::parse_rfc1123);
@@ -77,17 +79,17 @@ fn deletes_blob(interaction: &Interaction, url: &Url) -> bool {
 /// A container that was deleted before a recording starts and can be restored in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeletedContainer {
-    /// When it was deleted.
+    /// Time of the deletion.
     pub at: Timestamp,
-    /// When it was last changed, at most then.
+    /// Time of the last modification, at the latest that of the deletion.
     pub changed: Timestamp,
-    /// The recorded account.
+    /// Name of the recorded account.
     pub account: String,
-    /// Its name.
+    /// Name of the container.
     pub name: String,
 }
 
-/// The deleted containers that listings show, oldest first.
+/// Returns the deleted containers in listings, oldest first.
 pub fn deleted_containers(recording: &Recording) -> Vec<DeletedContainer> {
     let start = start_of(recording);
     let mut found = BTreeSet::new();
@@ -109,7 +111,7 @@ pub fn deleted_containers(recording: &Recording) -> Vec<DeletedContainer> {
     found.into_iter().collect()
 }
 
-/// Names of containers that listings show as deleted and not otherwise.
+/// Returns the names of containers that listings show only as deleted.
 pub fn only_deleted(recording: &Recording) -> BTreeSet<String> {
     let (mut gone, mut living) = (BTreeSet::new(), BTreeSet::new());
     for (_, listing) in listings(recording) {
@@ -125,7 +127,7 @@ pub fn only_deleted(recording: &Recording) -> BTreeSet<String> {
     gone
 }
 
-/// Whether a container, queue or table was made again within the time in which Azure would still
+/// Whether a container, queue or table is created again within the time in which Azure would still
 /// be deleting it.
 pub fn makes_again_at_once(recording: &Recording) -> bool {
     let mut deleted = BTreeMap::new();
@@ -139,7 +141,7 @@ pub fn makes_again_at_once(recording: &Recording) -> bool {
     })
 }
 
-/// The listings of containers, with their accounts.
+/// Iterates over the listings of containers, with their accounts.
 fn listings(recording: &Recording) -> impl Iterator<Item = (String, String)> {
     recording.interactions.iter().filter_map(|interaction| {
         if !superset::lists_account(&interaction.request) {
@@ -157,8 +159,8 @@ fn element<'a>(entry: &'a str, name: &str) -> Option<&'a str> {
     rest.split('<').next()
 }
 
-/// Account and name of the table in which a request misses an entity: the service has another code
-/// for a table that is missing.
+/// Returns the account and name of the table in which a request does not find an entity: the
+/// service has another error code for a missing table.
 pub fn searched(interaction: &Interaction) -> Option<(String, String)> {
     let url = Url::parse(&interaction.request.url)?;
     let (account, "table") = url.account_and_service()? else {
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_creation_time_tells_of_a_blob() {
+    fn an_older_creation_time_shows_an_existing_blob() {
         let url = |name: &str| format!("https://account.blob.core.windows.net/c/{name}");
         let described = |created: &str| {
             let kind = ("x-ms-blob-type", "BlockBlob".to_owned());
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_tells_of_a_blob_unless_something_was_done_to_it_before() {
+    fn a_deletion_shows_an_existing_blob_unless_it_was_used_before() {
         let url = |path: &str| format!("https://account.blob.core.windows.net{path}");
         let played = samples::recording(
             "blob",
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_again_at_once_was_deleted_at_once() {
+    fn creation_soon_after_deletion_is_found() {
         let blob = |name: &str| format!("https://account.blob.core.windows.net/{name}");
         let container = |name: &str| blob(&format!("{name}?restype=container"));
         let queue = |name: &str| format!("https://account.queue.core.windows.net/{name}");
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn listings_tell_of_deleted_containers() {
+    fn listings_show_deleted_containers() {
         let url = "https://account.blob.core.windows.net/?comp=list&include=deleted".to_owned();
         let mut played = samples::recording("blob", &[], &[("GET", url, 200, vec![])]);
         let deleted = |name: &str, at: &str| {

@@ -1,4 +1,4 @@
-//! Where the accounts of a recording live: host-style names in process, path style over HTTP.
+//! The addresses of a recording's accounts: host style in process, path style over HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use crate::target::{About, DOMAIN};
 use crate::wire::access::Account;
 use crate::wire::url::Url;
 
-/// How a target names an account.
+/// How the URLs of a target name an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addressing {
-    /// `https://account.blob.core.windows.net/container`: as recorded.
+    /// `https://account.blob.core.windows.net/container`, as recorded.
     Host,
-    /// `http://127.0.0.1:10000/account/container`, one authority for each service.
+    /// `http://127.0.0.1:10000/account/container`, with one authority per service.
     Path {
         /// Host and port of the blob service.
         blob: String,
@@ -28,7 +28,7 @@ pub enum Addressing {
 }
 
 impl Addressing {
-    /// How this target names accounts.
+    /// Returns the addressing of a target.
     pub fn of(about: &About) -> Addressing {
         match Service::ALL.map(|service| about.authority(service)) {
             [Some(blob), Some(queue), Some(table)] => Addressing::Path { blob, queue, table },
@@ -37,7 +37,7 @@ impl Addressing {
     }
 }
 
-/// The accounts of one recording, and where they are found.
+/// The accounts of one recording and their addresses.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     addressing: Addressing,
@@ -48,10 +48,10 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Reads the accounts out of a recording.
+    /// Collects the accounts of a recording.
     ///
     /// An account that never receives a request stands for the one that does: the recorder renamed
-    /// the host in URLs only, not in copy sources and batch parts. A name that no account can have
+    /// the host in URLs only, not in copy sources and batch parts. An invalid account name
     /// (`fake_table_account`) becomes `account`.
     pub fn of(recording: &Recording, addressing: Addressing) -> Hosts {
         let mut hosts = Hosts {
@@ -82,18 +82,18 @@ impl Hosts {
         hosts
     }
 
-    /// The names that the accounts have at the target.
+    /// Returns the names of the accounts at the target.
     pub fn accounts(&self) -> BTreeSet<String> {
         self.aliases.values().cloned().collect()
     }
 
-    /// The name at the target of a recorded account that receives requests.
+    /// Returns the name at the target of a recorded account that receives requests.
     pub fn name_of(&self, recorded: &str) -> Option<&str> {
         self.aliases.get(recorded).map(String::as_str)
     }
 
-    /// The account at the target that a recorded URL means, `near` being the one of the request in
-    /// which the URL occurs.
+    /// Returns the account at the target for a recorded URL; `near` is the account of the request
+    /// in which the URL occurs.
     fn account_of(&self, recorded: &str, url: &Url, near: &str) -> String {
         if let Some(name) = self.aliases.get(recorded) {
             return name.clone();
@@ -106,7 +106,7 @@ impl Hosts {
         owner.unwrap_or_else(|| near.to_owned())
     }
 
-    /// The account at the target of a recorded request URL, and its service.
+    /// Returns the account at the target for a recorded request URL, and its service.
     pub fn locate(&self, url: &Url, near: Option<&str>) -> Option<(String, Service)> {
         let (account, service) = url.account_and_service()?;
         let service = match service {
@@ -121,7 +121,7 @@ impl Hosts {
         ))
     }
 
-    /// The URL at the target of a recorded one.
+    /// Maps a recorded URL to the target.
     pub fn map(&self, mut url: Url, near: Option<&str>) -> Url {
         let Some((account, service)) = self.locate(&url, near) else {
             return url;
@@ -138,7 +138,7 @@ impl Hosts {
         url
     }
 
-    /// The URL of a path at the target, as for the resources that must exist beforehand.
+    /// Returns the URL of a path at the target, for resources that must exist beforehand.
     pub fn url(&self, account: &str, service: Service, path_and_query: &str) -> String {
         match self.authority(service) {
             None => format!(
@@ -149,7 +149,7 @@ impl Hosts {
         }
     }
 
-    /// What the target puts before the path of a batch's inner request line.
+    /// Returns what the target puts before the path of a batch's inner request line.
     pub fn path_prefix(&self, account: &str) -> String {
         match self.addressing {
             Addressing::Host => String::new(),
@@ -157,7 +157,7 @@ impl Hosts {
         }
     }
 
-    /// A recorded text with every account URL in it as the target would write it.
+    /// Replaces every account URL in a recorded text by the target's.
     pub fn rewrite_text(&self, text: &str, near: &str) -> String {
         if !text.contains(DOMAIN) {
             return text.to_owned();
@@ -182,7 +182,7 @@ impl Hosts {
         out
     }
 
-    /// Maps `https://account.blob.core.windows.net/path` when it names an account.
+    /// Maps `https://account.blob.core.windows.net/path` if it names an account.
     fn rewrite_base(&self, text: &str, near: &str) -> String {
         match Url::parse(text) {
             Some(url) if url.account_and_service().is_some() => {
@@ -209,7 +209,7 @@ impl Hosts {
     }
 }
 
-/// Account names are 3 to 24 lower-case letters and digits.
+/// Converts a recorded name to a valid account name: 3 to 24 lower-case letters and digits.
 fn valid_name(recorded: &str) -> String {
     let plain = recorded
         .bytes()
@@ -221,18 +221,18 @@ fn valid_name(recorded: &str) -> String {
     }
 }
 
-/// The key of an account in replays: 64 bytes, the name repeated. The recorded keys are unknown,
-/// so any will do that both sides agree on.
+/// Returns the key of an account in replays: 64 bytes that repeat the name. The recorded keys are
+/// unknown, so any key works on which both sides agree.
 pub fn account_key(account: &str) -> Vec<u8> {
     account.bytes().cycle().take(64).collect()
 }
 
-/// An account with its key in replays.
+/// Returns an account with its key in replays.
 pub fn account(name: &str) -> Option<Account> {
     Account::new(name, &account_key_base64(name))
 }
 
-/// The same in Base64, as configurations take it.
+/// Returns the key of an account in Base64, as configurations contain it.
 pub fn account_key_base64(account: &str) -> String {
     STANDARD.encode(account_key(account))
 }

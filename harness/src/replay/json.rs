@@ -1,4 +1,4 @@
-//! JSON with the order of members kept: Azure Tables writes properties in a fixed order.
+//! JSON that keeps the order of members: Azure Tables writes properties in a fixed order.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum Json {
     Object(Vec<(String, Json)>),
 }
 
-/// Reads one JSON document. `None` when it is none.
+/// Parses one JSON document. Returns `None` for anything else.
 pub fn parse(body: &[u8]) -> Option<Json> {
     serde_json::from_slice(body).ok()
 }

@@ -17,31 +17,32 @@ use super::verify;
 use crate::target::{Ability, About, Setup, Target, TargetError};
 use crate::wire::{Answer, Headers, Request};
 
-/// ETags of the corpus are ticks, which begin so in this century; the mirror's begin otherwise.
+/// Prefix of ETags in the corpus, which are ticks of this century; the mirror's ETags begin
+/// differently.
 const RECORDED_ETAG: &str = "0x8D";
 const LIVE_ETAG: &str = "0xFD";
-/// The answer to a request that carries a recorded ETag where it should carry a live one.
+/// Status of the answer to a request that has a recorded ETag in place of a live one.
 const NOT_SUBSTITUTED: u16 = 599;
 
-/// The recorded answers of one recording, in order.
+/// Answers with the answers of one recording, in order.
 pub struct Mirror {
     about: About,
-    /// Accounts to map, where the recorder left foreign names; `None` says them as recorded.
+    /// Accounts to map where the recorder left foreign names; `None` leaves them as recorded.
     hosts: Option<Hosts>,
     state: Mutex<State>,
 }
 
 struct State {
     answers: VecDeque<Answer>,
-    /// What the next call gets; `None` while the set-up runs.
+    /// Answer to the next call; `None` during the set-up.
     next: Option<Answer>,
-    /// ETags given out so far, as recorded.
+    /// Recorded ETags that were returned so far.
     given: Vec<String>,
 }
 
 impl Mirror {
-    /// Mirrors this recording. Its addresses name no account but its own, so that a foreign one in
-    /// an answer is told as it is.
+    /// Mirrors a recording whose addresses name no other account, so that a foreign one in an
+    /// answer is returned as it is.
     pub fn verbatim(recording: &Recording) -> Mirror {
         Mirror {
             hosts: None,
@@ -49,7 +50,7 @@ impl Mirror {
         }
     }
 
-    /// Mirrors this recording.
+    /// Mirrors a recording.
     pub fn of(recording: &Recording) -> Mirror {
         let answers = recording
             .interactions
@@ -104,7 +105,7 @@ impl Target for Mirror {
         if state.given.iter().any(stale) {
             return Ok(empty(NOT_SUBSTITUTED));
         }
-        // What the service accepted must be signed; what it refused may well not be.
+        // Requests that the service accepted must be signed; rejected ones need not be.
         if answer.status < 300
             && let Some(problem) = verify::problem(&request)
         {

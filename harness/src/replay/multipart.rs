@@ -1,17 +1,17 @@
-//! Multipart bodies of batches: taken apart for comparison, rewritten part by part for sending.
+//! Multipart bodies of batches: parsed for comparison, rewritten part by part for sending.
 
 use bytes::Bytes;
 
 use super::tree::{self, Part};
 use crate::wire::Headers;
 
-/// Takes a multipart body apart. The boundary is read from the first line, as some recorders lost
-/// the header's. `None` when it is not multipart or never ends.
+/// Parses a multipart body. The first line gives the boundary, because some recorders lost the
+/// header. Returns `None` when the body is not multipart or never ends.
 pub fn parse(body: &[u8]) -> Option<Vec<Part>> {
     sections(body)?.into_iter().map(part).collect()
 }
 
-/// The raw parts between the boundary lines.
+/// Returns the raw parts between the boundary lines.
 fn sections(body: &[u8]) -> Option<Vec<&[u8]>> {
     let line_end = find(body, b"\n")?;
     let boundary = body[..line_end].trim_ascii_end();
@@ -70,7 +70,7 @@ fn part(raw: &[u8]) -> Option<Part> {
     })
 }
 
-/// Splits at the first empty line; without one everything is head.
+/// Splits at the first empty line; without one everything is the head.
 fn head_and_body(raw: &[u8]) -> Option<(&str, &[u8])> {
     if let Some(body) = raw.strip_prefix(b"\r\n") {
         return Some(("", body));
@@ -98,18 +98,18 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
         .position(|window| window == needle)
 }
 
-/// A nested request of a batch, to be changed before it is sent.
+/// A nested request of a batch, which can be changed before it is sent.
 pub struct Inner<'a> {
-    /// `DELETE`.
+    /// HTTP method, such as `DELETE`.
     pub method: &'a str,
-    /// Absolute, or from the slash.
+    /// Absolute URL, or the part from the path on.
     pub target: String,
-    /// In order, names in lower case.
+    /// In order, with names in lower case.
     pub headers: Headers,
 }
 
-/// Rewrites every nested request line and its headers in a batch's body. Everything else, the
-/// boundaries above all, stays byte for byte. `None` when the body is not UTF-8.
+/// Rewrites every nested request line and its headers in a batch's body. All other bytes, in
+/// particular the boundaries, stay. Returns `None` when the body is not UTF-8.
 pub fn rewrite(body: &[u8], mut change: impl FnMut(&mut Inner<'_>)) -> Option<Bytes> {
     let text = std::str::from_utf8(body).ok()?;
     let mut out = String::with_capacity(text.len() + 256);
@@ -138,7 +138,7 @@ pub fn rewrite(body: &[u8], mut change: impl FnMut(&mut Inner<'_>)) -> Option<By
     Some(Bytes::from(out))
 }
 
-/// `DELETE /container/blob HTTP/1.1`.
+/// Splits `DELETE /container/blob HTTP/1.1` into method and target.
 fn request_line(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_end().strip_suffix(" HTTP/1.1")?;
     let (method, target) = line.split_once(' ')?;
@@ -159,7 +159,7 @@ mod tests {
         --b_1--";
 
     #[test]
-    fn takes_a_batch_answer_apart() {
+    fn parses_a_batch_answer() {
         let parts = parse(ANSWER.as_bytes()).unwrap();
         assert_eq!(parts.len(), 2);
         assert_eq!(parts[0].headers.get("content-id"), Some("0"));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_a_change_set_apart() {
+    fn parses_a_change_set() {
         let inner = ANSWER.replace("b_1", "c_2");
         let text = format!(
             "--o\r\nContent-Type: multipart/mixed; boundary=c_2\r\n\r\n{inner}\r\n--o--\r\n"

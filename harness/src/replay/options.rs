@@ -20,54 +20,53 @@ use super::text;
 /// Options of `harness replay`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// The directory of the recordings.
+    /// Directory of the recordings.
     #[arg(long, env = "SMALT_CORPUS", value_name = "DIR")]
     pub corpus: PathBuf,
-    /// `inproc`; `azurite`, which is started; the blob endpoint of a server, `http://host:port`
-    /// (queue, table and smalt's control on the next ports), started with the accounts of
-    /// `--print-accounts`, a smalt with `--strictSkew` as well; or `mirror`, which answers as
-    /// recorded and must pass whole.
+    /// What to play the recordings against: `inproc`, the emulator in this process; `azurite`,
+    /// which is started; `mirror`, which answers as recorded and must pass completely; or the blob
+    /// endpoint of a server, `http://host:port`, with queue, table and smalt's control endpoint on
+    /// the next ports. Start the server with the accounts of `--print-accounts`, and smalt with
+    /// `--strictSkew` too.
     #[arg(long, default_value = "inproc")]
     pub target: String,
-    /// The server at the URL cannot be told the time: the recordings are moved to now. Everything
-    /// in its accounts is deleted before each of them, so that it must be on this machine.
+    /// The clock of the server at the URL cannot be set: shift the recordings to now. Everything in
+    /// its accounts is deleted before each recording, so the server must be on this machine.
     #[arg(long)]
     pub live: bool,
-    /// Wait so long for each recording where the clock cannot be set; what it holds later than that
-    /// is excused.
+    /// Wait at most this many seconds in each recording where the clock cannot be set; interactions
+    /// that were recorded later than that are excused.
     #[arg(long, value_name = "SECONDS", default_value_t = player::WAIT_MAX.as_secs())]
     pub wait_s_max: u64,
-    /// Play as well what needs settings of the account that a server without control cannot be
-    /// given, in place of excusing it: versioning, encryption scopes and the like.
+    /// Also play recordings that need account settings which a server without the control endpoint
+    /// cannot be given (versioning, encryption scopes and the like) instead of excusing them.
     #[arg(long)]
     pub any_settings: bool,
-    /// The command of the target `azurite`, as npm installs it.
+    /// The command that starts Azurite for the target `azurite`, as npm installs it.
     #[arg(long, env = "AZURITE", value_name = "FILE")]
     pub azurite: Option<PathBuf>,
-    /// Only recordings of this service: blob, queue or table.
+    /// Play only recordings of this service: blob, queue or table.
     #[arg(long, value_parser = corpus::service)]
     pub service: Option<Service>,
-    /// Only recordings whose path contains this.
+    /// Play only recordings whose path contains this string.
     #[arg(long, value_name = "SUBSTRING")]
     pub only: Option<String>,
-    /// `slice`: recordings all of whose operations are built; `all`: every one, missing
-    /// operations beside the others.
+    /// Which recordings count: `slice`, those whose operations are all implemented, or `all`.
     #[arg(long, value_enum, default_value = "slice")]
     pub operations: Operations,
-    /// Write the whole report to this file.
+    /// Write the complete report to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Print the accounts and keys that a server must have, in the form of `AZURITE_ACCOUNTS`, and
-    /// stop.
+    /// Print the accounts and keys that a server needs, as a value of `AZURITE_ACCOUNTS`, and stop.
     #[arg(long)]
     pub print_accounts: bool,
     /// Print this many failing interactions in full.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub show: usize,
-    /// Fail when a rate is below this: `interactions=97.5`, `recordings=90`, `status=99`, also
-    /// `code`, `header-names`, `header-values`, `body`, `relations`; `rules=100`: every relaxed
-    /// comparison was used, as it must be by the whole of a corpus. May be given often; without it
-    /// every recording must pass whole.
+    /// Fail when a rate is below this percentage, such as `interactions=97.5`, `recordings=90` or
+    /// `status=99`; also `code`, `header-names`, `header-values`, `body` and `relations`.
+    /// `rules=100` requires that every relaxed comparison was used, as a replay of the complete
+    /// corpus must. May be repeated; without it every recording must pass completely.
     #[arg(long, value_name = "RATE=PERCENT", value_parser = threshold)]
     pub require: Vec<Threshold>,
 }
@@ -75,35 +74,35 @@ pub struct Options {
 /// Which recordings count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Operations {
-    /// Those all of whose operations are built.
+    /// Recordings whose operations are all implemented.
     Slice,
-    /// All.
+    /// All recordings; those that need a missing operation are counted with the others.
     All,
 }
 
-/// What a threshold is about.
+/// The rate that a threshold limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// Interactions without any difference.
+    /// Interactions without a difference.
     Interactions,
-    /// Recordings without any difference.
+    /// Recordings without a difference.
     Recordings,
     /// Interactions that agree in one aspect.
     Aspect(Aspect),
-    /// Relaxed comparisons that something used.
+    /// Relaxed comparisons that at least one interaction used.
     Rules,
 }
 
-/// A rate that must be reached.
+/// A rate that the report must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {
-    /// Of what.
+    /// The rate.
     pub rate: Rate,
-    /// In percent.
+    /// Lowest accepted rate, in percent.
     pub percent_min: f64,
 }
 
-/// What is required when nothing else is.
+/// The thresholds without `--require`.
 const EVERYTHING: [Threshold; 1] = [Threshold {
     rate: Rate::Recordings,
     percent_min: 100.0,
@@ -121,24 +120,28 @@ fn threshold(text: &str) -> Result<Threshold, String> {
         "body" => Rate::Aspect(Aspect::Body),
         "relations" => Rate::Aspect(Aspect::Relations),
         "rules" => Rate::Rules,
-        other => return Err(format!("no rate is called {other}")),
+        other => {
+            return Err(format!(
+                "unknown rate `{other}`: see `harness replay --help`"
+            ));
+        }
     };
     let percent_min = percent
         .parse()
-        .map_err(|_| format!("not a percentage: {percent}"))?;
+        .map_err(|_| format!("`{percent}` is not a percentage: use a number such as `97.5`"))?;
     Ok(Threshold { rate, percent_min })
 }
 
 /// Plays the selected recordings.
 ///
 /// # Errors
-/// When the corpus cannot be read, holds something else, nothing is selected, or there is no such
-/// target.
+/// When the corpus cannot be read or is malformed, when no recording is selected, or when the
+/// target is unknown.
 pub async fn run(options: &Options) -> anyhow::Result<Report> {
     let names = selected(options)?;
     anyhow::ensure!(
         !names.is_empty(),
-        "no recording in {} is selected",
+        "no recording in {} matches --service and --only",
         options.corpus.display()
     );
     let bar = ProgressBar::new(names.len() as u64);
@@ -186,7 +189,7 @@ fn selected(options: &Options) -> Result<Vec<String>, CorpusError> {
     Ok(names)
 }
 
-/// The accounts of the selected recordings with their keys: `name:key;name:key`.
+/// Returns the accounts of the selected recordings with their keys, as `name:key;name:key`.
 fn accounts(options: &Options) -> Result<String, CorpusError> {
     let mut names = BTreeSet::new();
     for name in selected(options)? {
@@ -200,7 +203,7 @@ fn accounts(options: &Options) -> Result<String, CorpusError> {
     Ok(pairs.join(";"))
 }
 
-/// The thresholds that a report misses, in words.
+/// Describes the thresholds that a report misses.
 pub fn missed(report: &Report, required: &[Threshold]) -> Vec<String> {
     let reached = |rate| match rate {
         Rate::Interactions => report.total.pass_rate(),
@@ -212,7 +215,7 @@ pub fn missed(report: &Report, required: &[Threshold]) -> Vec<String> {
     misses
         .map(|t| {
             format!(
-                "{:?}: {:.2} % where {} % is required",
+                "{:?}: {:.2} %, but {} % is required",
                 t.rate,
                 reached(t.rate),
                 t.percent_min
@@ -221,10 +224,11 @@ pub fn missed(report: &Report, required: &[Threshold]) -> Vec<String> {
         .collect()
 }
 
-/// The command: plays, prints, writes, judges.
+/// Runs `harness replay`: plays the recordings, prints and writes the report, and checks the
+/// thresholds.
 ///
 /// # Errors
-/// As [`run`], and when the report cannot be written.
+/// Those of [`run`], and when the report cannot be written.
 #[expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -282,7 +286,7 @@ mod tests {
         let misses = missed(&report, &required);
         assert_eq!(misses.len(), 1);
         assert!(
-            misses[0].contains("75.00 % where 100 % is required"),
+            misses[0].contains("75.00 %, but 100 % is required"),
             "{misses:?}"
         );
         assert_eq!(missed(&report, &EVERYTHING).len(), 1);
@@ -301,7 +305,7 @@ mod tests {
         assert!((report.total.rate(Aspect::Status) - 75.0).abs() < 1e-9);
     }
 
-    /// What nothing uses is named; the whole of a corpus can be asked not to have it.
+    /// Unused rules appear in the table, and `rules=100` fails because of them.
     #[test]
     fn unused_rules_are_named_and_missed() {
         let rule = |name: &str, uses, elsewhere| RuleRow {
@@ -320,19 +324,19 @@ mod tests {
             ..Report::default()
         };
         assert_eq!(missed(&report, &required), [""; 0]);
-        assert!(!text::table(&report).contains("nothing used"));
+        assert!(!text::table(&report).contains("unused relaxed"));
         report.rules.push(rule("Element id: Url", 0, None));
         report.rules.push(rule("Element marker: Url", 0, None));
         let misses = missed(&report, &required);
-        assert_eq!(misses, ["Rules: 50.00 % where 100 % is required"]);
+        assert_eq!(misses, ["Rules: 50.00 %, but 100 % is required"]);
         let table = text::table(&report);
-        let named = "nothing used: Element id: Url, Element marker: Url\n";
+        let named = "unused relaxed comparisons: Element id: Url, Element marker: Url\n";
         assert!(table.contains(named), "{table}");
         let more = (0..10).map(|_| rule("Element copyid: Bound(CopyId)", 0, None));
         report.rules.extend(more);
         let table = text::table(&report);
         assert!(
-            table.contains("nothing used: 12 (--json names them)\n"),
+            table.contains("unused relaxed comparisons: 12 (--json names them)\n"),
             "{table}"
         );
     }

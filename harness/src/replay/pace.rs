@@ -1,4 +1,4 @@
-//! How a target's clock keeps up with a recording: set, or waited for.
+//! Keeps a target's clock at the time of the recording: by setting it or by waiting.
 
 use std::time::Duration;
 
@@ -8,36 +8,36 @@ use smalt_protocol::Timestamp;
 use super::timeline::Timeline;
 use crate::target::{Target, TargetError};
 
-/// A target waits no longer than this when it is told a time.
+/// Longest time for which a target is told to wait at once.
 const WAIT_AT_ONCE: Duration = Duration::from_secs(60);
 
-/// A target's clock while one recording is played.
+/// The clock of a target while one recording is played.
 pub struct Pace {
-    /// The target's time, as far as it is known.
+    /// Latest known time of the target.
     now: Timestamp,
     kind: Kind,
 }
 
 enum Kind {
-    /// It is set to the recorded time.
+    /// The clock is set to the recorded time.
     Set,
-    /// It goes by itself.
+    /// The clock cannot be set.
     Own(Box<Own>),
 }
 
 struct Own {
     clock: Clock,
-    /// From the first interaction on.
+    /// Set from the first interaction on.
     timeline: Option<Timeline>,
-    /// How long may still be waited.
+    /// Waiting time that is left.
     wait_left: Duration,
-    /// The recording's time went on for longer.
+    /// Whether the recording went on for longer than the waiting time.
     is_left_behind: bool,
 }
 
 impl Pace {
-    /// A recording begins at `start`, on a target with this clock of its own, if it has one, which
-    /// is waited for no longer than `wait_max` altogether.
+    /// Starts a recording at `start`. `own_clock` is the target's clock if it cannot be set; the
+    /// total waiting time is then at most `wait_max`.
     pub fn new(own_clock: Option<Clock>, start: Timestamp, wait_max: Duration) -> Pace {
         match own_clock {
             None => Pace {
@@ -56,7 +56,7 @@ impl Pace {
         }
     }
 
-    /// The target's time.
+    /// Returns the target's time.
     pub fn now(&mut self) -> Timestamp {
         if let Kind::Own(own) = &self.kind {
             self.now = own.clock.now();
@@ -64,7 +64,7 @@ impl Pace {
         self.now
     }
 
-    /// How the recording's dates are moved, if they are.
+    /// Returns how the recording's dates are shifted; `None` where the clock can be set.
     pub fn timeline(&self) -> Option<&Timeline> {
         match &self.kind {
             Kind::Set => None,
@@ -72,7 +72,7 @@ impl Pace {
         }
     }
 
-    /// What of the time to wait was not used up.
+    /// Returns the waiting time that is left.
     pub fn wait_left(&self) -> Duration {
         match &self.kind {
             Kind::Set => Duration::ZERO,
@@ -80,10 +80,10 @@ impl Pace {
         }
     }
 
-    /// Sets the clock for what is made beforehand, if it can be set.
+    /// Sets the clock for a resource that is created beforehand, if it can be set.
     ///
     /// # Errors
-    /// When it refuses.
+    /// When the target rejects the time.
     pub async fn prepare(
         &mut self,
         target: &dyn Target,
@@ -95,8 +95,8 @@ impl Pace {
         }
     }
 
-    /// Brings the clock to a recorded time. `false` when that lies too far ahead of a clock that
-    /// cannot be set: then nothing later can be reached either.
+    /// Advances the clock to a recorded time. Returns `false` when that is too far ahead of a clock
+    /// that cannot be set; then no later time can be reached either.
     ///
     /// # Errors
     /// When the clock cannot be set.
@@ -150,7 +150,7 @@ mod tests {
     use crate::target::About;
     use crate::wire::{Answer, Request};
 
-    /// Its clock shows at once what it is told to wait for.
+    /// A target that shows at once the time for which it is told to wait.
     struct Waiting {
         about: About,
         clock: Clock,

@@ -26,45 +26,45 @@ use crate::traces::convert::MISSING_BODY;
 use crate::wire::url::{self, Url};
 use crate::wire::{Answer, Request};
 
-/// A call that takes longer in real time hangs: the slowest honest one takes milliseconds.
+/// Timeout of a call in real time; the slowest correct call takes milliseconds.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a recording is waited for at a target whose clock cannot be set, unless told otherwise.
+/// Default of the longest total wait for one recording at a target whose clock cannot be set.
 pub const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Why the rest of a recording is not played.
 pub const CLOCK_IS_FIXED: &str = "the clock cannot be set";
-/// Why a recording is not played whose account held something old.
-pub const NOTHING_OLD: &str = "the clock cannot be set back for what was made long before";
+/// Why a recording whose account held something old is not played.
+pub const NOTHING_OLD: &str = "the clock cannot be set back for resources created long before";
 
-/// What became of one interaction.
+/// Result of one interaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No difference.
+    /// The answers agree.
     Passed,
-    /// At least one.
+    /// The answers differ, with at least one difference.
     Failed(Vec<Difference>),
-    /// The target answered that it does not have this operation.
+    /// The target answered that it does not implement this operation.
     NotBuilt,
-    /// Nothing can be concluded, for this reason.
+    /// The interaction proves nothing, for this reason.
     Excused(String),
 }
 
-/// What became of one recording.
+/// Result of one recording.
 #[derive(Debug)]
 pub struct Played {
-    /// One outcome for each interaction, in order.
+    /// One outcome per interaction, in order.
     pub outcomes: Vec<Outcome>,
-    /// The first interaction that was not asked because it lies too far ahead of the target's
-    /// clock, by its place among the outcomes.
+    /// Index of the first interaction that was not sent because it is too far ahead of the target's
+    /// clock.
     pub too_far_ahead: Option<usize>,
-    /// How often each of [`RULES`] was applied.
+    /// Number of uses of each of [`RULES`].
     pub rule_uses: Vec<u64>,
-    /// Why what must exist beforehand could not be made, if so.
+    /// Errors from creating what must exist beforehand.
     pub setup_problems: Vec<String>,
 }
 
 #[cfg(test)]
 impl Played {
-    /// Every exchange of the recording was played and passed.
+    /// Asserts that every exchange of the recording was played and passed.
     pub(crate) fn assert_whole(&self, recording: &Recording, name: &str) {
         assert_eq!(self.setup_problems, Vec::<String>::new(), "{name}");
         assert_eq!(self.outcomes.len(), recording.interactions.len(), "{name}");
@@ -74,7 +74,7 @@ impl Played {
     }
 }
 
-/// One recording being played.
+/// One recording while it is played.
 struct Player<'a> {
     target: Arc<dyn Target>,
     recording: &'a Recording,
@@ -82,19 +82,19 @@ struct Player<'a> {
     bindings: Bindings,
     pace: Pace,
     delegation_key: Option<DelegationKey>,
-    /// Names that occur in the requests so far.
+    /// Names in the requests so far.
     own: BTreeSet<String>,
     dropped: BTreeSet<&'static str>,
     played: Played,
 }
 
-/// Plays a recording, each run of its test from a fresh state.
+/// Plays a recording; each run of its test starts from a fresh state.
 pub async fn play(target: Arc<dyn Target>, recording: &Recording) -> Played {
     play_waiting(target, recording, WAIT_MAX).await
 }
 
-/// The same. Where the target's clock cannot be set, the recorded time is waited for, so long
-/// altogether; what comes later is excused.
+/// Like [`play`]. Where the target's clock cannot be set, it waits for the recorded times, in total
+/// at most `wait_max`; later interactions are excused.
 pub async fn play_waiting(
     target: Arc<dyn Target>,
     recording: &Recording,
@@ -127,7 +127,7 @@ async fn play_run(
     let blobs = earlier::blobs(recording);
     let deleted = earlier::deleted_containers(recording);
     let about = target.about();
-    // What nobody can set goes by this machine's.
+    // A clock that cannot be set is assumed to agree with this machine's.
     let own_clock = (!about.can(Ability::Clock)).then(Clock::system);
     let is_old = |blob: &ExistingBlob| blob.created < settings::start_of(recording);
     let needs_past = !deleted.is_empty() || blobs.iter().any(is_old);
@@ -182,7 +182,7 @@ fn nothing_played(recording: &Recording) -> Played {
     }
 }
 
-/// A recording that proves nothing at this target.
+/// Returns the result of a recording that proves nothing at this target.
 fn excused(recording: &Recording, why: &str) -> Played {
     let mut played = nothing_played(recording);
     let excuses = recording.interactions.iter();
@@ -192,7 +192,7 @@ fn excused(recording: &Recording, why: &str) -> Played {
 }
 
 impl Player<'_> {
-    /// Makes what must exist before the first request.
+    /// Creates what must exist before the first request.
     async fn set_up(&mut self, settings: &AccountSettings) {
         let service = self.recording.service;
         if let Some(body) = settings::service_properties(settings, service) {
@@ -238,7 +238,7 @@ impl Player<'_> {
         }
     }
 
-    /// Makes a container at the time when it was deleted, and deletes it.
+    /// Creates a container at the time of its deletion, and deletes it.
     async fn set_up_deleted(&mut self, container: &DeletedContainer) {
         let Some(account) = self.hosts.name_of(&container.account).map(str::to_owned) else {
             return;
@@ -251,14 +251,14 @@ impl Player<'_> {
         }
     }
 
-    /// Moves the clock on to what is made next.
+    /// Advances the clock to the time of the next resource.
     async fn set_up_at(&mut self, time: Timestamp) {
         if let Err(error) = self.pace.prepare(&*self.target, time).await {
             self.played.setup_problems.push(error.to_string());
         }
     }
 
-    /// Makes a blob at the time when it was created.
+    /// Creates a blob at its creation time.
     async fn set_up_blob(&mut self, blob: &ExistingBlob) {
         self.set_up_at(blob.created).await;
         let Some(account) = self.hosts.name_of(&blob.account).map(str::to_owned) else {
@@ -269,7 +269,7 @@ impl Player<'_> {
             .await;
     }
 
-    /// Makes a blob that copies read from.
+    /// Creates a blob from which copies read.
     async fn set_up_source(&mut self, source: LostSource) {
         let near = Url::parse(&source.near).and_then(|near| self.hosts.locate(&near, None));
         let near = near.map(|(account, _)| account);
@@ -393,7 +393,7 @@ impl Player<'_> {
         differences
     }
 
-    /// Calls the target in a task of its own, so that a panic or a hang ends this call only.
+    /// Calls the target in its own task, so that a panic or a hang ends this call only.
     async fn call(&self, request: Request) -> Result<Answer, TargetError> {
         let target = Arc::clone(&self.target);
         let mut task = tokio::spawn(async move { target.call(request).await });
@@ -420,7 +420,7 @@ fn failed_call(interaction: &Interaction, error: &TargetError) -> Outcome {
     }])
 }
 
-/// The register's answer to an operation that it names but does not have.
+/// Whether the answer is the one for an operation that is known but not implemented.
 fn is_not_built(live: &Answer) -> bool {
     live.status == 501 && live.error_code().as_deref() == Some("NotImplemented")
 }

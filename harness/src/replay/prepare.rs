@@ -1,4 +1,4 @@
-//! The live request for a recorded one: live values, the target's hosts, fresh signatures.
+//! Makes the live request for a recorded one: live values, the target's hosts, fresh signatures.
 
 use bytes::Bytes;
 use smalt_protocol::{ApiVersion, Timestamp};
@@ -29,47 +29,47 @@ const URL_HEADERS: &[&str] = &["x-ms-copy-source", "x-ms-previous-snapshot-url"]
 /// Why an interaction cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unpreparable {
-    /// The page that it continues was full of other things of the account.
-    #[error("continues a page of other things that the account held")]
+    /// It continues a page that was full of other things in the account.
+    #[error("continues a page of other things in the account")]
     ForeignMarker,
-    /// Tokens come over https only.
-    #[error("asks with a token, which this target's http does not take")]
+    /// It uses a token, which requires HTTPS.
+    #[error("uses a bearer token, which this target's HTTP does not allow")]
     TokenOverHttp,
-    /// The key that signs it was never given out.
-    #[error("is signed with a user delegation key that was not given out")]
+    /// The target never returned the key that signs it.
+    #[error("is signed with a user delegation key that the target did not return")]
     NoDelegationKey,
-    /// Its URL names no storage account.
-    #[error("not a storage account's URL")]
+    /// Its URL does not name a storage account.
+    #[error("its URL does not name a storage account")]
     ForeignHost,
 }
 
-/// What the requests of one recording are made with.
+/// Makes the requests of one recording.
 pub struct Preparer<'a> {
-    /// The accounts of the recording.
+    /// Accounts of the recording, and their addresses.
     pub hosts: &'a Hosts,
-    /// The pairs seen so far.
+    /// The pairs of values so far.
     pub bindings: &'a Bindings,
-    /// The target's clock.
+    /// Time of the target's clock.
     pub now: Timestamp,
-    /// How dates are moved, where that clock cannot be set.
+    /// How dates are shifted, where that clock cannot be set.
     pub timeline: Option<&'a Timeline>,
-    /// The live user delegation key, once fetched.
+    /// The live user delegation key, once the target has returned one.
     pub delegation_key: Option<&'a DelegationKey>,
-    /// The account held other things as well.
+    /// Whether the account held other things as well.
     pub account_listing: bool,
 }
 
-/// The account that a recorded request is for, at the target.
+/// Returns the account at the target for a recorded request.
 pub fn account_of(hosts: &Hosts, request: &Request) -> Option<String> {
     let url = Url::parse(&request.url)?;
     hosts.locate(&url, None).map(|(account, _)| account)
 }
 
 impl Preparer<'_> {
-    /// The request to send in place of the recorded one.
+    /// Returns the request to send in place of the recorded one.
     ///
     /// # Errors
-    /// When nothing can be sent in its place.
+    /// When it cannot be replayed.
     pub fn prepare(&self, interaction: &Interaction) -> Result<Request, Unpreparable> {
         let recorded = &interaction.request;
         let mut url = Url::parse(&recorded.url).ok_or(Unpreparable::ForeignHost)?;
@@ -133,7 +133,7 @@ impl Preparer<'_> {
         }
     }
 
-    /// The path that the request line carries, without the query.
+    /// Returns the path in the request line, without the query.
     fn raw_path(&self, url: &Url) -> String {
         let mapped = self.hosts.map(url.clone(), None).path_and_query();
         let path = mapped.split('?').next().unwrap_or_default();
@@ -144,7 +144,7 @@ impl Preparer<'_> {
         }
     }
 
-    /// Whether the request asks for a page after a marker that no live answer gave.
+    /// Whether the request asks for a page after a marker that no live answer returned.
     fn continues_foreign_page(&self, url: &Url) -> bool {
         let markers = url.decoded_query().into_iter().filter(|(name, value)| {
             parameter_kind(name) == Some(Kind::Marker) && !value.is_empty()
@@ -190,7 +190,7 @@ impl Preparer<'_> {
             .unwrap_or_else(|| value.to_owned())
     }
 
-    /// The URL of a copy's source, signed where the recorded one was or must have been.
+    /// Returns the URL of a copy's source, signed where the recorded one was or must have been.
     fn source(&self, interaction: &Interaction, value: &str, account: &str) -> String {
         let Some(mut url) = Url::parse(value) else {
             return value.to_owned();
@@ -208,13 +208,14 @@ impl Preparer<'_> {
                 signer.sign_sas(&mut url);
             }
         } else if reads_source_by_url(interaction) && interaction.response.status < 300 {
-            // The recorder dropped what authorised it: `x-ms-copy-source-authorization`.
+            // The recorder dropped the authorization: `x-ms-copy-source-authorization`.
             signer.add_account_sas(&mut url, "b", "o", "r");
         }
         self.hosts.map(url, Some(account)).to_string()
     }
 
-    /// Bodies are the client's own, but for batches, which carry requests, and for periods.
+    /// Returns the body. It stays as the client sent it, except for batches, which contain
+    /// requests, and for periods.
     fn body(&self, interaction: &Interaction, account: &str) -> Bytes {
         let recorded = &interaction.request;
         let media_type = recorded.headers.get("content-type").unwrap_or_default();
@@ -229,7 +230,8 @@ impl Preparer<'_> {
         rewritten.unwrap_or_else(|| recorded.body.clone())
     }
 
-    /// The body, with the periods of access policies and delegation keys at the target's time.
+    /// Returns the body, with the periods of access policies and delegation keys at the target's
+    /// time.
     fn periods(&self, recorded: &Request) -> Bytes {
         let comp = Url::parse(&recorded.url).and_then(|url| url.param("comp"));
         let has_periods = matches!(comp.as_deref(), Some("acl" | "userdelegationkey"));
@@ -281,7 +283,7 @@ impl Preparer<'_> {
     }
 }
 
-/// The kind of value that a query parameter holds.
+/// Returns the kind of value in a query parameter.
 fn parameter_kind(name: &str) -> Option<Kind> {
     let kinds = [
         ("snapshot", Kind::Snapshot),
@@ -300,8 +302,9 @@ fn parameter_kind(name: &str) -> Option<Kind> {
     found.map(|(_, kind)| *kind)
 }
 
-/// Put Block, Append Block, Put Page and Put Blob From URL and the synchronous Copy Blob fetch
-/// their source by its URL alone; the asynchronous Copy Blob may use the account's own rights.
+/// Whether a request reads its source by URL alone: Put Block, Append Block, Put Page and Put Blob
+/// From URL and the synchronous Copy Blob do; the asynchronous Copy Blob may use the account's own
+/// rights.
 fn reads_source_by_url(interaction: &Interaction) -> bool {
     let request = &interaction.request;
     let operation = Url::parse(&request.url).and_then(|url| url.param("comp"));

@@ -1,10 +1,10 @@
-//! The service properties that an account had before a recording: read off the recording's first
-//! Get Service Properties.
+//! The service properties of an account before a recording, from the recording's first Get Service
+//! Properties.
 
 use super::recording::{Interaction, Recording};
 use crate::wire::url::Url;
 
-/// The sections of the document, in its order.
+/// The sections of the document, in order.
 const SECTIONS: [&str; 8] = [
     "Logging",
     "HourMetrics",
@@ -16,7 +16,8 @@ const SECTIONS: [&str; 8] = [
     "DefaultServiceVersion",
 ];
 
-/// Names and documents of the sections that the first answer shows and no request before it set.
+/// Returns names and documents of the sections that the first answer contains and no earlier
+/// request set.
 pub fn before(recording: &Recording) -> Vec<(&'static str, String)> {
     let mut set = Vec::new();
     for interaction in &recording.interactions {
@@ -44,7 +45,7 @@ fn is_of_service(interaction: &Interaction) -> bool {
     is("restype", "service") && is("comp", "properties")
 }
 
-/// The sections of a document, as they are written there.
+/// Iterates over the sections of a document, as written.
 fn sections(document: &[u8]) -> impl Iterator<Item = (&'static str, String)> + use<> {
     let text = String::from_utf8_lossy(document).into_owned();
     SECTIONS.into_iter().filter_map(move |name| {
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shows_what_stood_there_before() {
+    fn finds_the_earlier_properties() {
         let url = "https://account.blob.core.windows.net/?restype=service&comp=properties";
         let line = |method| (method, url.to_owned(), 200, vec![]);
         let mut recording = samples::recording("blob", &[], &[line("PUT"), line("GET")]);

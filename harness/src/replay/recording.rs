@@ -11,18 +11,18 @@ use smalt_protocol::{Service, Timestamp};
 use crate::wire::url::Url;
 use crate::wire::{Answer, Headers, Request};
 
-/// What a recording's file holds.
+/// A recording.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The path below the corpus directory.
+    /// Path below the corpus directory.
     pub name: String,
-    /// The service of its requests.
+    /// Service of the requests.
     pub service: Service,
-    /// The client library that made it.
+    /// Client library that made the requests.
     pub sdk: String,
     /// Facts about the account and the test, by name.
     pub flags: Vec<String>,
-    /// What was changed when it was prepared.
+    /// Changes that its preparation made.
     pub notes: Vec<String>,
     /// Containers, queues or tables that it uses but never creates.
     pub uncreated: Vec<String>,
@@ -31,7 +31,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Everything but the interactions.
+    /// Copies the recording without the interactions.
     #[must_use]
     pub fn without_interactions(&self) -> Recording {
         Recording {
@@ -45,17 +45,18 @@ impl Recording {
         }
     }
 
-    /// Whether it carries this flag.
+    /// Whether the recording has this flag.
     pub fn has_flag(&self, flag: &str) -> bool {
         self.flags.iter().any(|f| f == flag)
     }
 
-    /// Whether it carries this note.
+    /// Whether the recording has this note.
     pub fn has_note(&self, note: &str) -> bool {
         self.notes.iter().any(|n| n.ends_with(note))
     }
 
-    /// Whether no recorded answer carries this header (lower case): the recorder dropped it.
+    /// Whether no recorded answer has this header (in lower case), so that the recorder must have
+    /// dropped it.
     pub fn never_answers_with(&self, header: &str) -> bool {
         let mut answers = self.interactions.iter().map(|i| &i.response);
         !answers.any(|r| r.headers.has(header))
@@ -65,13 +66,13 @@ impl Recording {
 /// One request and the answer of the real service.
 #[derive(Clone, Debug)]
 pub struct Interaction {
-    /// Its place in the recording, from 0.
+    /// Index in the recording.
     pub n: usize,
-    /// The operation, in the corpus's own words.
+    /// Operation, as the corpus names it.
     pub operation: String,
-    /// As sent, signatures redacted.
+    /// The request as sent, with redacted signatures.
     pub request: Request,
-    /// As answered.
+    /// The answer as recorded.
     pub response: Answer,
     /// The `Date` of the answer.
     pub date: Timestamp,
@@ -81,11 +82,11 @@ pub struct Interaction {
 #[derive(Debug, thiserror::Error)]
 #[error("{file}:{line}: {problem}")]
 pub struct LoadError {
-    /// The path below the corpus directory.
+    /// Path below the corpus directory.
     pub file: String,
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// What is wrong in this line.
     pub problem: String,
 }
 
@@ -127,8 +128,8 @@ struct ResponsePart {
     body_b64: Option<String>,
 }
 
-/// Reads a recording. The number of interactions and their numbers must agree with the header:
-/// a recording that lost one is refused, not replayed.
+/// Parses a recording. The count and the numbers of the interactions must agree with the header: a
+/// recording that lost one is rejected.
 pub fn parse(name: &str, text: &str) -> Result<Recording, LoadError> {
     let fail = |line: usize, problem: String| LoadError {
         file: name.to_owned(),
@@ -148,7 +149,7 @@ pub fn parse(name: &str, text: &str) -> Result<Recording, LoadError> {
         let read = interaction(line).map_err(|problem| fail(index + 1, problem))?;
         if read.n != interactions.len() {
             let problem = format!(
-                "interaction {} where {} was due",
+                "found interaction {}, expected {}",
                 read.n,
                 interactions.len()
             );
@@ -160,7 +161,7 @@ pub fn parse(name: &str, text: &str) -> Result<Recording, LoadError> {
         let (found, due) = (interactions.len(), header.interactions);
         return Err(fail(
             1,
-            format!("{found} interactions where {due} are announced"),
+            format!("found {found} interactions, but the header announces {due}"),
         ));
     }
     Ok(Recording {
@@ -185,8 +186,8 @@ fn interaction(line: &str) -> Result<Interaction, String> {
     let date = response
         .headers
         .get("date")
-        .ok_or("the response has no Date")?;
-    let date = Timestamp::parse_rfc1123(date).ok_or_else(|| format!("not a date: {date}"))?;
+        .ok_or("the response has no `Date` header")?;
+    let date = Timestamp::parse_rfc1123(date).ok_or_else(|| format!("invalid date: {date}"))?;
     Ok(Interaction {
         n: read.n,
         operation: read.op.trim().to_owned(),
@@ -236,27 +237,27 @@ mod tests {
         assert_eq!(first.date.rfc1123(), "Thu, 09 May 2019 00:57:59 GMT");
     }
 
-    /// A recording cut short, out of order or malformed is refused with its file and line.
+    /// A truncated, unordered or malformed recording is rejected with its file and line.
     #[test]
-    fn refuses_what_is_not_whole() {
+    fn rejects_incomplete_recordings() {
         let wrong_date = LINE.replace("09 May", "39 May");
         let skipped = LINE.replace("\"n\":0", "\"n\":1");
         for (text, expected) in [
             (
                 HEADER.to_owned(),
-                "f:1: 0 interactions where 1 are announced",
+                "f:1: found 0 interactions, but the header announces 1",
             ),
             (
                 format!("{HEADER}\n{LINE}\n{LINE}"),
-                "f:3: interaction 0 where 1 was due",
+                "f:3: found interaction 0, expected 1",
             ),
             (
                 format!("{HEADER}\n{skipped}"),
-                "f:2: interaction 1 where 0 was due",
+                "f:2: found interaction 1, expected 0",
             ),
             (
                 format!("{HEADER}\n{wrong_date}"),
-                "f:2: not a date: Thu, 39 May 2019 00:57:59 GMT",
+                "f:2: invalid date: Thu, 39 May 2019 00:57:59 GMT",
             ),
             (String::new(), "f:1: the file is empty"),
         ] {

@@ -1,4 +1,4 @@
-//! What came out: per operation, per recording, per aspect, for people and for machines.
+//! The results per operation, recording and aspect, for people and for machines.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use super::player::{Outcome, Played};
 use super::recording::Recording;
 use super::rules::{RULES, used_elsewhere};
 
-/// The format of the JSON report.
+/// Version of the format of the JSON report.
 pub const FORMAT: u32 = 1;
 
 /// Counts of interactions.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {
-    /// Compared: passed or failed.
+    /// Number of interactions that were compared: passed or failed.
     pub compared: u64,
-    /// Without any difference.
+    /// Number of interactions without a difference.
     pub passed: u64,
-    /// With a difference, by aspect; one interaction may fail in several.
+    /// Number of interactions with a difference, by aspect; one interaction may fail in several.
     pub failed: BTreeMap<Aspect, u64>,
-    /// The target does not have the operation.
+    /// Number of interactions whose operation the target does not implement.
     pub not_built: u64,
-    /// Nothing can be concluded.
+    /// Number of interactions that prove nothing.
     pub excused: u64,
 }
 
@@ -48,7 +48,7 @@ impl Tally {
         }
     }
 
-    /// The share of compared interactions that agree in this aspect, in percent. A call without an
+    /// Returns the percentage of compared interactions that agree in this aspect. A call without an
     /// answer agrees in none.
     pub fn rate(&self, aspect: Aspect) -> f64 {
         let failed = |aspect| self.failed.get(&aspect).copied().unwrap_or_default();
@@ -63,13 +63,13 @@ impl Tally {
         )
     }
 
-    /// The share of compared interactions without any difference, in percent.
+    /// Returns the percentage of compared interactions without a difference.
     pub fn pass_rate(&self) -> f64 {
         percent(self.passed, self.compared)
     }
 }
 
-/// `part` of `whole` in percent; all of nothing is 100.
+/// Returns `part` of `whole` in percent; 100 when `whole` is 0.
 pub fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         100.0
@@ -78,23 +78,23 @@ pub fn percent(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// One recording's row.
+/// Result of one recording.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecordingRow {
-    /// Its path below the corpus.
+    /// Path below the corpus directory.
     pub recording: String,
-    /// Something was compared, or nothing was there, and no interaction differs.
+    /// Whether no interaction differs, and something was compared or the recording is empty.
     pub passed: bool,
-    /// Every interaction is excused.
+    /// Whether every interaction is excused.
     pub excused: bool,
-    /// Every operation in it is built.
+    /// Whether every operation in it is implemented.
     pub in_slice: bool,
     /// Counts of its interactions.
     pub tally: Tally,
-    /// What must exist beforehand and could not be made.
+    /// What must exist beforehand and could not be created.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub setup_problems: Vec<String>,
-    /// Its interactions with differences.
+    /// Interactions with differences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
     /// Why interactions were excused.
@@ -105,22 +105,22 @@ pub struct RecordingRow {
 /// One interaction with differences.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
-    /// Its place in the recording.
+    /// Index in the recording.
     pub n: usize,
-    /// Its operation.
+    /// Name of the operation.
     pub operation: String,
     /// All differences.
     pub differences: Vec<Difference>,
 }
 
-/// How often a relaxed comparison was used.
+/// Number of uses of a relaxed comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct RuleRow {
     /// Place and field.
     pub rule: String,
-    /// Why it exists.
+    /// Why the comparison is relaxed.
     pub reason: &'static str,
-    /// Values compared under it.
+    /// Number of values that were compared under it.
     pub uses: u64,
     /// What uses it where the project's corpus does not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,47 +128,47 @@ pub struct RuleRow {
 }
 
 impl RuleRow {
-    /// Whether nothing is known to need it.
+    /// Whether the rule has no use, here or elsewhere.
     pub fn is_idle(&self) -> bool {
         self.uses == 0 && self.elsewhere.is_none()
     }
 }
 
-/// The whole result.
+/// Result of a replay.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// [`FORMAT`].
+    /// Always [`FORMAT`].
     pub format: u32,
     /// `inproc` or a URL.
     pub target: String,
     /// Counts over all selected recordings.
     pub total: Tally,
-    /// Selected recordings, and those of them without a difference.
+    /// Number of selected recordings.
     pub recordings: u64,
-    /// Of those, passed.
+    /// Number of recordings that passed.
     pub recordings_passed: u64,
-    /// Of those, passed though some of their interactions are excused.
+    /// Number of recordings that passed although some of their interactions are excused.
     pub recordings_in_part: u64,
-    /// Recordings left out because all of their interactions are excused.
+    /// Number of recordings left out because all of their interactions are excused.
     pub recordings_excused: u64,
-    /// Recordings left out because an operation of theirs is not built.
+    /// Number of recordings left out because an operation of theirs is not implemented.
     pub recordings_not_built: u64,
-    /// Excused interactions by reason.
+    /// Number of excused interactions, by reason.
     pub excuses: BTreeMap<String, u64>,
-    /// Recordings after which the target did not answer and was started again.
+    /// Recordings after which the target did not answer and was restarted.
     pub silenced_by: Vec<String>,
     /// Counts by service.
     pub services: BTreeMap<String, Tally>,
     /// Counts by service and operation.
     pub operations: BTreeMap<String, Tally>,
-    /// How the relaxed comparisons were used.
+    /// Uses of the relaxed comparisons.
     pub rules: Vec<RuleRow>,
-    /// Every recording played.
+    /// Results of all recordings that were played.
     pub rows: Vec<RecordingRow>,
 }
 
 impl Report {
-    /// The share of relaxed comparisons that something uses, in percent.
+    /// Returns the percentage of relaxed comparisons that have a use.
     pub fn rules_used(&self) -> f64 {
         let used = self.rules.iter().filter(|rule| !rule.is_idle()).count();
         percent(used as u64, self.rules.len() as u64)
@@ -183,8 +183,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// An empty report. With `slice_only`, recordings with an operation that is not built count
-    /// on their own and in no rate.
+    /// Creates an empty report. With `slice_only`, recordings with an operation that is not
+    /// implemented are counted separately and are part of no rate.
     pub fn new(target: &str, slice_only: bool) -> Collector {
         let report = Report {
             format: FORMAT,
@@ -217,7 +217,8 @@ impl Collector {
         }
         let service = recording.service.as_str();
         for (interaction, outcome) in recording.interactions.iter().zip(&played.outcomes) {
-            // Beside a missing operation its neighbours prove little: they only count as missing.
+            // The interactions beside a missing operation prove little: only the missing ones are
+            // counted.
             let counts = row.in_slice || !self.slice_only;
             if !counts && *outcome != Outcome::NotBuilt {
                 continue;
@@ -241,7 +242,7 @@ impl Collector {
         self.report.rows.push(row);
     }
 
-    /// The report, rows in the order of their names.
+    /// Returns the report, sorted by recording.
     pub fn finish(mut self) -> Report {
         self.report
             .rows
@@ -278,7 +279,7 @@ fn row(recording: &Recording, played: &Played) -> RecordingRow {
     let excused = tally.excused > 0 && tally.compared == 0 && tally.not_built == 0;
     RecordingRow {
         recording: recording.name.clone(),
-        // A recording of which an interaction went missing is not passed.
+        // A recording that lost an interaction has not passed.
         passed: !excused
             && failures.is_empty()
             && tally.not_built == 0

@@ -1,4 +1,4 @@
-//! Recordings that hold several runs of their test: each is played from a fresh state.
+//! Recordings with several runs of their test: each run is played from a fresh state.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use super::recording::{Interaction, Recording};
 use super::settings::creates;
 use crate::wire::url::Url;
 
-/// A recorder that found a file appended the next run to it. The runs lie hours or months apart; no
-/// test of the corpus waits that long.
+/// Shortest pause in seconds between two runs. A recorder that found a file appended the next run
+/// to it. The runs are hours or months apart; no test of the corpus waits that long.
 const RERUN_GAP_S: u64 = 3_600;
 
-/// The runs in a recording, as the indices at which they begin; the first is 0.
+/// Returns the indexes at which the runs in a recording begin; the first is 0.
 ///
-/// A run begins anew where something is created that is there already and never was deleted: the
-/// account between was another one, or was cleaned. The longest pause before that is the border.
+/// A new run begins where something is created that exists and was never deleted: the account was
+/// cleaned or replaced in between. The longest pause before that creation is the border.
 pub fn starts(recording: &Recording) -> Vec<usize> {
     let mut starts = vec![0];
     let mut alive = BTreeSet::new();
@@ -29,7 +29,7 @@ pub fn starts(recording: &Recording) -> Vec<usize> {
             && let Some(border) = longest_pause(recording, last, index)
         {
             starts.push(border);
-            // What the new run made before this creation is alive in it.
+            // What the new run created before this creation exists in it.
             let since = recording.interactions[border..=index].iter();
             alive = since.filter_map(created).collect();
         }
@@ -37,7 +37,7 @@ pub fn starts(recording: &Recording) -> Vec<usize> {
     starts
 }
 
-/// The runs as recordings of their own, with the flags and notes of the whole.
+/// Splits a recording into its runs, each with the flags and notes of the original.
 pub fn split(recording: &Recording) -> Vec<Recording> {
     let starts = starts(recording);
     let ends = starts
@@ -53,7 +53,8 @@ pub fn split(recording: &Recording) -> Vec<Recording> {
     .collect()
 }
 
-/// The index after the longest pause in `(after, until]`, if that is one between two runs.
+/// Returns the index after the longest pause in `(after, until]`, if it is long enough to separate
+/// two runs.
 fn longest_pause(recording: &Recording, after: usize, until: usize) -> Option<usize> {
     let pause = |index: usize| {
         let (now, before) = (
@@ -66,7 +67,8 @@ fn longest_pause(recording: &Recording, after: usize, until: usize) -> Option<us
     (pause(border) >= RERUN_GAP_S).then_some(border)
 }
 
-/// What a request created; a queue that was there already with the same metadata answers 204.
+/// Returns what a request created; for a queue that exists with the same metadata, the answer is
+/// 204.
 pub(super) fn created(interaction: &Interaction) -> Option<(String, String)> {
     let status = interaction.response.status;
     let table = interaction.request.method == "POST";
@@ -76,7 +78,7 @@ pub(super) fn created(interaction: &Interaction) -> Option<(String, String)> {
     creates(interaction).map(|(account, name)| (account, name.to_lowercase()))
 }
 
-/// What a request deleted.
+/// Returns what a request deleted.
 pub(super) fn deletes(interaction: &Interaction) -> Option<(String, String)> {
     let request = &interaction.request;
     if request.method != "DELETE" || interaction.response.status >= 300 {
@@ -97,7 +99,7 @@ mod tests {
     use super::super::samples;
     use super::*;
 
-    /// Each letter is a request to queue `q` of one account: create, delete, look, wait.
+    /// Each letter is a request for queue `q` of one account: create, delete, look, wait.
     fn starts_of(script: &str) -> Vec<usize> {
         let mut day = 1;
         let mut lines = Vec::new();
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_begins_where_what_is_there_is_created_after_a_pause() {
+    fn a_run_begins_where_an_existing_resource_is_created_after_a_pause() {
         for (script, expected) in [
             ("", vec![0]),
             ("cld", vec![0]),

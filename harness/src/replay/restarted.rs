@@ -1,4 +1,4 @@
-//! Azurite, started for a replay, and started again where it answers no more.
+//! Azurite, started for a replay and restarted when it stops answering.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use crate::servers::ServerError;
 use crate::target::server::Server;
 use crate::target::{emptied, start};
 
-/// An Azurite of our own.
+/// An Azurite process.
 pub struct Restarted {
     program: PathBuf,
-    /// `name:key;name:key`.
+    /// Accounts with their keys: `name:key;name:key`.
     accounts: String,
     any_settings: bool,
     running: Arc<Server>,
-    /// The recording that is played, or was last.
+    /// The current or last recording.
     playing: Option<String>,
     /// The recordings after which it did not answer.
     silenced_by: Vec<String>,
 }
 
 impl Restarted {
-    /// Starts it with these accounts (`name:key;name:key`). With `any_settings` it is asked as well
-    /// what needs settings that it cannot be given.
+    /// Starts Azurite with these accounts (`name:key;name:key`). `any_settings` also plays
+    /// recordings that need settings which it cannot be given.
     ///
     /// # Errors
     /// When it does not start.
@@ -42,11 +42,11 @@ impl Restarted {
         })
     }
 
-    /// What the next recording is played against: the same server, or a new one where that does not
+    /// Returns the target for the next recording: the same server, or a new one when that does not
     /// answer.
     ///
     /// # Errors
-    /// When it does not start again.
+    /// When the new one does not start.
     pub async fn ready(&mut self, recording: &str) -> Result<Arc<Server>, ServerError> {
         let (name, _) = self.accounts.split_once(':').unwrap_or_default();
         let answers = match account(name) {
@@ -55,14 +55,14 @@ impl Restarted {
         };
         if !answers {
             self.silenced_by.extend(self.playing.take());
-            // The server that is replaced ends with its target.
+            // Dropping the target ends the old server.
             self.running = started(&self.program, &self.accounts, self.any_settings).await?;
         }
         self.playing = Some(recording.to_owned());
         Ok(Arc::clone(&self.running))
     }
 
-    /// The recordings after which it did not answer any more.
+    /// Returns the recordings after which it did not answer.
     pub fn silenced_by(&self) -> &[String] {
         &self.silenced_by
     }
@@ -85,14 +85,14 @@ async fn started(
 mod tests {
     use super::*;
 
-    /// Says that it listens, where nobody does.
+    /// Says that it listens, but does not.
     const SILENT: &str = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/replay/silent_azurite.sh"
     );
 
     #[tokio::test]
-    async fn a_silent_server_is_started_again_and_named() {
+    async fn a_silent_server_is_restarted_and_named() {
         let accounts = "account:a2V5".to_owned();
         let azurite = Restarted::start(PathBuf::from(SILENT), accounts, false).await;
         let mut azurite = azurite.unwrap();

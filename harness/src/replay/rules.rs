@@ -1,48 +1,48 @@
-//! The one table of relaxed comparisons. What is not named here is compared exactly.
+//! The table of all relaxed comparisons. Everything else is compared exactly.
 
 use super::bindings::Kind;
 
-/// Seconds that two recorded dates of one event lie apart: the front end writes `Date` before the
-/// partition server stamps `Last-Modified` with its own clock (0 to 2 s in the corpus).
+/// Most seconds between two recorded dates of one event: the front end writes `Date` before the
+/// partition server writes `Last-Modified` with its own clock (0 to 2 s in the corpus).
 pub const DATE_TOLERANCE_S: u64 = 2;
 
 /// How a value is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// Not at all, neither its presence nor its value.
+    /// Neither presence nor value are compared.
     Ignore,
-    /// Presence only.
+    /// Only the presence is compared.
     Exists,
-    /// As an invented value: same form, and paired one to one.
+    /// An invented value: the same form, and paired one to one.
     Bound(Kind),
-    /// As a date in the same format, at most [`DATE_TOLERANCE_S`] away.
+    /// A date in the same format, at most [`DATE_TOLERANCE_S`] away.
     Date,
-    /// As a whole number, at most [`DATE_TOLERANCE_S`] away.
+    /// A whole number, at most [`DATE_TOLERANCE_S`] away.
     Seconds,
-    /// As a URL: account and invented values as the target writes them.
+    /// A URL, with the account and invented values as the target writes them.
     Url,
-    /// As the text of an error: lines with the request's id and time left out.
+    /// The text of an error, without the lines of the request's id and time.
     Message,
-    /// As a media type: neither white space nor the id in the boundary of a batch counts.
+    /// A media type, without white space and without the id in the boundary of a batch.
     MediaType,
-    /// As a set of header names, those of the transport left out.
+    /// A set of header names, without those of the transport.
     NameSet,
-    /// Exactly for HEAD; elsewhere its presence is free and its value must fit the body.
+    /// Exact for HEAD; elsewhere it may be missing, and its value must fit the body.
     Length,
-    /// As `Bearer` parameters with the tenant left out.
+    /// `Bearer` parameters, without the tenant.
     Challenge,
-    /// As `account.Table`, the account left out.
+    /// `account.Table`, without the account.
     EntityType,
 }
 
 /// Where a rule applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A response header, also of a batch's part.
+    /// A response header, including those of a batch's part.
     Header,
-    /// An element's text.
+    /// The text of an element.
     Element,
-    /// An element's attribute.
+    /// An attribute of an element.
     Attribute,
     /// A member of a JSON object.
     Member,
@@ -51,9 +51,9 @@ pub enum Place {
 /// One relaxed comparison.
 #[derive(Debug)]
 pub struct Rule {
-    /// Where.
+    /// The place of the value.
     pub place: Place,
-    /// The name there in lower case, `parent/name` when it means something else elsewhere.
+    /// Name in lower case; `parent/name` when the name means something else elsewhere.
     pub field: &'static str,
     /// How it is compared.
     pub how: How,
@@ -104,7 +104,7 @@ const fn member(field: &'static str, relaxed: Relaxed) -> Rule {
     rule(Place::Member, field, relaxed)
 }
 
-/// Every relaxed comparison.
+/// All relaxed comparisons.
 pub const RULES: &[Rule] = &[
     header("transfer-encoding", (How::Ignore, TRANSPORT)),
     header("connection", (How::Ignore, TRANSPORT)),
@@ -208,8 +208,8 @@ pub const RULES: &[Rule] = &[
     member("message/value", (How::Message, STAMPED)),
 ];
 
-/// Relaxed comparisons that the project's corpus, a part of what was recorded, does not use, by
-/// their fields; and what uses them.
+/// Relaxed comparisons that the project's corpus, which is only part of the recordings, does not
+/// use, by field; and what uses them.
 const USED_ELSEWHERE: &[(&str, &str)] = &[
     (
         "connection",
@@ -226,7 +226,7 @@ const USED_ELSEWHERE: &[(&str, &str)] = &[
     ),
 ];
 
-/// What uses a rule that the project's corpus does not use.
+/// Returns what uses a rule that the project's corpus does not use.
 pub fn used_elsewhere(rule: &Rule) -> Option<&'static str> {
     let mut known = USED_ELSEWHERE.iter();
     known
@@ -234,8 +234,8 @@ pub fn used_elsewhere(rule: &Rule) -> Option<&'static str> {
         .map(|(_, user)| *user)
 }
 
-/// Headers that some recorders dropped from every answer, and how that is recognised: a recording
-/// without a single one says nothing about them.
+/// Headers that some recorders dropped from every answer. A recording in which one never occurs
+/// proves nothing about it.
 pub const DROPPED_BY_RECORDERS: &[&str] = &[
     "x-ms-copy-source",
     "x-ms-request-id",
@@ -243,9 +243,10 @@ pub const DROPPED_BY_RECORDERS: &[&str] = &[
     "server",
 ];
 
-/// The rule for a value, and its index in [`RULES`]; `None` means exact. Names in any case.
+/// Returns the rule for a value, and its index in [`RULES`]; `None` means an exact comparison. The
+/// case of names does not matter.
 ///
-/// What stands below `Metadata` is the client's own and always exact.
+/// Everything below `Metadata` comes from the client and is always compared exactly.
 pub fn find(place: Place, parent: &str, field: &str) -> Option<(usize, &'static Rule)> {
     if parent.eq_ignore_ascii_case("metadata") {
         return None;
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_rule_stands_twice_and_all_give_reasons() {
+    fn rules_are_unique_and_have_reasons() {
         for (index, rule) in RULES.iter().enumerate() {
             let (parent, name) = rule.field.split_once('/').unwrap_or(("", rule.field));
             assert_eq!(

@@ -1,16 +1,16 @@
-//! Small recordings of our own, for tests.
+//! Small recordings for tests.
 
 use serde_json::json;
 
 use super::recording::{self, Recording};
 
-/// The `Date` of a sample's answers, unless it says otherwise.
+/// The `Date` of a sample's answers, unless they contain another.
 pub(super) const DATE: &str = "Thu, 09 May 2019 00:57:59 GMT";
 
 /// One interaction: method, absolute URL, status, further response headers.
 pub(super) type Line<'a> = (&'a str, String, u16, Vec<(&'a str, String)>);
 
-/// A recording of these interactions, bodies empty.
+/// Creates a recording of these interactions, with empty bodies.
 pub(super) fn recording(service: &str, uncreated: &[&str], lines: &[Line<'_>]) -> Recording {
     let count = lines.len();
     let header = json!({

@@ -1,4 +1,4 @@
-//! What an account must be like before a recording starts: read off the recording itself.
+//! The settings of an account before a recording starts, derived from the recording itself.
 
 use std::collections::BTreeSet;
 
@@ -13,33 +13,34 @@ use crate::target::Setup;
 use crate::wire::url::Url;
 use crate::wire::{Answer, Request};
 
-/// How long Azure keeps a deleted container unless told otherwise, in days.
+/// Default number of days for which Azure keeps a deleted container.
 const RETENTION_DAYS: u32 = 7;
 
 /// Settings of the recorded account that the recording does not make itself: those of Azure's
-/// management plane, and those that a Set Service Properties sets beforehand.
+/// management plane, and those that an earlier Set Service Properties made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountSettings {
     /// Names of the accounts at the target.
     pub accounts: BTreeSet<String>,
-    /// What the management plane says.
+    /// Settings of the management plane.
     pub managed: smalt::AccountSettings,
-    /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
+    /// Whether deleted blobs are kept: `DeleteRetentionPolicy`.
     pub blob_soft_delete: bool,
-    /// What was deleted can be deleted for good: `AllowPermanentDelete`.
+    /// Whether deleted blobs can be deleted permanently: `AllowPermanentDelete`.
     pub permanent_delete: bool,
-    /// Sections of the service properties, as the recording shows them: name, document.
+    /// Sections of the service properties that the recording shows: name, document.
     pub sections: Vec<(&'static str, String)>,
-    /// `DefaultServiceVersion`: what an answer to a request without a version says.
+    /// `DefaultServiceVersion`, from the answer to a request without a version.
     pub default_version: Option<String>,
-    /// The rule of CORS that exists.
+    /// The CORS rule, if there is one.
     pub cors: Option<CorsRule>,
-    /// What was deleted can be made again at once: so it is with emulators, not with Azure.
+    /// Whether deleted resources can be created again at once, as with emulators but not with
+    /// Azure.
     pub deletes_at_once: bool,
 }
 
 impl AccountSettings {
-    /// The state that a target begins with at this time.
+    /// Returns the initial state of a target at this time.
     pub fn setup(&self, now: Timestamp) -> Setup {
         let accounts = self.accounts.iter();
         Setup {
@@ -55,19 +56,19 @@ impl AccountSettings {
     }
 }
 
-/// A rule of CORS, as far as the answers to requests without `Origin` tell it.
+/// A CORS rule, as far as the answers to requests without `Origin` show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CorsRule {
-    /// Some origin is let in: `Vary: Origin` and nothing else.
+    /// Some origin is allowed: only `Vary: Origin` is sent.
     OneOrigin,
-    /// Every origin is let in and sees the headers that browsers always show.
+    /// Every origin is allowed and sees the headers that browsers always show.
     EveryOrigin,
-    /// Every origin is let in and sees every header.
+    /// Every origin is allowed and sees every header.
     EveryOriginExposing,
 }
 
 impl CorsRule {
-    /// What an answer tells.
+    /// Derives the rule from an answer.
     fn of(answer: &Answer) -> Option<Self> {
         let has = |name| answer.headers.get(name).is_some();
         if has("access-control-expose-headers") {
@@ -79,7 +80,7 @@ impl CorsRule {
         }
     }
 
-    /// The rule as Set Service Properties takes it.
+    /// Returns the rule as an element of Set Service Properties.
     fn document(self) -> String {
         let (origin, exposed) = match self {
             CorsRule::OneOrigin => ("https://example.org", ""),
@@ -97,7 +98,7 @@ impl CorsRule {
 
 const IMMUTABLE: &str = "x-ms-immutable-storage-with-versioning-enabled";
 
-/// Reads the settings off a recording.
+/// Derives the settings from a recording.
 pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettings {
     let mut settings = AccountSettings {
         accounts,
@@ -111,8 +112,9 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         ..AccountSettings::default()
     };
     let mut sets_retention = false;
-    // With versioning on, the deletion of a blob that leaves an earlier version is not permanent
-    // either; a permanent one, unless asked for, tells that nothing deleted is kept.
+    // With versioning, the deletion of a blob that leaves an earlier version is not permanent
+    // either. A permanent deletion that the request did not ask for shows that nothing deleted is
+    // kept.
     let mut keeps_nothing = false;
     let mut sets_cors = false;
     for interaction in &recording.interactions {
@@ -136,7 +138,8 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         if ok && request.headers.has("x-ms-deleted-container-name") {
             managed.container_retention_days = Some(RETENTION_DAYS);
         }
-        // From the Set Service Properties that names a section on the recording decides for itself.
+        // After a Set Service Properties with a section, the recording itself determines that
+        // section.
         if !sets_retention {
             settings.blob_soft_delete |= answered("x-ms-delete-type-permanent") == Some("false");
         }
@@ -166,7 +169,7 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
     settings
 }
 
-/// The encryption scopes that the recording used without error.
+/// Returns the encryption scopes that the recording used without error.
 fn encryption_scopes(recording: &Recording) -> BTreeSet<String> {
     let used = recording.interactions.iter();
     let used = used.filter(|one| one.response.status < 300);
@@ -177,21 +180,21 @@ fn encryption_scopes(recording: &Recording) -> BTreeSet<String> {
     scopes.flatten().map(str::to_owned).collect()
 }
 
-/// The kind of account that the first answer about it names.
+/// Returns the kind of account in the first answer that names one.
 fn sku(recording: &Recording) -> Option<Sku> {
     let mut answers = recording.interactions.iter().map(|one| &one.response);
     let named = answers.find_map(|answer| answer.header("x-ms-sku-name"))?;
     Sku::ALL.into_iter().find(|sku| sku.as_str() == named)
 }
 
-/// Whether a request gives a blob a tier of premium page blobs: `P10`.
+/// Whether a request gives a blob a tier of premium page blobs, such as `P10`.
 fn has_page_tier(request: &Request) -> bool {
     let tier = request.headers.get("x-ms-access-tier").unwrap_or_default();
     let number = tier.strip_prefix('P').unwrap_or_default();
     number.parse::<u8>().is_ok()
 }
 
-/// Whether a request gives a version of a blob a policy or a legal hold.
+/// Whether a request gives a version of a blob an immutability policy or a legal hold.
 fn protects(request: &Request, comp: Option<&str>) -> bool {
     let by_itself = comp.is_some_and(|comp| {
         comp.eq_ignore_ascii_case("immutabilityPolicies") || comp.eq_ignore_ascii_case("legalhold")
@@ -208,8 +211,8 @@ fn infers_cool(answer: &Answer) -> bool {
         || answer.body.windows(LISTED.len()).any(|part| part == LISTED)
 }
 
-/// The body of a Set Service Properties that turns the inferred settings on; `None` when there is
-/// nothing to turn on.
+/// Returns the body of a Set Service Properties with the derived settings; `None` when there are
+/// none.
 pub fn service_properties(settings: &AccountSettings, service: Service) -> Option<String> {
     let mut sections = settings.sections.clone();
     let mut infer = |name, section: String| {
@@ -247,17 +250,16 @@ pub fn service_properties(settings: &AccountSettings, service: Service) -> Optio
 /// A container, queue or table that exists before a recording starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Existing {
-    /// The recorded account; `None` for that of the first request.
+    /// Name of the recorded account; `None` for that of the first request.
     pub account: Option<String>,
-    /// Its name.
+    /// Name of the resource.
     pub name: String,
-    /// It was deleted just before and is still being deleted.
+    /// Whether it was deleted just before and is still being deleted.
     pub being_deleted: bool,
 }
 
-/// What must exist beforehand: what the recording uses but never creates, nor renames another to,
-/// what its first attempt to
-/// create is told to exist already, and other things that its listings show.
+/// Returns what must exist beforehand: what the recording uses but neither creates nor makes by
+/// renaming, what exists at its first attempt to create it, and other things in its listings.
 pub fn existing(recording: &Recording) -> Vec<Existing> {
     let is_renamed = |name: &&String| {
         let made = recording
@@ -286,7 +288,7 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
     let made: BTreeSet<_> = recording.interactions.iter().filter_map(creates).collect();
     let batched = recording.interactions.iter().flat_map(in_batch);
     let searched = recording.interactions.iter().filter_map(earlier::searched);
-    // Names of tables are found however they are spelt; the others have no capitals.
+    // Names of tables are case-insensitive; other names have no capitals.
     let is_made = |(account, name): &(String, String)| {
         let mut made = made.iter();
         made.any(|(by, made)| by == account && made.eq_ignore_ascii_case(name))
@@ -323,7 +325,8 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
     found
 }
 
-/// Account and container of each part of a batch, unless the answer is that there is none.
+/// Returns account and container of each part of a batch, unless the answer is that it does not
+/// exist.
 fn in_batch(interaction: &Interaction) -> Vec<(String, String)> {
     let url = Url::parse(&interaction.request.url);
     let batch = url.filter(|url| url.param("comp").as_deref() == Some("batch"));
@@ -345,8 +348,8 @@ fn in_batch(interaction: &Interaction) -> Vec<(String, String)> {
     found
 }
 
-/// The recorded account and the name of the container, queue or table that a request tries to
-/// create.
+/// Returns the recorded account and the name of the container, queue or table that a request tries
+/// to create.
 pub fn creates(interaction: &Interaction) -> Option<(String, String)> {
     let request = &interaction.request;
     let url = Url::parse(&request.url)?;
@@ -368,7 +371,7 @@ pub fn creates(interaction: &Interaction) -> Option<(String, String)> {
     Some((account.to_owned(), name))
 }
 
-/// The name of a table to be created, in a JSON object or an Atom entry.
+/// Returns the name of the table to create, from a JSON object or an Atom entry.
 pub fn new_table(body: &[u8]) -> Option<String> {
     if let Ok(body) = serde_json::from_slice::<serde_json::Value>(body) {
         return body.get("TableName")?.as_str().map(str::to_owned);
@@ -380,7 +383,8 @@ pub fn new_table(body: &[u8]) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// A second before the recording's first answer: when everything that must exist is made.
+/// Returns the time one second before the recording's first answer, when everything that must exist
+/// is created.
 pub fn start_of(recording: &Recording) -> Timestamp {
     let first = recording.interactions.first().map(|i| i.date);
     first
@@ -443,9 +447,10 @@ mod tests {
         );
     }
 
-    /// A table that is made was not there, however a search for one of its entities spells it.
+    /// A table that the recording creates did not exist, whatever the case of its name in a search
+    /// for an entity.
     #[test]
-    fn tables_are_found_however_they_are_spelt() {
+    fn table_names_are_case_insensitive() {
         let at = |path: &str| format!("https://account.table.core.windows.net/{path}");
         let missing = vec![("x-ms-error-code", "ResourceNotFound".to_owned())];
         let lines = [

@@ -1,8 +1,8 @@
 //! Sources of copies that a recording does not show: blobs that its test wrote before the recorder
-//! ran, headers that the recorder dropped, pages of the web.
+//! ran, headers that the recorder dropped, web pages.
 //!
-//! Nothing is invented that an answer could be blamed for: a lost blob is made only where its bytes
-//! stand in a later answer, and a lost header is put back only as what the answers say it was.
+//! Nothing is invented that could explain an answer: a lost blob is created only when a later
+//! answer contains its bytes, and a lost header is restored only as the answers describe it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::target::in_process::ELSEWHERE;
 use crate::wire::url::{self, Url};
 
 const COPY_SOURCE: &str = "x-ms-copy-source";
-/// What a page of the web is known to have had, from the copy.
+/// Headers of a web page that are known from the copy.
 const DESCRIBED: [&str; 5] = [
     "content-type",
     "content-encoding",
@@ -23,24 +23,25 @@ const DESCRIBED: [&str; 5] = [
     "content-disposition",
 ];
 
-/// A blob that copies read from and that no request of the recording wrote.
+/// A blob from which copies read and which no request of the recording wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostSource {
-    /// Its recorded URL.
+    /// Recorded URL of the blob.
     pub url: Url,
-    /// The recorded URL of the request that copies it.
+    /// Recorded URL of the request that copies it.
     pub near: String,
-    /// Its type, where an answer tells; else a block blob.
+    /// Blob type; a block blob unless an answer tells another type.
     pub kind: String,
-    /// Its bytes.
+    /// Content of the blob.
     pub content: Bytes,
 }
 
-/// One request that makes a lost source: query, headers, whether it carries the bytes.
+/// One request that creates a lost source: query, headers, and whether it has the bytes as its
+/// body.
 pub type Step = (&'static str, Vec<(&'static str, String)>, bool);
 
 impl LostSource {
-    /// The requests that make it.
+    /// Returns the requests that create the blob.
     pub fn steps(&self) -> Vec<Step> {
         let kind = ("x-ms-blob-type", self.kind.clone());
         let octets = "application/octet-stream".to_owned();
@@ -65,7 +66,7 @@ impl LostSource {
     }
 }
 
-/// The lost sources whose bytes are known.
+/// Returns the lost sources whose bytes are known.
 pub fn lost(recording: &Recording) -> Vec<LostSource> {
     let (mut written, mut found) = (BTreeSet::new(), BTreeMap::new());
     for interaction in &recording.interactions {
@@ -98,7 +99,7 @@ fn is_blob(url: &Url) -> bool {
     matches!(url.account_and_service(), Some((_, "blob"))) && url.segments().len() > 1
 }
 
-/// The type that an answer about a blob tells.
+/// Returns the blob type in an answer.
 fn kind_of(recording: &Recording, path: &str) -> String {
     let mut told = recording.interactions.iter().filter_map(|interaction| {
         let url = Url::parse(&interaction.request.url)?;
@@ -108,7 +109,7 @@ fn kind_of(recording: &Recording, path: &str) -> String {
     told.next().unwrap_or_else(|| "BlockBlob".to_owned())
 }
 
-/// The bytes of a source, where a destination that took the same ranges of it was read whole.
+/// Returns the bytes of a source, if a destination with the same ranges of it was read completely.
 fn content_of(recording: &Recording, source: &str) -> Option<Bytes> {
     let copies = recording.interactions.iter().filter(|i| {
         let url = i.request.headers.get(COPY_SOURCE).and_then(Url::parse);
@@ -135,7 +136,7 @@ fn content_of(recording: &Recording, source: &str) -> Option<Bytes> {
     })
 }
 
-/// The recording with the copy sources that its recorder dropped.
+/// Returns the recording with the copy sources that its recorder dropped.
 #[must_use]
 pub fn restored(recording: &Recording) -> Recording {
     let mut restored = recording.clone();
@@ -153,8 +154,8 @@ pub fn restored(recording: &Recording) -> Recording {
     restored
 }
 
-/// A Put Blob without a type that was not refused for the lack of one, an incremental copy, or a
-/// piece with a range of its source.
+/// Whether a request lost its source: a Put Blob without a type that was not rejected for it, an
+/// incremental copy, or a block or page with a range of its source.
 fn lacks_source(interaction: &Interaction) -> bool {
     let request = &interaction.request;
     let Some(url) = Url::parse(&request.url).filter(is_blob) else {
@@ -174,8 +175,8 @@ fn is_incremental(url: &Url) -> bool {
     url.param("comp").as_deref() == Some("incrementalcopy")
 }
 
-/// What the answers say that the source was: the value that was refused, a page of another length
-/// than any blob, or the blob, snapshot or version that the test dealt with before.
+/// Returns the source according to the answers: the value that was rejected, a page whose length no
+/// blob has, or the blob, snapshot or version that the test used before.
 fn source_of(recording: &Recording, index: usize) -> Option<String> {
     let interaction = recording.interactions.get(index)?;
     if let Some(refused) = refused_value(interaction) {
@@ -207,7 +208,7 @@ fn source_of(recording: &Recording, index: usize) -> Option<String> {
     Some(source.to_string())
 }
 
-/// The snapshot that an interaction took.
+/// Returns the snapshot that an interaction created.
 fn snapshot_of(interaction: &Interaction) -> Option<Url> {
     let taken = interaction.response.headers.get("x-ms-snapshot")?;
     let mut url = Url::parse(&interaction.request.url)?;
@@ -223,7 +224,7 @@ fn refused_value(interaction: &Interaction) -> Option<String> {
     Some(rest.split_once("</HeaderValue>")?.0.to_owned())
 }
 
-/// Length of what was last put under a path before an interaction.
+/// Returns the length of the last content under a path before an interaction.
 fn length_of(recording: &Recording, index: usize, source: &Url) -> Option<u64> {
     let before = recording.interactions.get(..index)?.iter().rev();
     let mut before = before.filter(|one| {
@@ -233,7 +234,7 @@ fn length_of(recording: &Recording, index: usize, source: &Url) -> Option<u64> {
     before.next().map(|one| one.request.body.len() as u64)
 }
 
-/// How long a copy became, and the answer that tells.
+/// Returns the length of a copy, and the answer that shows it.
 fn copied<'a>(
     recording: &'a Recording,
     interaction: &Interaction,
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_sources_are_what_came_before() {
+    fn dropped_sources_are_earlier_blobs() {
         let none = Vec::new;
         let id = |id: &str| vec![("x-ms-copy-id", id.to_owned())];
         let shown = |id: &str, progress: &str| {
@@ -329,7 +330,7 @@ mod tests {
         assert_eq!(found[0].content, "los");
     }
     #[test]
-    fn a_piece_with_a_range_is_of_the_blob_before() {
+    fn a_block_with_a_range_comes_from_the_earlier_blob() {
         let mut recording = samples::recording(
             "blob",
             &[],

@@ -9,23 +9,23 @@ use super::tree::{self, Element, Tree};
 use crate::wire::Request;
 use crate::wire::url::Url;
 
-/// Restricts a recorded listing to what the replay can know.
+/// Restricts a recorded listing to the entries that the replay can know.
 ///
-/// A live entry must be in the recorded page; of the recorded entries only those count that the
-/// replay has too or that the recording itself made. A page in the middle of a longer listing
-/// begins and ends where other things of the account decided: there only entries that both have
-/// are compared.
+/// A live entry must be in the recorded page. Of the recorded entries only those count that the
+/// replay has too or that the recording itself created. In the middle of a longer listing, other
+/// things in the account determine where a page begins and ends: there only entries that both sides
+/// have are compared.
 pub struct Superset<'a> {
-    /// Names that occur in the recording's own requests so far.
+    /// Names in the recording's own requests so far.
     pub own: &'a BTreeSet<String>,
-    /// The recorded page continues another or is continued.
+    /// Whether the recorded page continues another or is continued.
     pub partial: bool,
 }
 
 impl Superset<'_> {
-    /// Takes out of both pages what is no evidence.
+    /// Removes everything from both pages that proves nothing.
     pub fn restrict(&self, recorded: &mut Tree, live: &mut Tree) {
-        // Whether the listing goes on depends on the other things of the account as well.
+        // The other things in the account also determine whether the listing continues.
         let marker = |tree: &Tree| next_marker(tree).is_none_or(str::is_empty);
         if marker(recorded) != marker(live) {
             clear_marker(recorded);
@@ -44,7 +44,7 @@ impl Superset<'_> {
 }
 
 impl Superset<'_> {
-    /// Of other things only the names are known: their properties were made before the recording.
+    /// Keeps only the names of other things: their properties are older than the recording.
     fn prune(&self, tree: &mut Tree) {
         let Tree::Document(_, _, root) = tree else {
             return;
@@ -59,7 +59,7 @@ impl Superset<'_> {
     }
 }
 
-/// Names that a request brings in: path segments, quoted names in them, a table to be created.
+/// Returns the names in a request: path segments, quoted names in them, a table to create.
 pub fn names_in(request: &Request) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for segment in Url::parse(&request.url)
@@ -74,7 +74,7 @@ pub fn names_in(request: &Request) -> BTreeSet<String> {
     names
 }
 
-/// Other things that the account held, as far as the recorded listings name them.
+/// Returns the names of other things in the account that the recorded listings contain.
 pub fn foreign_names(recording: &Recording) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut own = BTreeSet::new();
@@ -88,12 +88,12 @@ pub fn foreign_names(recording: &Recording) -> BTreeSet<String> {
             )));
         }
     }
-    // `$logs` and its like come with the account and cannot be created.
+    // `$logs` and similar containers come with the account and cannot be created.
     found.retain(|name| !own.contains(name) && !name.starts_with('$'));
     found
 }
 
-/// List Containers, List Queues, Query Tables.
+/// Whether a request is List Containers, List Queues or Query Tables.
 pub fn lists_account(request: &Request) -> bool {
     let Some(url) = Url::parse(&request.url) else {
         return false;
@@ -185,7 +185,7 @@ fn is_list(element: &Element) -> bool {
     matches!(element.name.as_str(), "Containers" | "Queues")
 }
 
-/// The name of a `Container`, a `Queue`, or an Atom `entry` of a table.
+/// Returns the name of a `Container`, a `Queue`, or an Atom `entry` of a table.
 fn entry_name(element: &Element) -> Option<String> {
     let wanted = match element.name.as_str() {
         "Container" | "Queue" => "Name",

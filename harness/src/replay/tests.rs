@@ -1,5 +1,5 @@
-//! The comparison must see every kind of difference: recordings of our own, played against a
-//! target that answers as recorded but for one change.
+//! The comparison must find every kind of difference: small recordings, played against a target
+//! that answers as recorded except for one change.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ struct Exchange<'a> {
     body: String,
 }
 
-/// A recording in the corpus's format, as text.
+/// Formats a recording in the corpus's format.
 fn text_of(service: &str, exchanges: &[Exchange<'_>]) -> String {
     use base64::Engine as _;
     let count = exchanges.len();
@@ -106,7 +106,7 @@ fn queue_text() -> String {
     )
 }
 
-/// A blob: two puts with ETags, a read under a condition, a table-like JSON answer.
+/// A blob: two puts with ETags, a conditional read, a JSON answer as tables have it.
 fn blob_text() -> String {
     const ETAG: &str = "\"0x8D6D4173A7F45B7\"";
     const OTHER: &str = "\"0x8D6D4173A7F45B8\"";
@@ -147,7 +147,7 @@ fn recording(text: &str) -> Recording {
     parse("own.jsonl", text).unwrap()
 }
 
-/// Plays a recording against its mirror, changed by `change`.
+/// Plays a recording against its mirror, after `change`.
 async fn played(text: &str, change: impl FnOnce(&mut Recording)) -> Played {
     let original = recording(text);
     let mut changed = original.clone();
@@ -155,7 +155,7 @@ async fn played(text: &str, change: impl FnOnce(&mut Recording)) -> Played {
     play(Arc::new(Mirror::of(&changed)), &original).await
 }
 
-/// The aspects that differ, with the number of the interaction.
+/// Returns the aspects that differ, with the index of the interaction.
 fn differing(played: &Played) -> Vec<(usize, Aspect)> {
     let mut found = Vec::new();
     for (n, outcome) in played.outcomes.iter().enumerate() {
@@ -185,7 +185,7 @@ async fn an_equal_answer_passes() {
 }
 
 type Change = fn(&mut Recording);
-/// What is changed, how, and where it must be seen as what.
+/// Name of the change, the change, and the interaction and aspect in which it must be found.
 type Case = (&'static str, Change, (usize, Aspect));
 
 /// Changes to [`queue_text`].
@@ -375,7 +375,7 @@ const BLOB_CHANGES: &[Case] = &[
     ),
 ];
 
-/// Every single change is seen, in its aspect, where it was made.
+/// The comparison finds each change in its interaction and aspect.
 #[tokio::test]
 async fn every_change_is_caught() {
     for (text, changes) in [(queue_text(), QUEUE_CHANGES), (blob_text(), BLOB_CHANGES)] {
@@ -388,8 +388,8 @@ async fn every_change_is_caught() {
     }
 }
 
-/// A recording whose interaction was lost on the way is refused, and one that was not played to
-/// its end is not passed.
+/// A recording that lost an interaction is rejected, and one that was not played to its end has not
+/// passed.
 #[tokio::test]
 async fn a_missing_interaction_is_caught() {
     let text = queue_text();
@@ -403,7 +403,7 @@ async fn a_missing_interaction_is_caught() {
     assert_eq!(collector.finish().recordings_passed, 0);
 }
 
-/// A target that fails in its own way at every path that says so, and waits for no other day.
+/// A target that fails in the way that the path names, and does not wait for later dates.
 struct Moody(About);
 
 impl Moody {
@@ -453,7 +453,7 @@ impl Target for Moody {
 
 /// A panic, a hang and a missing operation each end their own interaction only.
 #[tokio::test(start_paused = true)]
-async fn a_moody_target_spoils_one_interaction() {
+async fn a_failing_target_affects_one_interaction() {
     let exchange = |path| Exchange {
         request: ("GET", path, &[]),
         status: 404,
@@ -475,7 +475,7 @@ async fn a_moody_target_spoils_one_interaction() {
     let mut collector = Collector::new("moody", true);
     collector.add(&recording, &played);
     let report = collector.finish();
-    // In the slice only what is missing counts; never as passed.
+    // In the slice only the missing operation is counted, and not as passed.
     assert_eq!((report.total.compared, report.total.not_built), (0, 1));
     assert_eq!((report.recordings, report.recordings_not_built), (0, 1));
     let mut collector = Collector::new("moody", false);

@@ -14,12 +14,12 @@ const ASPECTS: [(Aspect, &str); 6] = [
     (Aspect::Body, "body"),
     (Aspect::Relations, "relat."),
 ];
-/// Values longer than this are cut in the list of failures.
+/// Longest value in the list of failures; longer ones are truncated.
 const SHOWN_LENGTH: usize = 160;
-/// Unused rules that are named: what is more is a part of a corpus.
+/// Most unused rules that are named; more are unused only with part of a corpus.
 const RULES_NAMED_MAX: usize = 10;
 
-/// The table of operations, the totals, and the rules that were never used.
+/// Formats the operations, the totals, and the rules that were never used.
 pub fn table(report: &Report) -> String {
     let mut out = String::new();
     let width = report
@@ -43,7 +43,7 @@ pub fn table(report: &Report) -> String {
     line(&mut out, width, "all", &report.total);
     let _ = writeln!(
         out,
-        "recordings: {} of {} passed ({:.1} %); {} more hold an operation that is not built",
+        "recordings: {} of {} passed ({:.1} %); {} more need an operation that is not implemented",
         report.recordings_passed,
         report.recordings,
         percent(report.recordings_passed, report.recordings),
@@ -56,26 +56,26 @@ pub fn table(report: &Report) -> String {
         .filter(|row| !row.setup_problems.is_empty())
         .count();
     if problems > 0 {
-        let _ = writeln!(out, "recordings whose set-up failed: {problems}");
+        let _ = writeln!(out, "recordings whose setup failed: {problems}");
     }
     let unused = report.rules.iter().filter(|rule| rule.is_idle());
     let unused: Vec<&str> = unused.map(|rule| rule.rule.as_str()).collect();
     let named = match unused.len() {
         0 => return out,
-        // A part of a corpus leaves most of them out.
+        // Part of a corpus leaves most rules unused.
         count if count > RULES_NAMED_MAX => format!("{count} (--json names them)"),
         _ => unused.join(", "),
     };
-    let _ = writeln!(out, "relaxed comparisons that nothing used: {named}");
+    let _ = writeln!(out, "unused relaxed comparisons: {named}");
     out
 }
 
-/// What nothing was concluded from, and why.
+/// Formats the excused interactions and their reasons.
 fn excused(out: &mut String, report: &Report) {
     if report.total.excused > 0 {
         let _ = writeln!(
             out,
-            "excused: {} interactions; {} recordings whole, in no rate; {} passed without those",
+            "excused: {} interactions; {} complete recordings, in no rate; {} passed without these",
             report.total.excused, report.recordings_excused, report.recordings_in_part,
         );
     }
@@ -112,7 +112,7 @@ fn line(out: &mut String, width: usize, name: &str, tally: &Tally) {
     let _ = writeln!(out, " {:>7} {:>7}", tally.not_built, tally.excused);
 }
 
-/// The first `count` failing interactions, with all their differences.
+/// Formats the first `count` failing interactions with all their differences.
 pub fn failures(report: &Report, count: usize) -> String {
     let mut out = String::new();
     let rows = report

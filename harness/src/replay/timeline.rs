@@ -1,8 +1,8 @@
-//! The time of a recording at a target whose clock nobody can set: every date is moved.
+//! The time of a recording at a target whose clock cannot be set: every date is shifted.
 //!
-//! Requests are sent at the recorded pace, by so many seconds later than they were recorded. A
-//! target falls behind where it answers more slowly than the service did, and by parts of seconds,
-//! as recordings know whole ones only: from there on the dates are moved by more.
+//! Requests are sent at the recorded pace, later than they were recorded by a constant offset. A
+//! target falls behind when it answers more slowly than the service did, and by fractions of a
+//! second, because recordings contain whole seconds only; from then on the offset is larger.
 
 use std::time::Duration;
 
@@ -10,25 +10,26 @@ use smalt_protocol::Timestamp;
 
 use super::dates;
 
-/// What lies farther from the recording than ten years holds, or does not, at any time.
+/// Seconds from the recording beyond which a date is not shifted (ten years): it is as far away at
+/// any time.
 const FAR_S: u64 = 10 * 365 * 24 * 3_600;
-/// A target may fall behind by so much before the dates are moved anew: the clocks of the service
-/// lay farther apart.
+/// Seconds by which a target may fall behind before the offset changes: the clocks of the service
+/// differed by more.
 const BEHIND_S_MAX: u64 = 1;
 
-/// How much later than recorded everything happens.
+/// The offset between recorded and live times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// The recorded time of the first request.
+    /// Recorded time of the first request.
     start: Timestamp,
-    /// That of the latest so far.
+    /// Latest recorded time so far.
     latest: Timestamp,
-    /// In whole seconds, each one valid until the next was.
+    /// Offsets in whole seconds, each valid until the next.
     offsets_s: Vec<i64>,
 }
 
 impl Timeline {
-    /// The first request, recorded at `start`, is sent now.
+    /// Starts when the first request, recorded at `start`, is sent.
     pub fn new(start: Timestamp, now: Timestamp) -> Timeline {
         let start = start.floor_s();
         Timeline {
@@ -38,15 +39,15 @@ impl Timeline {
         }
     }
 
-    /// When something happens now that was recorded at this time.
+    /// Returns the live time for a recorded one.
     pub fn time(&self, recorded: Timestamp) -> Timestamp {
         let latest = self.offsets_s.last().copied().unwrap_or_default();
         self.moved(recorded, latest)
     }
 
-    /// How long to wait before the request that was recorded at this time: as long as passed in the
-    /// recording since the one before, however long that took here. What was to end meanwhile has
-    /// ended, and nothing else.
+    /// Returns how long to wait before the request that was recorded at this time: as long as the
+    /// recording waited since the previous request, whatever the target took. So everything has
+    /// expired that had expired in the recording, and nothing else.
     pub fn follow(&mut self, recorded: Timestamp, now: Timestamp) -> Duration {
         let wait = recorded.floor_s().since(self.latest);
         self.latest = self.latest.max(recorded.floor_s());
@@ -57,13 +58,13 @@ impl Timeline {
         wait
     }
 
-    /// A text with its dates as they are now.
+    /// Shifts the dates in a text by the current offset.
     pub fn text(&self, recorded: &str) -> String {
         dates::in_text(recorded, |time| self.time(time))
     }
 
-    /// The same for every time at which the text may have come to be: before the target fell behind
-    /// and after. Only what differs from the recorded text.
+    /// Shifts the dates in a text by every offset that may have applied to it. Returns only texts
+    /// that differ from the recorded one.
     pub fn texts(&self, recorded: &str) -> Vec<String> {
         let mut texts: Vec<String> = Vec::new();
         for offset_s in self.offsets_s.iter().rev() {
@@ -88,7 +89,7 @@ impl Timeline {
     }
 }
 
-/// Whole seconds from one time to another, later or earlier one.
+/// Returns the whole seconds from one time to another; negative when `to` is earlier.
 fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
     let s = |later: Timestamp, earlier: Timestamp| {
         let s = later.floor_s().since(earlier.floor_s()).as_secs();
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_later_or_earlier_by_the_same() {
+    fn all_dates_shift_by_the_same_offset() {
         for now in [at(3_600), at(0), at(0).minus(Duration::from_secs(7_200))] {
             let timeline = Timeline::new(at(0), now.plus(Duration::from_millis(700)));
             assert_eq!(timeline.time(at(0)), now);
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_far_off_stays() {
+    fn distant_dates_stay() {
         let timeline = Timeline::new(at(0), at(3_600));
         for far in [
             "9999-12-31T23:59:59Z",
@@ -144,7 +145,7 @@ mod tests {
             (at(0), at(100), 0),
             (at(2), at(100).plus(half), 2),
             (at(2), at(102).plus(half), 0),
-            // A recorded clock that goes back does not.
+            // A recorded time that goes backwards does not move the clock.
             (at(1), at(102).plus(half), 0),
             (at(60), at(103), 58),
         ] {
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_target_moves_the_rest_and_what_came_before_still_counts() {
+    fn a_slow_target_shifts_later_dates_and_earlier_offsets_still_count() {
         let mut timeline = Timeline::new(at(0), at(100));
         assert_eq!(timeline.follow(at(1), at(105)).as_secs(), 1);
         assert_eq!(timeline.time(at(1)), at(106));

@@ -11,34 +11,34 @@ use crate::wire::Headers;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A body, taken apart as far as its order and names matter.
+/// A body, parsed as far as its order and names matter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
     /// An XML document: whether it starts with a byte order mark, its declaration, its root.
     Document(bool, Option<String>, Element),
     /// A JSON value.
     Json(json::Json),
-    /// The parts of a multipart body; the boundary is the sender's choice and left out.
+    /// The parts of a multipart body, without the boundary, which the sender chooses.
     Parts(Vec<Part>),
-    /// Anything else.
+    /// Any other body.
     Bytes(Bytes),
 }
 
-/// An XML element. White space between elements is left out.
+/// An XML element, without the white space between elements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Element {
-    /// With its prefix, as written.
+    /// Name with its prefix, as written.
     pub name: String,
-    /// In order.
+    /// Names and values, in order.
     pub attributes: Vec<(String, String)>,
-    /// In order.
+    /// Child elements, in order.
     pub children: Vec<Element>,
-    /// All text directly in it.
+    /// All text directly in the element.
     pub text: String,
 }
 
 impl Element {
-    /// The child of this name, where there is one and no more.
+    /// Returns the child with this name, if there is exactly one.
     pub fn only(&self, name: &str) -> Option<&Element> {
         let mut found = self.children.iter().filter(|child| child.name == name);
         found.next().filter(|_| found.next().is_none())
@@ -48,17 +48,17 @@ impl Element {
 /// One part of a multipart body: headers and a nested HTTP message, multipart body or bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// Of the part itself.
+    /// Headers of the part itself.
     pub headers: Headers,
-    /// The first line of the nested HTTP message, if it is one.
+    /// First line of the nested HTTP message, if there is one.
     pub start_line: Option<String>,
-    /// The headers of the nested message.
+    /// Headers of the nested message.
     pub message_headers: Headers,
-    /// The body of the nested message, or of the part.
+    /// Body of the nested message, or of the part.
     pub body: Box<Tree>,
 }
 
-/// Takes a body apart by its media type. What does not parse stays bytes.
+/// Parses a body by its media type. A malformed body stays bytes.
 pub fn parse(media_type: Option<&str>, body: &Bytes) -> Tree {
     let media_type = media_type.unwrap_or_default().to_ascii_lowercase();
     if media_type.starts_with("multipart/")
@@ -139,7 +139,7 @@ fn close(mut element: Element, open: &mut [Element], root: &mut Option<Element>)
         element.text.clear();
     }
     if element.name == "Metadata" {
-        // It has the order of the request's headers, which recorders did not keep.
+        // Metadata has the order of the request's headers, which recorders did not keep.
         element.children.sort_by(|a, b| a.name.cmp(&b.name));
     }
     match open.last_mut() {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn same_tree_whatever_the_white_space() {
+    fn white_space_does_not_change_the_tree() {
         let compact = xml("<?xml version=\"1.0\"?><A b=\"1\"><C>x &amp; y&#33;</C><D/></A>");
         assert_eq!(
             compact,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_does_not_parse_as_bytes() {
+    fn malformed_bodies_stay_bytes() {
         for text in ["<A>", "no xml", "<A></B>", "<A>&unknown;</A>"] {
             assert_eq!(
                 xml(text),

@@ -1,4 +1,4 @@
-//! One recorded value against one live value, under the rule of its place.
+//! Compares one recorded value with one live value under the rule of its place.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +12,26 @@ use super::timeline::Timeline;
 /// How two values differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unequal {
-    /// They differ; what was expected of the live one.
+    /// They differ; contains the expected live value.
     Value(String),
-    /// Each is right in itself, but not the one that it must be.
+    /// Each is valid by itself, but the live one is not the partner of the recorded one.
     Relation(String),
 }
 
-/// What two values are compared against.
+/// The context in which two values are compared.
 pub struct Context<'a> {
-    /// The accounts of the recording.
+    /// Accounts of the recording, and their addresses.
     pub hosts: &'a Hosts,
-    /// The pairs seen so far.
+    /// The pairs of values so far.
     pub bindings: &'a mut Bindings,
-    /// The account of the request, at the target.
+    /// Account of the request, at the target.
     pub account: &'a str,
-    /// How dates are moved, where the target's clock cannot be set.
+    /// How dates are shifted, where the target's clock cannot be set.
     pub timeline: Option<&'a Timeline>,
 }
 
 impl Context<'_> {
-    /// Compares two values, the recorded one with its dates moved where they must be.
+    /// Compares two values; shifts the dates in the recorded one where necessary.
     ///
     /// # Errors
     /// When they differ in a way that the rule does not allow.
@@ -41,7 +41,7 @@ impl Context<'_> {
             return found;
         };
         if matches!(found, Err(Unequal::Value(_))) {
-            // What an answer only repeats was moved in the request: nothing else reads so.
+            // An answer repeats values whose dates were shifted in the request.
             for moved in timeline.texts(recorded) {
                 found = self.check_unmoved(how, &moved, live);
                 if found.is_ok() {
@@ -93,7 +93,7 @@ impl Context<'_> {
 
     fn mapped(&self, recorded: &str) -> String {
         let text = self.hosts.rewrite_text(recorded, self.account);
-        // A marker may be as short as a name: it is known as a whole only.
+        // A marker may be as short as a name: it is only recognised as a whole.
         let marker = Some(Kind::Marker);
         self.bindings.substitute(&text, marker).unwrap_or(text)
     }
@@ -112,7 +112,7 @@ impl Context<'_> {
     }
 }
 
-/// A value without what wraps it: ETags come with and without quotes.
+/// Removes the quotes of an ETag, which may be missing on one side.
 pub fn core(kind: Kind, text: &str) -> &str {
     match kind {
         Kind::ETag => text.strip_prefix("W/").unwrap_or(text).trim_matches('"'),
@@ -120,7 +120,7 @@ pub fn core(kind: Kind, text: &str) -> &str {
     }
 }
 
-/// What a value of a kind looks like, apart from the value itself.
+/// Returns the form of a value of this kind, independent of the value itself.
 fn shape(kind: Kind, text: &str) -> String {
     let only = |keep: fn(char) -> bool| text.chars().filter(|c| keep(*c)).collect::<String>();
     match kind {
@@ -162,7 +162,8 @@ fn seconds_agree(recorded: &str, live: &str) -> bool {
     }
 }
 
-/// The lines of an error's text, those that are new with every request reduced to their names.
+/// Returns the lines of an error's text; those that change with every request are reduced to their
+/// names.
 fn message(text: &str) -> Vec<&str> {
     let stamped = ["RequestId:", "Time:"];
     let name = |line: &str| stamped.into_iter().find(|name| line.starts_with(name));
@@ -171,7 +172,7 @@ fn message(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A media type without white space, and without what is drawn anew of a boundary.
+/// Returns a media type without white space, and without the random part of a boundary.
 fn media_type(text: &str) -> String {
     const BOUNDARY: &str = "boundary=batchresponse_";
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
@@ -181,7 +182,7 @@ fn media_type(text: &str) -> String {
     }
 }
 
-/// A URL without the value of `sig`: recorded signatures are redacted, live ones made anew.
+/// Returns a URL without the value of `sig`: recorded signatures are redacted, live ones made anew.
 fn without_signature(text: &str) -> String {
     let Some((head, rest)) = text.split_once("sig=") else {
         return text.to_owned();
@@ -190,7 +191,7 @@ fn without_signature(text: &str) -> String {
     format!("{head}sig={tail}")
 }
 
-/// `account.Table`: the table, if there is an account before it.
+/// Returns the table in `account.Table`, if there is an account before it.
 fn entity_type(text: &str) -> Option<&str> {
     let (account, table) = text.split_once('.')?;
     (!account.is_empty()).then_some(table)
@@ -204,8 +205,8 @@ fn name_set(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// `Bearer authorization_uri=https://host/<tenant>/oauth2/authorize resource_id=...`, the first
-/// URL reduced to its name.
+/// Splits `Bearer authorization_uri=https://host/<tenant>/oauth2/authorize resource_id=...`; the
+/// first URL is reduced to its name.
 fn challenge(text: &str) -> Vec<&str> {
     let parts = text
         .split_ascii_whitespace()
@@ -247,7 +248,8 @@ mod tests {
         context.check(how, recorded, live)
     }
 
-    /// Where the target's clock is a day and an hour ahead, dates agree that are, and no others.
+    /// With a target's clock that is a day and an hour ahead, exactly the dates that are ahead by
+    /// as much agree.
     #[test]
     fn dates_agree_at_the_targets_time() {
         let start = Timestamp::parse_iso("2019-05-09T00:57:00Z").unwrap();
@@ -368,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_each_rule_to_its_limits() {
+    fn each_rule_has_its_limits() {
         for (how, recorded, live, equal) in dates().into_iter().chain(texts()) {
             let found = check(how, &recorded, &live);
             assert_eq!(

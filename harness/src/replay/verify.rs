@@ -1,4 +1,4 @@
-//! Whether a replayed request is signed as the service would demand: the mirror's gatekeeper.
+//! Checks that a replayed request is signed as the service demands; the mirror uses it.
 
 use smalt_protocol::signing::sas::{Sas, SasKind, SasTarget};
 use smalt_protocol::signing::shared_key::{
@@ -13,8 +13,8 @@ use super::multipart;
 use crate::wire::url::Url;
 use crate::wire::{Headers, Request};
 
-/// What is wrong with the signatures of a host-style request, of its copy source and of its batch
-/// parts; `None` when all of them verify.
+/// Returns what is wrong with the signatures of a host-style request, of its copy source and of its
+/// batch parts; `None` when all of them verify.
 pub fn problem(request: &Request) -> Option<String> {
     let url = Url::parse(&request.url)?;
     let (account, service) = place(&url)?;
@@ -44,11 +44,11 @@ fn version_of(headers: &Headers) -> Option<ApiVersion> {
     headers.get("x-ms-version").and_then(ApiVersion::parse)
 }
 
-/// What a signature is to hold for.
+/// The expected credential of a request.
 struct Proof<'a> {
     account: &'a str,
     service: Service,
-    /// Version of a request that names none: of a part of a batch, the batch's.
+    /// Version of a request without a version: in a part of a batch, that of the batch.
     version: ApiVersion,
 }
 
@@ -136,7 +136,7 @@ fn sas_verifies(url: &Url, account: &str, service: Service) -> bool {
         blob: blob.as_deref(),
         snapshot: &snapshot,
     };
-    // The key of a user delegation is the recorded one, which nobody here knows.
+    // A user delegation SAS uses the recorded key, which is unknown here.
     let is_delegated = sas.kind() == SasKind::UserDelegation;
     is_delegated || sas.verify(&target, &account_key(account)).is_ok()
 }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn lets_signed_requests_pass_and_no_others() {
+    fn accepts_only_signed_requests() {
         let sas = "?sv=2019-02-02&se=2030-01-01&sr=b&sp=r&sig=REDACTED";
         for (credential, query, signed) in [
             (Credential::SharedKey, "?comp=metadata", true),
@@ -201,14 +201,14 @@ mod tests {
                 url: request.url.replace("/c/", "/d/"),
                 ..request
             };
-            // An account SAS is for every container; nothing else is.
+            // Only an account SAS is valid for every container.
             let expected = credential == Credential::OtherService;
             assert_eq!(problem(&moved).is_none(), expected, "{credential:?}");
         }
     }
 
     #[test]
-    fn looks_into_copy_sources_and_batches() {
+    fn checks_copy_sources_and_batches() {
         let mut copy = request(Credential::SharedKey, "");
         assert_eq!(problem(&copy), None);
         let source =

@@ -1,7 +1,7 @@
-//! The account of the faults of a run, and the audit of it.
+//! The account of the planned faults of a run, and its audit.
 //!
-//! Every planned fault has fired, or is listed with the reason why it could not; one that could
-//! have fired and did not breaks the run.
+//! Every planned fault has either fired or is listed with the reason why it could not fire. A fault
+//! that could have fired and did not fails the run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,38 +10,37 @@ use bytes::Bytes;
 
 use super::faults::{Fault, Mishap, Operation};
 
-/// What became of a planned fault.
+/// State of a planned fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Fate {
-    /// It waits for its request.
+    /// No matching request was sent yet.
     #[default]
     Waiting,
-    /// It has its request, which is on its way.
+    /// A request was chosen for it and is in flight.
     Taken,
     /// It happened.
     Fired,
-    /// It had its request, and the worker died before anything could happen to it.
+    /// A request was chosen for it, but the worker died before the fault could happen.
     Overtaken,
 }
 
-/// The faults of a run at work.
+/// The states of all planned faults of a run, and the requests that were sent meanwhile.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     planned: Vec<(Fault, u64, Fate)>,
     sent: Vec<Sent>,
 }
 
-/// A request of a worker while faults were planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sent {
     operation: Operation,
     path: String,
-    /// The fault that it had.
+    /// Number of the fault that this request met.
     fault: Option<usize>,
 }
 
 impl Account {
-    /// Nothing has happened yet.
+    /// Creates an account in which every fault is still waiting.
     pub fn new(faults: &[Fault]) -> Self {
         Account {
             planned: faults.iter().map(|f| (*f, 0, Fate::Waiting)).collect(),
@@ -49,7 +48,7 @@ impl Account {
         }
     }
 
-    /// Takes in a request; tells what happens to it, and the number of that fault.
+    /// Records a request. Returns the number of the fault that it meets, and what happens to it.
     pub fn next(&mut self, request: &http::Request<Bytes>) -> Option<(usize, Mishap)> {
         let (operation, path) = (Operation::of(request), request.uri().path());
         let mut taken = None;
@@ -72,7 +71,7 @@ impl Account {
         taken
     }
 
-    /// The fault of this number has come to that.
+    /// Sets the state of the fault with this number.
     pub fn becomes(&mut self, number: usize, fate: Fate) {
         if let Some((_, _, it)) = self.planned.get_mut(number)
             && *it == Fate::Taken
@@ -82,24 +81,23 @@ impl Account {
     }
 }
 
-/// The account of the faults of one run, or of many.
+/// Counts of planned and fired faults, of one run or of many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Planned and fired, by kind.
+    /// Number of planned and of fired faults, by kind.
     pub kinds: BTreeMap<&'static str, (u64, u64)>,
-    /// The unfired by the reason.
+    /// Number of faults that did not fire, by reason.
     pub unfired: BTreeMap<&'static str, u64>,
 }
 
-/// Reasons why a fault did not fire.
 const NOT_SENT: &str = "no such request was sent";
 const TOO_FEW: &str = "too few such requests were sent";
 const OTHERS: &str = "other faults took all such requests";
-const ON_ITS_WAY: &str = "its request was on its way at the end";
+const ON_ITS_WAY: &str = "its request was in flight at the end";
 const OVERTAKEN: &str = "its worker died first";
 
 impl Tally {
-    /// Counts one fault; `unfired` says why it did not happen.
+    /// Counts one fault; `unfired` is the reason why it did not fire.
     pub fn count(&mut self, kind: &'static str, unfired: Option<&'static str>) {
         let (planned, fired) = self.kinds.entry(kind).or_default();
         *planned += 1;
@@ -109,7 +107,7 @@ impl Tally {
         }
     }
 
-    /// Counts a rule of the service that matched `seen` requests.
+    /// Counts a fault rule of the service that matched `seen` requests.
     pub fn count_rule(&mut self, kind: &'static str, times: u64, fired: u64, seen: u64) {
         let why = if seen == 0 { NOT_SENT } else { TOO_FEW };
         for number in 0..times {
@@ -117,7 +115,7 @@ impl Tally {
         }
     }
 
-    /// Adds another account.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Tally) {
         for (kind, (planned, fired)) in &other.kinds {
             let sum = self.kinds.entry(kind).or_default();
@@ -128,17 +126,17 @@ impl Tally {
         }
     }
 
-    /// How many were planned.
+    /// Returns the number of planned faults.
     pub fn planned(&self) -> u64 {
         self.kinds.values().map(|(planned, _)| planned).sum()
     }
 
-    /// How many happened.
+    /// Returns the number of faults that fired.
     pub fn fired(&self) -> u64 {
         self.kinds.values().map(|(_, fired)| fired).sum()
     }
 
-    /// Kinds that were planned and never happened.
+    /// Returns the kinds that were planned but never fired.
     pub fn never_fired(&self) -> Vec<&'static str> {
         let never = self.kinds.iter().filter(|(_, (_, fired))| *fired == 0);
         never.map(|(kind, _)| *kind).collect()
@@ -163,12 +161,12 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Goes over the account of a run. The words are about faults that could have fired and did not, or
-/// that fired out of turn.
+/// Audits the account of a run. Returns the counts, and a message for each fault that could have
+/// fired and did not, or that fired out of turn.
 pub fn audit(account: &Account) -> (Tally, Vec<String>) {
     let (mut tally, mut wrong) = (Tally::default(), Vec::new());
     for (number, (fault, _, fate)) in account.planned.iter().enumerate() {
-        // Counted anew from what was sent: the account must agree with it.
+        // Recounts the requests that were sent; the account must agree.
         let matching = account
             .sent
             .iter()
@@ -185,7 +183,7 @@ pub fn audit(account: &Account) -> (Tally, Vec<String>) {
         };
         let kept = had.is_none() == (*fate == Fate::Waiting);
         if missed || !kept {
-            wrong.push(format!("{fault:?} could have fired and did not: {fate:?}"));
+            wrong.push(format!("{fault:?} could have fired but did not: {fate:?}"));
         }
         let unfired = match fate {
             Fate::Fired => None,
@@ -224,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_fires_at_its_request_or_says_why_not() {
+    fn a_fault_fires_at_its_request_or_reports_why_not() {
         let faults = [
             fault(Operation::Delete, 2),
             fault(Operation::Change, 2),
@@ -242,9 +240,9 @@ mod tests {
         assert_eq!(tally.unfired, expected);
     }
 
-    /// A wire that forgets a fault is found out.
+    /// The audit finds a wire that forgets a fault.
     #[test]
-    fn a_fault_that_could_have_fired_and_did_not_is_wrong() {
+    fn a_fault_that_could_have_fired_but_did_not_is_found() {
         let mut account = Account::new(&[fault(Operation::Delete, 1)]);
         let sent = |fault| Sent {
             operation: Operation::Delete,

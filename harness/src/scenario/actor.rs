@@ -1,4 +1,4 @@
-//! Who sends requests: one life of a worker, or the owner of the data.
+//! The sender of a request: one life of a worker, or the owner of the data.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Who sends: one life of a worker, or the owner of the data.
+/// The sender of a request: one life of a worker, or the owner of the data.
 #[derive(Debug)]
 pub struct Actor {
-    /// `sweeper-0.1` is the second life of the first sweeper.
+    /// Name; `sweeper-0.1` is the second life of the first sweeper.
     pub name: String,
-    /// Faults are planned for workers; the owner's own requests always go through.
+    /// Whether faults may be planned for its requests; requests of the owner always go through.
     pub is_worker: bool,
-    /// How much its clock is ahead of the service's, in seconds; behind where negative.
+    /// Seconds by which its clock is ahead of the service's; negative when it is behind.
     pub skew_s: i32,
     crash: Notify,
     stop: Notify,
@@ -23,22 +23,22 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// A worker's life.
+    /// Creates one life of a worker whose clock agrees with the service's.
     pub fn worker(name: impl Into<String>) -> Arc<Self> {
         Self::new(name.into(), true, 0)
     }
 
-    /// A worker's life with a clock that is so many seconds ahead.
+    /// Creates one life of a worker whose clock is `skew_s` seconds ahead.
     pub fn skewed(name: impl Into<String>, skew_s: i32) -> Arc<Self> {
         Self::new(name.into(), true, skew_s)
     }
 
-    /// The owner of the data, whose requests nothing happens to.
+    /// Creates the owner of the data, whose requests never meet a fault.
     pub fn owner() -> Arc<Self> {
         Self::new("owner".to_owned(), false, 0)
     }
 
-    /// Somebody else who takes messages, and forgets them.
+    /// Creates a client that takes messages and never returns to them.
     pub fn stranger() -> Arc<Self> {
         Self::new("stranger".to_owned(), false, 0)
     }
@@ -55,7 +55,7 @@ impl Actor {
         })
     }
 
-    /// Waits for the planned death of this life.
+    /// Waits until a planned crash ends this life.
     pub async fn crashed(&self) {
         self.crash.notified().await;
     }
@@ -69,12 +69,12 @@ impl Actor {
         self.stop.notify_one();
     }
 
-    /// Waits until it is planned that this life is asked to stop.
+    /// Waits until a planned fault asks this life to stop.
     pub async fn told_to_stop(&self) {
         self.stop.notified().await;
     }
 
-    /// This life is over: nothing that is planned for it happens any more.
+    /// Marks this life as over: none of its planned faults happens from here on.
     pub fn ended(&self) {
         self.dead.store(true, Ordering::Relaxed);
     }
@@ -94,17 +94,17 @@ impl Actor {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until when it is asleep, if it is.
+    /// Returns when it resumes, if it is paused.
     fn asleep_until(&self) -> Option<Instant> {
         (*self.asleep()).filter(|until| *until > Instant::now())
     }
 
-    /// Whether nothing reaches it now.
+    /// Whether it is paused, so that nothing reaches it.
     pub(super) fn is_asleep(&self) -> bool {
         self.asleep_until().is_some()
     }
 
-    /// Waits until it is awake; whether it was not.
+    /// Waits until it is no longer paused. Returns whether it was paused.
     pub(super) async fn awake(&self) -> bool {
         let mut waited = false;
         loop {

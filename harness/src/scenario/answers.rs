@@ -1,11 +1,12 @@
-//! Answers as trouble makes them.
+//! Answers of a service in trouble.
 
 use std::io;
 
 use bytes::Bytes;
 use http::Response;
 
-/// What a service says that is too busy, or that has failed, before it does anything.
+/// Returns the answer of a service that is busy (503, `ServerBusy`) or has failed (otherwise,
+/// `InternalError`) before it executed the request.
 pub(super) fn refusal(status: u16, retry_after_s: Option<u16>) -> Option<Response<Bytes>> {
     let code = match status {
         503 => "ServerBusy",
@@ -24,8 +25,8 @@ pub(super) fn refusal(status: u16, retry_after_s: Option<u16>) -> Option<Respons
     answer.body(Bytes::from(body)).ok()
 }
 
-/// The answer with a byte in its body that stands in no text. Without a body the connection is of
-/// no use any more.
+/// Replaces a byte of the answer's body by one that is invalid in any text. Fails for an answer
+/// without a body, as if the connection had broken.
 pub(super) fn garbled(answer: Response<Bytes>, at: u16) -> io::Result<Response<Bytes>> {
     let (head, body) = answer.into_parts();
     let mut bytes = body.to_vec();

@@ -1,5 +1,5 @@
-//! A storage that is bent on purpose: each bend is a mistake that a worker could make or rely on,
-//! and that the properties must catch. It is how the checks are checked.
+//! A storage client with a deliberate mistake. Each bend is a mistake that a worker could make or
+//! rely on and that the properties must catch: it tests the checks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,44 +14,44 @@ use smalt_sleeve::port::{
     PutBlob, QueueMessages, QueueProperties, Receipt, StartCopy, Storage, Tag, Written,
 };
 
-/// One mistake.
+/// A deliberate mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bend {
     /// Deletes without `If-Match`.
     DeleteUnconditionally,
-    /// Says that a copy is complete without having made it.
+    /// Reports a copy as complete without making it.
     ClaimCopyEarly,
-    /// Believes a clock that is an hour fast.
+    /// Uses a clock that is an hour fast.
     FastClock,
     /// Writes the state document without `If-Match`.
     StateUnconditionally,
     /// Marks every source blob as seen.
     WriteToSource,
-    /// Copies over whatever stands at the destination.
+    /// Overwrites an existing blob at the destination.
     OverwriteDestination,
-    /// Deletes messages as soon as it has them.
+    /// Deletes messages as soon as it gets them.
     AcknowledgeEarly,
-    /// Goes on with the receipt of the get after an update.
+    /// Keeps using the pop receipt of the get after an update.
     OldReceipt,
-    /// Lets copies in the poison queue expire as ordinary messages do.
+    /// Gives copies in the poison queue the time to live of ordinary messages.
     PoisonExpires,
-    /// Says that the poison queue has a message without having put it there.
+    /// Reports a copy in the poison queue that it never put there.
     PoisonForgotten,
-    /// Always says that a message was taken once.
+    /// Always reports a dequeue count of 1.
     CountForgotten,
 }
 
 impl Bend {
-    /// Those that a sweeper scenario must catch.
+    /// Bends that a sweeper scenario must catch.
     pub const OF_THE_SWEEPER: [Bend; 4] = [
         Bend::DeleteUnconditionally,
         Bend::FastClock,
         Bend::StateUnconditionally,
         Bend::WriteToSource,
     ];
-    /// Those that it must catch where blobs are moved.
+    /// Bends that a sweeper scenario must catch where blobs are moved.
     pub const OF_THE_MOVER: [Bend; 2] = [Bend::ClaimCopyEarly, Bend::OverwriteDestination];
-    /// Those that a listener scenario must catch.
+    /// Bends that a listener scenario must catch.
     pub const OF_THE_LISTENER: [Bend; 5] = [
         Bend::AcknowledgeEarly,
         Bend::OldReceipt,
@@ -61,10 +61,10 @@ impl Bend {
     ];
 }
 
-/// How fast the clock of [`Bend::FastClock`] is.
+/// How far the clock of [`Bend::FastClock`] is ahead.
 const FAST_BY: Duration = Duration::from_secs(3_600);
 
-/// A storage with one bend.
+/// A storage client with one bend.
 pub struct Bent {
     inner: Arc<dyn Storage>,
     bend: Bend,
@@ -73,7 +73,7 @@ pub struct Bent {
 }
 
 impl Bent {
-    /// `inner`, bent.
+    /// Wraps `inner` with a bend.
     pub fn new(inner: Arc<dyn Storage>, bend: Bend) -> Self {
         Bent {
             inner,
@@ -94,7 +94,7 @@ impl Bent {
         }
     }
 
-    /// The receipt that a request goes out with.
+    /// Returns the pop receipt that a request uses.
     fn receipt(&self, id: &str, given: &str) -> String {
         let receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
         receipts.get(id).map_or(given, String::as_str).to_owned()
@@ -105,7 +105,7 @@ impl Bent {
         claimed.get(blob).cloned()
     }
 
-    /// A copy that was never made, and looks as if it were.
+    /// Returns the answer for a copy that was never made.
     fn claim(&self, blob: &BlobId, copy: &StartCopy) -> CopyStarted {
         let state = CopyState {
             id: "claimed".to_owned(),
@@ -174,7 +174,7 @@ impl Storage for Bent {
                 let blob = BlobId::new(container, &item.name);
                 let none = Conditions::default();
                 let set = self.inner.set_blob_metadata(cx, &blob, &metadata, &none);
-                // A mistake does not look at how it ended.
+                // This mistake ignores the result.
                 let _ = set.await;
             }
         }
@@ -213,7 +213,7 @@ impl Storage for Bent {
     ) -> PortResult<Written> {
         let mut put = put.clone();
         if self.is(Bend::StateUnconditionally) {
-            // The lease stays: it is what such a worker would rely on.
+            // The lease condition stays, because such a worker would rely on it.
             put.conditions.if_match = None;
         }
         self.inner.put_blob(cx, blob, content, &put).await
@@ -395,7 +395,7 @@ impl Storage for Bent {
         let receipt = self.receipt(id, pop_receipt);
         let done = self.inner.delete_message(cx, queue, id, &receipt).await;
         match done {
-            // Whoever acknowledges early finds it gone later, and thinks nothing of it.
+            // After an early delete the message is gone later, and such a worker ignores that.
             Err(error) if self.is(Bend::AcknowledgeEarly) && error.kind == ErrorKind::NotFound => {
                 Ok(())
             }

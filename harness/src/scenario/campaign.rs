@@ -1,4 +1,4 @@
-//! Many runs of one scenario: plans from seeds, each run judged, a failing plan made small.
+//! Many runs of one scenario: plans from seeds, checks of each run, and shrinking of failing plans.
 
 use std::fmt::{self, Debug, Write as _};
 
@@ -12,26 +12,26 @@ use super::marks::{self, Marks};
 use super::world::Engine;
 use crate::check::Seeds;
 
-/// Most attempts at making a failing plan smaller.
+/// Most attempts to shrink a failing plan.
 const SHRINKS_MAX: usize = 100;
-/// Events of those plans together: a worker that goes round in circles makes each of them long.
+/// Most events of these attempts together: a worker in an endless loop makes each attempt long.
 const SHRINK_EVENTS_MAX: usize = 200_000;
-/// Events of the history that a failure shows.
+/// Events of the history that a failure prints.
 const EVENTS_SHOWN: usize = 40;
 
-/// A property that does not hold.
+/// A property that a run breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Its letters: `SS1`, `LS3`.
+    /// Identifier of the property, such as `SS1` or `LS3`.
     pub property: &'static str,
     /// What happened instead.
     pub what: String,
-    /// Where in the history.
+    /// Index of the event in the history, if the violation has one.
     pub at: Option<usize>,
 }
 
 impl Violation {
-    /// A violation at a place of the history.
+    /// Creates a violation at an index of the history.
     pub fn at(property: &'static str, number: usize, what: impl Into<String>) -> Self {
         Violation {
             property,
@@ -40,7 +40,7 @@ impl Violation {
         }
     }
 
-    /// A violation of the whole run.
+    /// Creates a violation of the whole run.
     pub fn of_run(property: &'static str, what: impl Into<String>) -> Self {
         Violation {
             property,
@@ -60,25 +60,25 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What one run came to.
+/// Result of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// Its history.
+    /// All events, in the order of their execution.
     pub history: Vec<Event>,
-    /// What does not hold.
+    /// The properties that do not hold.
     pub violations: Vec<Violation>,
-    /// The account of the planned faults.
+    /// Counts of the planned faults.
     pub faults: Tally,
-    /// Things that happened, for the account of what a campaign has seen.
+    /// Counts of what happened, for the marks that a campaign must have seen.
     pub marks: Marks,
 }
 
-/// A failure, ready to be shown.
+/// A failure to print.
 #[derive(Clone, Debug, Default)]
 pub struct Failure {
-    /// What happened, with the command that replays it.
+    /// Description of the failure, with the command that replays it.
     pub story: String,
-    /// The smallest run that fails, where there is one.
+    /// The smallest run that fails; `None` when the failure has none.
     pub run: Option<Box<Run>>,
 }
 
@@ -88,35 +88,35 @@ impl From<String> for Failure {
     }
 }
 
-/// A scenario: what can be planned, and how a plan is run and judged.
+/// A scenario: how it plans, runs and checks.
 pub trait Scenario {
-    /// A plan.
+    /// A plan that a seed determines.
     type Plan: Debug + Clone;
-    /// Its name on the command line.
+    /// Name on the command line.
     const NAME: &'static str;
-    /// What a campaign of [`marks::CASES_MIN`] runs must have seen.
+    /// Marks that a campaign of [`marks::CASES_MIN`] runs must have seen.
     const SOMETIMES: &'static [&'static str];
-    /// All plans.
+    /// Returns the strategy that generates plans.
     fn plans() -> BoxedStrategy<Self::Plan>;
-    /// Runs one in process, on a clock of its own, through a storage that is bent on purpose.
+    /// Runs a plan in process on its own virtual clock. `bend` adds a deliberate mistake.
     fn run(plan: &Self::Plan, engine: Engine, bend: Option<Bend>) -> Run;
 }
 
-/// What a campaign came to.
+/// Result of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// Runs, each of them done twice.
+    /// Number of plans; each was run twice.
     pub cases: u64,
-    /// Requests and other events over all runs.
+    /// Number of events over all runs.
     pub events: u64,
-    /// The account of the faults.
+    /// Counts of the planned faults over all runs.
     pub faults: Tally,
-    /// What was seen, over all runs.
+    /// Counts of what was seen over all runs.
     pub marks: Marks,
 }
 
 impl Summary {
-    /// Takes in one run.
+    /// Adds one run.
     pub fn count(&mut self, run: &Run) {
         self.add(&Summary {
             cases: 1,
@@ -126,7 +126,7 @@ impl Summary {
         });
     }
 
-    /// Takes in another part of the campaign.
+    /// Adds another part of the campaign.
     pub fn add(&mut self, other: &Summary) {
         self.cases += other.cases;
         self.events += other.events;
@@ -136,12 +136,12 @@ impl Summary {
         }
     }
 
-    /// What a campaign of this length should have seen and has not.
+    /// Returns what a campaign of this length should have seen but has not.
     pub fn missing<S: Scenario>(&self) -> Vec<String> {
         marks::missing(S::SOMETIMES, self.cases, &self.marks, &self.faults)
     }
 
-    /// What was seen, and the account of the faults, as a table.
+    /// Formats what was seen, and the counts of the faults, as a table.
     pub fn table<S: Scenario>(&self) -> String {
         let head = format!(
             "{}: {} seeds, {} events\n",
@@ -154,7 +154,7 @@ impl Summary {
     }
 }
 
-/// The plan of a seed.
+/// Returns the plan of a seed.
 pub fn plan_of<S: Scenario>(seed: u64) -> Result<S::Plan, String> {
     Ok(tree::<S>(seed)?.current())
 }
@@ -171,10 +171,10 @@ fn tree<S: Scenario>(
         .map_err(|reason| format!("no plan from seed {seed}: {reason}"))
 }
 
-/// Runs the plan of one seed twice: both histories must be equal to the byte.
+/// Runs the plan of one seed, twice if `twice`: both histories must be equal to the byte.
 ///
 /// # Errors
-/// The first violation, with the plan made small and the command that replays it.
+/// The first violation, with the shrunk plan and the command that replays it.
 pub fn run_seed<S: Scenario>(seed: u64, engine: Engine, twice: bool) -> Result<Run, Failure> {
     let plan = plan_of::<S>(seed)?;
     let run = S::run(&plan, engine, None);
@@ -191,10 +191,10 @@ pub fn run_seed<S: Scenario>(seed: u64, engine: Engine, twice: bool) -> Result<R
     Ok(run)
 }
 
-/// Runs these seeds; `progress` is told of each.
+/// Runs all cases of `seeds` and passes each run to `progress`.
 ///
 /// # Errors
-/// The lowest seed that failed, and its failure, ready to print.
+/// The lowest seed that failed, and its failure.
 pub fn run_cases<S: Scenario>(
     seeds: &Seeds,
     engine: Engine,
@@ -210,8 +210,8 @@ pub fn run_cases<S: Scenario>(
     seeds.each(|| (), one, |sum, summary| sum.add(&summary))
 }
 
-/// How many cases it takes until the properties catch a storage that is bent, or a bug that is
-/// planted; `None` when they do not within `cases`.
+/// Returns how many cases the properties need to catch a deliberate mistake or a planted bug;
+/// `None` when they do not catch it within `cases`.
 pub fn cases_to_catch<S: Scenario>(
     bend: Option<Bend>,
     first: u64,
@@ -226,9 +226,9 @@ pub fn cases_to_catch<S: Scenario>(
     Ok(None)
 }
 
-/// Whether two histories are equal; else the first line that differs.
+/// Compares two histories. Returns the first line that differs.
 fn compare(one: &[Event], other: &[Event]) -> Result<(), String> {
-    // A trace is a function of its events: equal events, equal bytes.
+    // The trace depends on the events alone: equal events give equal bytes.
     if one == other {
         return Ok(());
     }
@@ -240,7 +240,7 @@ fn compare(one: &[Event], other: &[Event]) -> Result<(), String> {
     })
 }
 
-/// Makes the failing plan of a seed as small as it gets, and tells the story of its run.
+/// Shrinks the failing plan of a seed as far as possible, and describes its run.
 fn shrink<S: Scenario>(seed: u64, engine: Engine) -> Result<Failure, String> {
     let mut tree = tree::<S>(seed)?;
     let mut smallest = (tree.current(), S::run(&tree.current(), engine, None));
@@ -265,7 +265,7 @@ fn shrink<S: Scenario>(seed: u64, engine: Engine) -> Result<Failure, String> {
     })
 }
 
-/// The command that runs a seed again.
+/// Returns the command that runs a seed again.
 fn replay<S: Scenario>(seed: u64, engine: Engine) -> String {
     let on = match engine {
         Engine::Memory => "",
@@ -295,7 +295,7 @@ fn story<S: Scenario>(seed: u64, engine: Engine, plan: &S::Plan, run: &Run) -> S
         text,
         "replay: {}\n\
          To run it in every `cargo test`, add to fixtures/seeds.toml:\n\
-         [[seed]]\nscenario = \"{name}\"\nseed = {seed}\nfound = \"what it was, in a sentence\"",
+         [[seed]]\nscenario = \"{name}\"\nseed = {seed}\nfound = \"the bug, in a sentence\"",
         replay::<S>(seed, engine)
     );
     text

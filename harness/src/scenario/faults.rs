@@ -1,8 +1,8 @@
-//! Faults of the wire: what is planned, and at what it is aimed.
+//! Planned faults of the wire: what happens, and to which request.
 //!
-//! A fault is aimed at the n-th request of a kind, about a resource, whoever of the workers sends
-//! it. Each run draws which mishaps it has and how dense they are: of many runs some are calm, some
-//! know one kind of trouble only, some all of it at once.
+//! A fault is aimed at the n-th request of a kind for a resource, whichever worker sends it. Each
+//! run chooses its kinds of mishap and their density at random: some runs are calm, some have only
+//! one kind of trouble, some have all kinds at once.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -12,13 +12,13 @@ use proptest::prelude::*;
 pub enum Operation {
     /// Any request.
     Any,
-    /// Any that removes, copies or settles something.
+    /// Any request that removes, copies or settles something.
     Change,
     /// Lists blobs.
     List,
-    /// Properties of a blob.
+    /// Reads the properties of a blob.
     Head,
-    /// Content of a blob.
+    /// Reads the content of a blob.
     Get,
     /// Writes a blob.
     Put,
@@ -30,20 +30,20 @@ pub enum Operation {
     Lease,
     /// Creates a container or queue.
     Create,
-    /// Takes messages.
+    /// Gets messages.
     Take,
-    /// Changes text or visibility of a message.
+    /// Updates the text or visibility timeout of a message.
     Renew,
     /// Deletes a message.
     Settle,
     /// Puts a message.
     Send,
-    /// Anything else.
+    /// Any other request.
     Other,
 }
 
 impl Operation {
-    /// The kind that a request is of.
+    /// Returns the kind of a request.
     pub fn of(request: &http::Request<Bytes>) -> Self {
         let path = request.uri().path();
         let query = request.uri().query().unwrap_or_default();
@@ -72,7 +72,7 @@ impl Operation {
         }
     }
 
-    /// Whether a request of the kind `of` is meant.
+    /// Whether this kind includes `of`.
     pub fn means(self, of: Operation) -> bool {
         let changes = [
             Operation::Delete,
@@ -85,73 +85,77 @@ impl Operation {
     }
 }
 
-/// What a fault is aimed at: the n-th request of a kind about a resource.
+/// The target of a fault: the n-th request of a kind for a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// The kind.
+    /// Kind of the request.
     pub operation: Operation,
-    /// Part of the path as sent; empty for any.
+    /// Part of the path as sent; empty matches every path.
     pub resource: &'static str,
-    /// Which such request, counted from 1 over all workers. Where another fault takes it, the next.
+    /// Number of the matching request, counted from 1 over all workers. When another fault takes
+    /// that request, this one takes the next.
     pub nth: u16,
 }
 
 impl Aim {
-    /// Whether such a request is meant.
+    /// Whether it matches such a request.
     pub fn means(&self, operation: Operation, path: &str) -> bool {
         self.operation.means(operation) && path.contains(self.resource)
     }
 }
 
-/// Kind of a fault: the answer's body breaks off.
+/// Kind of the fault in which the answer's body breaks off.
 pub const CUT: &str = "answer cut";
-/// Kind of [`Mishap::Outage`], and of what is sent while it lasts.
+/// Kind of [`Mishap::Outage`], and of requests that are sent while it lasts.
 pub const AWAY: &str = "service away";
-/// Kind of a fault: the answer's body is damaged.
+/// Kind of the fault that damages the answer's body.
 pub const GARBLED: &str = "answer garbled";
 
-/// What happens to one request of a worker.
+/// A fault that happens to one request of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
-    /// It never arrives.
+    /// The request never arrives.
     Unreachable,
-    /// It is executed, and the connection breaks before the answer.
+    /// The service executes the request, and the connection breaks before the answer.
     AnswerLost,
-    /// It is executed, and the connection breaks after so many bytes of the answer's body. Of a
-    /// refusal the head still counts.
+    /// The service executes the request, and the connection breaks after this many bytes of the
+    /// answer's body. The head of an error answer still arrives.
     AnswerCut(u16),
-    /// It is executed, and a byte of the answer's body, counted round and round, arrives as one
-    /// that stands in no text.
+    /// The service executes the request, and one byte of the answer's body, at this position modulo
+    /// its length, arrives as a byte that is invalid in any text.
     AnswerGarbled(u16),
-    /// It arrives twice, and the second answer is the one that comes back.
+    /// The request arrives twice, and the sender gets the second answer.
     Twice,
-    /// The service refuses it: 500 or 503, with this `Retry-After` in seconds.
+    /// The service rejects the request with this status, 500 or 503, and this `Retry-After` in
+    /// seconds.
     Refused(u16, Option<u16>),
-    /// It is on its way for so many seconds: others overtake it.
+    /// The request takes this many seconds to arrive, so that others overtake it.
     LateRequest(u16),
-    /// It is executed, and the answer is on its way for so many seconds.
+    /// The service executes the request, and the answer takes this many seconds to arrive.
     LateAnswer(u16),
-    /// Its worker stands still for so many seconds: nothing goes out and nothing comes in.
+    /// The worker pauses for this many seconds: it sends and receives nothing.
     Pause(u16),
-    /// The service is away for so many seconds. What is on its way is executed or not.
+    /// The service is unavailable for this many seconds. Requests in flight may or may not be
+    /// executed.
     Outage(u16),
-    /// Its worker dies before it is sent.
+    /// The worker dies before the request is sent.
     CrashBefore,
-    /// It is executed, and its worker dies.
+    /// The service executes the request, and the worker dies.
     CrashAfter,
-    /// Its worker dies so many milliseconds after it was executed, wherever it is then.
+    /// The worker dies this many milliseconds after the request was executed, whatever it does
+    /// then.
     CrashLater(u16),
-    /// Its worker is asked to stop when it was executed.
+    /// The worker is asked to stop after the request was executed.
     Stop,
-    /// The owner does something just before it is executed, to what it is about: the act of this
-    /// number.
+    /// The owner performs the act of this number on the request's resource just before the request
+    /// is executed.
     OwnerBefore(u8),
-    /// The owner does something right after it was executed.
+    /// The owner performs the act of this number right after the request was executed.
     OwnerAfter(u8),
 }
 
 impl Mishap {
-    /// Its kind, for the account.
+    /// Returns the kind, as the account and the table name it.
     pub fn kind(self) -> &'static str {
         match self {
             Mishap::Unreachable => "request lost",
@@ -175,21 +179,21 @@ impl Mishap {
     }
 }
 
-/// One planned fault.
+/// A planned fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What it is aimed at.
+    /// The request that it happens to.
     pub aim: Aim,
-    /// What happens.
+    /// What happens to it.
     pub mishap: Mishap,
 }
 
-/// What a scenario's faults may be.
+/// The faults that a scenario may plan.
 #[derive(Clone, Debug)]
 pub struct Menu {
-    /// Aims, and the largest n of each.
+    /// Kind of request, part of the path, and the largest n of each target.
     pub aims: &'static [(Operation, &'static str, u16)],
-    /// Acts of the owner below this number; 0 for no owner.
+    /// Number of acts of the owner; 0 without an owner.
     pub acts: u8,
     /// Longest delay and pause, in seconds.
     pub late_s: u16,
@@ -197,7 +201,8 @@ pub struct Menu {
     pub most: usize,
 }
 
-/// Faults from a menu. A run has each kind of mishap or not, by the toss of a coin.
+/// Generates faults from a menu. Each run includes each kind of mishap with a probability of one
+/// half.
 pub fn swarm(menu: Menu) -> BoxedStrategy<Vec<Fault>> {
     let aims = (0..menu.aims.len(), 0u32..1_000_000);
     let fault = (aims, 0usize..KINDS.len() * 3, any::<u16>());
@@ -226,7 +231,7 @@ pub fn swarm(menu: Menu) -> BoxedStrategy<Vec<Fault>> {
         .boxed()
 }
 
-/// A kind of mishap: [`Mishap`] without its figures.
+/// A kind of mishap: [`Mishap`] without its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the mishap of the same name")]
 pub enum Kind {
@@ -248,7 +253,7 @@ pub enum Kind {
     OwnerAfter,
 }
 
-/// All of them.
+/// All kinds, in the order of their coins.
 pub const KINDS: [Kind; 16] = [
     Kind::Unreachable,
     Kind::AnswerLost,
@@ -268,7 +273,7 @@ pub const KINDS: [Kind; 16] = [
     Kind::OwnerAfter,
 ];
 
-/// Kinds of a run: each by its coin; all of them where every coin says no.
+/// Returns the kinds of a run, one coin for each; all kinds when every coin says no.
 fn kinds(menu: &Menu, coins: u32) -> Vec<Kind> {
     let owners = [Kind::OwnerBefore, Kind::OwnerAfter];
     let allowed = |kind: &Kind| menu.acts > 0 || !owners.contains(kind);
@@ -279,7 +284,7 @@ fn kinds(menu: &Menu, coins: u32) -> Vec<Kind> {
         .filter(|(at, _)| coins >> at & 1 == 1);
     let tossed: Vec<Kind> = tossed.map(|(_, kind)| *kind).collect();
     let mut kinds = if tossed.is_empty() { all } else { tossed };
-    // Owners have many ways of their own to come between.
+    // The owner can interfere in many ways, so its kinds count three times.
     let acts: Vec<Kind> = kinds
         .iter()
         .copied()
@@ -307,7 +312,7 @@ impl Kind {
             Kind::LateRequest => Mishap::LateRequest(late),
             Kind::LateAnswer => Mishap::LateAnswer(late),
             Kind::Pause => Mishap::Pause(late),
-            // Shorter or longer than a client is patient.
+            // Shorter or longer than a client waits.
             Kind::Outage if value % 4 < 2 => Mishap::Outage(1 + value % 25),
             Kind::Outage => Mishap::Outage(1 + value % 120),
             Kind::CrashBefore => Mishap::CrashBefore,
@@ -333,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_told_apart() {
+    fn requests_are_classified() {
         for (method, path, expected) in [
             ("GET", "/a/c?restype=container&comp=list", Operation::List),
             ("GET", "/a/c/b", Operation::Get),
@@ -353,7 +358,7 @@ mod tests {
         }
     }
 
-    /// Each run has faults of its own: some none, some few kinds, together all kinds.
+    /// Runs differ in their kinds of fault, some have none, and together they have all.
     #[test]
     fn swarms_differ() {
         use proptest::strategy::ValueTree as _;

@@ -1,4 +1,4 @@
-//! The history of a run: every exchange in the order of its execution, and what handlers did.
+//! The history of a run: every exchange in the order of execution, and the acts of the handlers.
 
 use bytes::Bytes;
 use serde::ser::SerializeMap as _;
@@ -8,96 +8,97 @@ use smalt_protocol::uri::{lookup, parse_query, percent_decode};
 use super::faults::{AWAY, CUT};
 use super::listen::Seen;
 
-/// Headers that differ between two equal runs and say nothing: the machine's name and version.
+/// Headers that differ between two equal runs and mean nothing: they contain the machine's name and
+/// version.
 const HEADERS_LEFT_OUT: [&str; 1] = ["user-agent"];
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// When, on the service's clock.
+    /// Time on the service's clock.
     pub at: Timestamp,
-    /// Who did it.
+    /// Name of the actor.
     pub actor: String,
-    /// What.
+    /// What happened.
     pub what: Happening,
 }
 
-/// What can happen.
+/// The kinds of event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
-    /// A request reached the service, or was cut by it.
+    /// A request that reached the service or that the service dropped.
     Exchange(Box<Exchange>),
-    /// The answer of an earlier exchange arrived late.
+    /// The late answer of an earlier exchange arrived.
     Delivered {
-        /// Its place in the history.
+        /// Index of that exchange in the history.
         number: usize,
     },
     /// A worker died.
     Crashed,
     /// A worker was asked to stop.
     ToldToStop,
-    /// A worker ended, for this reason if it gave one.
+    /// A worker ended, with its error if it had one.
     Ended(Option<String>),
-    /// From here on nothing goes wrong.
+    /// The point after which no fault happens.
     Calm,
-    /// Something that a listener let be seen, or that was done to it.
+    /// A state or decision of a listener, or something that was done to it.
     Listener(Seen),
     /// A handler began.
     Started {
         /// Message id.
         id: String,
-        /// Attempt, as the listener counts it.
+        /// Number of the attempt, as the listener counts it.
         count: u32,
-        /// The body that it was given.
+        /// The body that the handler got.
         body: String,
     },
     /// A handler ended with this verdict: `ok`, `retry` or `reject`.
     Handled {
         /// Message id.
         id: String,
-        /// Attempt, as the listener counts it.
+        /// Number of the attempt, as the listener counts it.
         count: u32,
         /// The verdict.
         verdict: &'static str,
     },
 }
 
-/// One request, and what became of it.
+/// One request and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
     /// When it was sent; the event's time is that of its execution.
     pub sent: Timestamp,
-    /// Method.
+    /// HTTP method.
     pub method: String,
     /// Path as sent.
     pub path: String,
-    /// Query, decoded.
+    /// Query parameters, decoded.
     pub query: Vec<(String, String)>,
     /// Headers, sorted.
     pub headers: Vec<(String, String)>,
     /// Body.
     pub body: Bytes,
-    /// What became of it.
+    /// The answer, or the reason why there is none.
     pub fate: Fate,
     /// Whether the answer reached the sender at once.
     pub delivered: bool,
-    /// The kind of planned fault that it had.
+    /// Kind of the planned fault that happened to it, if any.
     pub fault: Option<&'static str>,
 }
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
     /// The service answered.
     Answered(Answer),
-    /// The connection was cut before it was executed, or the answer was cut short.
+    /// The service did not execute it, or the answer broke off.
     NoAnswer(String),
 }
 
-/// An answer.
+/// An answer of the service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Status.
+    /// HTTP status code.
     pub status: u16,
     /// Headers, sorted.
     pub headers: Vec<(String, String)>,
@@ -106,7 +107,7 @@ pub struct Answer {
 }
 
 impl Exchange {
-    /// The request part.
+    /// Creates an exchange from a request, without an answer.
     pub fn of(request: &http::Request<Bytes>, sent: Timestamp) -> Self {
         let query = request.uri().query().unwrap_or_default();
         Exchange {
@@ -122,20 +123,20 @@ impl Exchange {
         }
     }
 
-    /// The same, with the kind of its fault and whether its answer arrives at once.
+    /// Sets the kind of its fault, and whether its answer arrives at once.
     #[must_use]
     pub fn with(mut self, fault: Option<&'static str>, delivered: bool) -> Self {
         (self.fault, self.delivered) = (fault, delivered);
         self
     }
 
-    /// Whether it was executed, and its sender was never told.
+    /// Whether the service executed it and the sender got no answer.
     pub fn is_answer_lost(&self) -> bool {
         let lost = ["answer lost", CUT, AWAY, "crash after"];
         self.done().is_some() && self.fault.is_some_and(|fault| lost.contains(&fault))
     }
 
-    /// The answer, when it was executed well.
+    /// Returns the answer, when the request succeeded.
     pub fn done(&self) -> Option<&Answer> {
         match &self.fate {
             Fate::Answered(answer) if (200..300).contains(&answer.status) => Some(answer),
@@ -143,17 +144,17 @@ impl Exchange {
         }
     }
 
-    /// A request header.
+    /// Returns a request header.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
 
-    /// A query parameter.
+    /// Returns a query parameter.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         lookup(&self.query, name)
     }
 
-    /// The segments of the path, decoded: account, container or queue, the rest.
+    /// Returns the parts of the path, decoded: the account, the container or queue, and the rest.
     pub fn segments(&self) -> (String, String, String) {
         let mut parts = self.path.trim_start_matches('/').splitn(3, '/');
         let mut next = || {
@@ -165,7 +166,7 @@ impl Exchange {
 }
 
 impl Answer {
-    /// The recordable part of an answer.
+    /// Takes status, headers and body of a response.
     pub fn of(response: &http::Response<Bytes>) -> Self {
         Answer {
             status: response.status().as_u16(),
@@ -174,12 +175,12 @@ impl Answer {
         }
     }
 
-    /// A header.
+    /// Returns a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -203,7 +204,7 @@ fn sorted(headers: &http::HeaderMap) -> Vec<(String, String)> {
     sorted
 }
 
-/// The texts of all `<name>` elements of a document without attributes on them.
+/// Returns the texts of all `<name>` elements without attributes.
 pub fn elements<'a>(xml: &'a str, name: &str) -> Vec<&'a str> {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
     let mut found = Vec::new();
@@ -217,12 +218,12 @@ pub fn elements<'a>(xml: &'a str, name: &str) -> Vec<&'a str> {
     found
 }
 
-/// The first of them.
+/// Returns the text of the first `<name>` element without attributes.
 pub fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     elements(xml, name).into_iter().next()
 }
 
-/// The history as NDJSON: one event a line, headers sorted, secrets masked.
+/// Formats the history as NDJSON: one event per line, with sorted headers and masked secrets.
 pub fn ndjson(history: &[Event]) -> String {
     history.iter().map(|event| line(event) + "\n").collect()
 }
@@ -308,7 +309,7 @@ impl serde::Serialize for Headers<'_> {
     }
 }
 
-/// One event in one short line, for people.
+/// Formats an event as one short line.
 pub fn brief(number: usize, event: &Event) -> String {
     let at = event.at.iso_ticks();
     let head = format!("{number:>4} {} {:<12}", &at[5..at.len() - 5], event.actor);

@@ -1,9 +1,9 @@
-//! The listener's scenario: random messages, handlers and settings, several listeners on one queue,
-//! trouble, then peace.
+//! The listener's scenario: random messages, handlers and settings, and several listeners on one
+//! queue, first in trouble, then in peace.
 //!
-//! A run has five stages: *trouble*, while faults and acts happen; *peace*, in which the queue must
-//! become empty; *idle*, in which nothing comes; *late*, when one message does; a *wave*, at once
-//! or at a constant rate, while one listener is replaced. Then all are told to stop.
+//! A run has five stages: *trouble*, in which faults and acts happen; *peace*, in which the queue
+//! must become empty; *idle*, without messages; *late*, with one message; and a *wave*, at once or
+//! at a constant rate, while one listener is replaced. Then all listeners are told to stop.
 
 mod check;
 mod handler;
@@ -34,14 +34,14 @@ use super::campaign::{Run, Scenario, Violation};
 use super::history::Happening;
 use super::world::{self, Engine, Which, World};
 
-/// How long the trouble lasts.
+/// Duration of the trouble, in seconds.
 const TROUBLE_S: u64 = 150;
-/// When trouble is over, the queue must be empty within this time.
+/// Time in seconds within which the queue must be empty after the trouble.
 const PATIENCE_S: u64 = 1_800;
-/// So many messages a stranger takes.
+/// Most messages that the stranger takes at a time.
 const STOLEN_MAX: u32 = 8;
 
-/// The scenario.
+/// The listener's scenario.
 pub struct Listen;
 
 impl Scenario for Listen {
@@ -69,14 +69,14 @@ impl Scenario for Listen {
 /// Names of the queues of a run.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// The queue.
+    /// The queue, or the prefix of its partitions.
     pub queue: String,
-    /// Its poison queue.
+    /// The poison queue.
     pub poison: String,
 }
 
 impl Names {
-    /// Whether a queue is the queue, or one of those that take its place.
+    /// Whether `queue` is the queue or one of its partitions.
     pub fn is_queue(&self, queue: &str) -> bool {
         let rest = queue.strip_prefix(&self.queue);
         let is_number = |rest: &str| {
@@ -86,12 +86,12 @@ impl Names {
         rest.is_some_and(|rest| rest.is_empty() || is_number(rest))
     }
 
-    /// In a world of its own.
+    /// Returns fixed names, for a service that only this run uses.
     pub fn fixed() -> Self {
         Self::fresh("orders")
     }
 
-    /// In a service that others use, too.
+    /// Returns names for a service that others use too.
     pub fn fresh(queue: &str) -> Self {
         Names {
             queue: queue.to_owned(),
@@ -100,10 +100,10 @@ impl Names {
     }
 }
 
-/// Runs a plan in a world, and judges its history.
+/// Runs a plan in a world and checks its history.
 ///
 /// # Errors
-/// In words, when the world itself does not work.
+/// A description, when the world itself does not work.
 pub async fn run_in(
     world: &World,
     plan: &ListenPlan,
@@ -158,12 +158,12 @@ fn sender(storage: &Arc<dyn Storage>, plan: &ListenPlan, queue: &str) -> Result<
     sender.map_err(|error| error.to_string())
 }
 
-/// The owner of the queue, and what it does.
+/// The owner of the queue, who puts messages and performs the planned acts.
 struct Owner<'a> {
     storage: Arc<dyn Storage>,
-    /// Puts bodies that travel in blobs.
+    /// Puts bodies that are stored in blobs.
     sender: Sender,
-    /// Where several queues take the place of one.
+    /// Set where partitions replace the queue.
     set: Option<Set>,
     stranger: Arc<dyn Storage>,
     world: &'a World,
@@ -171,14 +171,14 @@ struct Owner<'a> {
     names: &'a Names,
 }
 
-/// What the owner does at a time.
+/// A planned step of the owner.
 enum Step {
     Put(usize, bool),
     Act(Act),
     Resize(u32),
 }
 
-/// A partitioned queue, as its owner and its sender see it.
+/// A partitioned queue, as its owner and its sender use it.
 struct Set {
     owner: Arc<Partitions>,
     sender: PartitionSender,
@@ -256,13 +256,14 @@ impl Owner<'_> {
         put.await.map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// The queue, and what is in it from the start.
+    /// Creates the queue and puts the messages that are there from the start.
     async fn begin(&self) -> Result<(), String> {
         match &self.set {
             Some(set) => drop(set.owner.map().await.map_err(|error| error.to_string())?),
             None => self.create(&self.names.queue).await?,
         }
-        // The listeners create the poison queue when they need it; half of the runs start without.
+        // The listeners create the poison queue when they need it; half of the runs start without
+        // one.
         if self.plan.seed.is_multiple_of(2) {
             self.create(&self.names.poison).await?;
         }
@@ -276,7 +277,7 @@ impl Owner<'_> {
         Ok(())
     }
 
-    /// What happens while the trouble lasts.
+    /// Performs the planned acts of the trouble.
     async fn trouble(&self, crew: &Crew, begun: Instant) -> Result<(), String> {
         let mut steps: Vec<(u16, Step)> = Vec::new();
         for (number, message) in self.plan.messages.iter().enumerate() {
@@ -294,7 +295,7 @@ impl Owner<'_> {
         steps.extend(resize.map(|resize| (resize.at_s, Step::Resize(resize.to))));
         steps.sort_by_key(|(at, _)| *at);
         for (at, step) in steps {
-            // Half a second late, so that it does not always fall together with something else.
+            // Half a second late, so that it does not always coincide with something else.
             let at = Duration::from_millis(u64::from(at) * 1_000 + 517);
             tokio::time::sleep_until(begun + at).await;
             match step {
@@ -335,8 +336,8 @@ impl Owner<'_> {
             }
             Act::Sleep(for_s) => {
                 self.note(Seen::Slept(u64::from(for_s)));
-                // Time jumps as this is polled; who waited for a moment in between is woken after
-                // the stranger was there.
+                // Polling this makes time jump; anyone who waited for a moment in between wakes
+                // after the stranger has taken its messages.
                 let jump = tokio::time::advance(Duration::from_secs(u64::from(for_s)));
                 tokio::pin!(jump);
                 let _ = futures_util::poll!(jump.as_mut());
@@ -351,13 +352,13 @@ impl Owner<'_> {
         }
     }
 
-    /// A queue that is always there.
+    /// Returns the name of a queue that always exists.
     fn a_queue(&self) -> String {
         let queues = self.plan.shape.queues(self.names);
         queues.last().unwrap_or(&self.names.queue).clone()
     }
 
-    /// Messages in all queues.
+    /// Returns the number of messages in all queues.
     async fn count(&self) -> Result<u64, String> {
         let (cx, mut count) = (CallContext::default(), 0);
         for queue in self.plan.shape.queues(self.names) {
@@ -370,17 +371,17 @@ impl Owner<'_> {
         Ok(count)
     }
 
-    /// A stranger takes what is visible, and forgets it.
+    /// Takes all visible messages as a stranger, and forgets them.
     async fn steal(&self, for_s: u16) {
         let cx = CallContext::default();
         let hidden = Duration::from_secs(u64::from(for_s));
         let queue = self.a_queue();
         let got = self.stranger.get_messages(&cx, &queue, STOLEN_MAX, hidden);
-        // A stranger whom the service refuses, or who finds no queue, goes away.
+        // A stranger whose request fails, or who finds no queue, takes nothing.
         let _ = got.await;
     }
 
-    /// Everything after the trouble; whether the queue became empty each time.
+    /// Runs all stages after the trouble. Returns whether the queue became empty each time.
     async fn peace(&self, crew: &Crew) -> Result<bool, String> {
         if !self.empty().await? {
             return Ok(false);
@@ -403,8 +404,8 @@ impl Owner<'_> {
         self.empty().await
     }
 
-    /// Waits for the next get of an idle listener: what follows at once falls between that and its
-    /// answer, where the way is long.
+    /// Waits for the next get of an idle listener. Where requests take long, the next step falls
+    /// between that get and its answer.
     async fn until_something_happens(&self) {
         let before = self.world.wire.events();
         let longest = self.plan.shape.longest_sleep();
@@ -439,7 +440,7 @@ impl Owner<'_> {
         Ok(())
     }
 
-    /// Waits until the queue is empty; `false` when that takes too long.
+    /// Waits until the queue is empty. Returns `false` when that takes too long.
     async fn empty(&self) -> Result<bool, String> {
         let deadline = Instant::now() + Duration::from_secs(PATIENCE_S);
         let mut pause = Duration::from_millis(500);

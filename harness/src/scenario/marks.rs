@@ -1,26 +1,27 @@
-//! What a campaign must have seen: a check that never came near its trouble has shown nothing.
+//! Marks that a campaign must have seen: a check that never met the trouble it is for shows
+//! nothing.
 //!
-//! A run counts what happened in it, by the history alone. Each scenario names a short closed list
-//! of marks ([`super::campaign::Scenario::SOMETIMES`]); a campaign of [`CASES_MIN`] runs or more
-//! fails when one of them, or one kind of the planned faults, was never seen.
+//! A run counts its marks from the history alone. Each scenario names a short closed list of marks
+//! ([`super::campaign::Scenario::SOMETIMES`]); a campaign of at least [`CASES_MIN`] runs fails when
+//! it never saw one of them, or one kind of the planned faults.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::account::Tally;
 
-/// Runs from which on everything must have been seen.
+/// Number of runs from which on a campaign must have seen every mark.
 pub const CASES_MIN: u64 = 200;
 
-/// How often each thing was seen.
+/// Number of times that each mark was seen.
 pub type Marks = BTreeMap<&'static str, u64>;
 
-/// Counts one more.
+/// Counts a mark once more.
 pub fn mark(marks: &mut Marks, mark: &'static str) {
     *marks.entry(mark).or_default() += 1;
 }
 
-/// What a campaign of so many runs should have seen and has not.
+/// Describes the marks and faults that a campaign of `cases` runs should have seen but has not.
 pub fn missing(
     sometimes: &[&'static str],
     cases: u64,
@@ -38,7 +39,7 @@ pub fn missing(
         .collect()
 }
 
-/// The marks as a table: the closed list first, then what else was counted.
+/// Formats the marks as a table: the closed list first, then all others.
 pub fn table(sometimes: &[&'static str], marks: &Marks) -> String {
     let mut text = String::new();
     let mut line = |name: &str, count: u64, must: &str| {
@@ -61,9 +62,9 @@ pub fn table(sometimes: &[&'static str], marks: &Marks) -> String {
 mod tests {
     use super::*;
 
-    /// An empty campaign does not pass.
+    /// A campaign that saw nothing does not pass.
     #[test]
-    fn what_was_never_seen_is_missing() {
+    fn unseen_marks_are_missing() {
         let (wanted, none, faults) = (["lost", "won"], Marks::new(), Tally::default());
         assert_eq!(missing(&wanted, CASES_MIN, &none, &faults).len(), 2);
         assert_eq!(missing(&wanted, CASES_MIN - 1, &none, &faults).len(), 0);

@@ -27,20 +27,21 @@ use crate::check::{self, Cases};
 /// Options of `harness check sweep` and `harness check listen`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Seeds: 200 in process, each of them run twice; 3 over sockets, where time is real. From 200
-    /// on the check fails, too, when it has never seen what it must see.
+    /// The seeds to run: by default 200 in process, each run twice, or 3 over sockets, where time
+    /// is real. With 200 or more in process, the check also fails when the runs never showed
+    /// something that they must show.
     #[command(flatten)]
     cases: Cases,
-    /// What keeps the state of the service in process.
+    /// Storage engine of the emulator that runs in process.
     #[arg(long, value_enum, default_value_t, conflicts_with = "url")]
     engine: Engine,
-    /// Write the history of the last case to this file as NDJSON.
+    /// Write the history of the last case to this file, as NDJSON.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Run each seed once, and leave a failing plan as it is: for a look at a planted bug.
+    /// Run each seed once, and do not shrink a failing plan: to look at a planted bug.
     #[arg(long, conflicts_with = "url")]
     quick: bool,
-    /// Do not run the scenario but show that the properties catch mistakes made on purpose.
+    /// Instead of running the scenario, show that the properties catch deliberate mistakes.
     #[arg(long, conflicts_with = "url")]
     bent: bool,
     #[command(flatten)]
@@ -54,46 +55,47 @@ pub struct SeedOptions {
     place: Place,
 }
 
-/// A service behind sockets.
+/// A service that is reached over sockets.
 #[derive(Clone, Debug, clap::Args)]
 struct Place {
-    /// Use this service: endpoint of blobs (sweep) or queues (listen) with the account in its path,
-    /// as http://127.0.0.1:10000/devstoreaccount1.
+    /// Test this service: the blob endpoint (sweep, seed) or the queue endpoint (listen), with the
+    /// account in the path, such as `http://127.0.0.1:10000/devstoreaccount1`.
     #[arg(long)]
     url: Option<String>,
-    /// Connect here, whatever the URL says; name and certificate check stay.
+    /// Connect to this address instead of the URL's; the host name and the certificate check still
+    /// follow the URL.
     #[arg(long, value_name = "HOST:PORT", requires = "url")]
     connect_to: Option<std::net::SocketAddr>,
-    /// Trust these certificates, too (PEM).
+    /// Trust the certificates in this PEM file as well.
     #[arg(long, value_name = "FILE", requires = "url")]
     ca_file: Option<PathBuf>,
-    /// Its account.
+    /// Name of the account at `--url`.
     #[arg(long, default_value = EMULATOR_ACCOUNT_NAME)]
     account: String,
-    /// The account's key.
+    /// Key of the account, in Base64; the emulator's well-known key by default.
     #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true)]
     #[arg(env = "SMALT_SCENARIO_KEY", hide_env_values = true)]
     key: String,
 }
 
-/// Cases in process.
+/// Default number of cases in process.
 const CASES: u64 = 200;
-/// Cases over sockets.
+/// Default number of cases over sockets.
 const CASES_OVER_SOCKETS: u64 = 3;
 
-/// Runs `harness check sweep`. Not to be called from within a runtime: every case has its own.
+/// Runs `harness check sweep`. Must not be called from within a runtime: every case has its own.
 ///
 /// # Errors
-/// When a service cannot be reached or a file not be written.
+/// When the service cannot be reached or a file cannot be written.
 pub fn run_sweep(options: &Options) -> anyhow::Result<ExitCode> {
     let bends = [&Bend::OF_THE_SWEEPER[..], &Bend::OF_THE_MOVER[..]].concat();
     run::<Sweep>(options, &bends)
 }
 
-/// Runs `harness check listen`, as [`run_sweep`].
+/// Runs `harness check listen`; like [`run_sweep`], not from within a runtime.
 ///
 /// # Errors
-/// As [`run_sweep`].
+/// The same as [`run_sweep`].
 pub fn run_listen(options: &Options) -> anyhow::Result<ExitCode> {
     run::<Listen>(options, &Bend::OF_THE_LISTENER)
 }
@@ -149,8 +151,8 @@ fn quick<S: Scenario>(options: &Options) -> ExitCode {
     let cases = options.cases.cases.unwrap_or(CASES);
     let found = campaign::cases_to_catch::<S>(None, options.cases.seed, cases);
     let text = match &found {
-        Ok(None) => format!("{cases} seeds pass"),
-        Ok(Some((case, violation))) => format!("seed {case} of them: {violation}"),
+        Ok(None) => format!("{cases} cases pass"),
+        Ok(Some((case, violation))) => format!("case {case} fails: {violation}"),
         Err(why) => why.clone(),
     };
     println!("{}: {text}", S::NAME);
@@ -162,7 +164,7 @@ fn bent<S: Scenario>(options: &Options, bends: &[Bend]) -> ExitCode {
     for bend in bends {
         let cases = options.cases.cases.unwrap_or(CASES);
         match campaign::cases_to_catch::<S>(Some(*bend), options.cases.seed, cases) {
-            Ok(Some((case, violation))) => println!("{bend:?}: case {case}: {violation}"),
+            Ok(Some((case, violation))) => println!("{bend:?}: caught in case {case}: {violation}"),
             Ok(None) => {
                 all = false;
                 println!("{bend:?}: NOT CAUGHT in {cases} cases");
@@ -204,7 +206,7 @@ fn over_sockets<S: sockets::OverSockets>(options: &Options) -> anyhow::Result<Ex
                 println!("{}", history::brief(number, event));
             }
         }
-        // One line per case that two services must agree on.
+        // The line on which two services must agree.
         println!("{} seed {seed}: {}", S::NAME, S::result(&run));
         last = Some(run);
     }

@@ -1,4 +1,4 @@
-//! Blobs for the sweeper's binary to find: one of each kind, in the container `seeded`.
+//! Blobs for the sweeper's binary: one of each kind, in the container `seeded`.
 
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
@@ -13,15 +13,13 @@ const BLOBS: [(&str, Option<i32>, Option<&str>); 6] = [
     ("later.txt", Some(48), None),
     ("later-moved.txt", Some(48), Some("seeded-dead")),
 ];
-/// The container.
 const CONTAINER: &str = "seeded";
-/// Seconds of an hour.
 const HOUR_S: u64 = 3_600;
 
-/// Puts them; one more says something that is no time.
+/// Puts these blobs, and one more whose `TimeToLive` is invalid. Returns the number of blobs.
 ///
 /// # Errors
-/// In words, what the service refused.
+/// A description of the request that the service rejected.
 pub async fn put_all(storage: &dyn Storage, now: Timestamp) -> Result<usize, String> {
     let cx = CallContext::default();
     let text = |error: smalt_sleeve::PortError| error.to_string();

@@ -1,4 +1,4 @@
-//! The scenarios over sockets: time is real there, so plans are reduced to what shows at once.
+//! The scenarios over sockets: time is real there, so plans keep only what shows quickly.
 
 use std::future::Future;
 
@@ -10,16 +10,16 @@ use super::listen::{self, Arrival, Behaviour, Listen, ListenPlan, Mode, Wave};
 use super::sweep::{self, Life, Sweep, SweepPlan};
 use super::world::{Trouble, Which, World};
 
-/// A scenario that can go over sockets.
+/// A scenario that can run over sockets.
 pub trait OverSockets: Scenario {
-    /// Runs a reduced plan; `name` keeps it apart from everything else in the service.
+    /// Runs a reduced plan; `name` separates its resources from all others in the service.
     fn run_over(
         world: &World,
         plan: &Self::Plan,
         name: &str,
     ) -> impl Future<Output = Result<Run, String>>;
 
-    /// What two services must agree on, in one line.
+    /// Returns the line on which two services must agree.
     fn result(run: &Run) -> String {
         let counted: Vec<String> = run
             .marks
@@ -52,7 +52,7 @@ impl OverSockets for Sweep {
         plan.grace_h = 0;
         for (number, blob) in plan.blobs.iter_mut().enumerate() {
             blob.life = match blob.life {
-                // Back-dated, or beyond this run: nothing becomes due while it is worked on.
+                // In the past, or after the end of this run: nothing becomes due during the run.
                 Life::In(_) | Life::InElsewhere(_) | Life::AtMark(_) | Life::Now
                     if number % 2 == 0 =>
                 {
@@ -67,7 +67,7 @@ impl OverSockets for Sweep {
             };
         }
         if plan.on_collision == Collision::Overwrite {
-            // Which of two wins is a matter of timing.
+            // Timing decides which of two concurrent requests wins.
             plan.parallelism = 1;
         }
         let prefix = format!("{name}-");
@@ -104,7 +104,7 @@ impl OverSockets for Listen {
             };
             message.behaviour = match message.behaviour {
                 Behaviour::Ok(ms) => Behaviour::Ok(ms % 200),
-                // Longer than its visibility: the lock is renewed twice.
+                // Longer than the visibility timeout: the lock is renewed twice.
                 Behaviour::Slow(_) => Behaviour::Slow(8),
                 Behaviour::RetryAfter(n, _) => Behaviour::RetryAfter(n, 1),
                 Behaviour::Hang => Behaviour::Reject,

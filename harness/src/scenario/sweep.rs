@@ -1,5 +1,5 @@
-//! The sweeper's scenario: random blobs, up to three workers, owners who change their minds,
-//! trouble, then peace. A week of expiry.
+//! The sweeper's scenario: random blobs with expiry within a week, up to three workers, and owners
+//! who change their blobs, first in trouble, then in peace.
 
 mod check;
 mod ledger;
@@ -29,28 +29,28 @@ use super::campaign::{Run, Scenario, Violation};
 use super::history::Happening;
 use super::world::{self, Engine, Which, World};
 
-/// Every blob of a run has this length: what its content says is in the first bytes.
+/// Length of every blob of a run; the first bytes say what it is.
 pub const CONTENT_BYTES: u64 = 32;
-/// How long the trouble lasts: a week and a day, so that what expires within a week has expired.
+/// Duration of the trouble in seconds: a week and a day, so that all expiry within a week is over.
 const TROUBLE_S: u64 = 8 * 86_400;
-/// A worker that died or gave up is started again after this long.
+/// Time in seconds after which a worker that died or gave up is restarted.
 const RESTART_S: u64 = 20;
-/// Lives of one worker; each mishap and each outage ends one at most.
+/// Most lives of one worker; each mishap and each outage ends at most one.
 const LIVES_MAX: u32 = 60;
-/// Leases, page deadlines and container back-offs have all ended after this long.
+/// Time in seconds after which leases, page deadlines and container back-offs have all ended.
 const SETTLE_S: u64 = 1_300;
-/// When the trouble is over, the fleet has so many sweeps in which everything that is due must go:
-/// one that was under way, and one from the start.
+/// Number of sweeps after the trouble in which the fleet must remove everything that is due: the
+/// one under way, and a complete one.
 const SWEEPS_TO_CONVERGE: u64 = 2;
-/// A worker that is asked to stop when nothing goes wrong has ended after this long (SL5): the
-/// blobs in hand, its state write, and a lease that somebody else holds.
+/// Time in seconds within which a worker that is asked to stop must end when no fault happens
+/// (SL5): the blobs in hand, its state write, and a lease that another worker has.
 const STOP_S: u64 = 60;
-/// A single sweep of a quiet service ends within this long.
+/// Time in seconds within which a single sweep of a quiet service must end.
 const ONCE_S: u64 = 86_400;
-/// From this skew on a worker that looks at its own clock refuses to work (D4).
+/// Clock skew in seconds from which on a worker that checks its own clock refuses to work (D4).
 const SKEW_MAX_S: u32 = 600;
 
-/// The scenario.
+/// The sweeper's scenario.
 pub struct Sweep;
 
 impl Scenario for Sweep {
@@ -78,33 +78,33 @@ impl Scenario for Sweep {
 /// Names of the containers of a run.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// In front of every container name: empty in a world of its own.
+    /// Prefix of every container name; empty in a service that only this run uses.
     pub prefix: String,
 }
 
 impl Names {
-    /// In a world of its own.
+    /// Returns names for a service that only this run uses.
     pub fn fixed() -> Self {
         Names {
             prefix: String::new(),
         }
     }
 
-    /// The container of the state document.
+    /// Returns the name of the container of the state document.
     pub fn state(&self) -> String {
         format!("{}state", self.prefix)
     }
 
-    /// A container.
+    /// Returns the full name of a container.
     pub fn container(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 }
 
-/// Runs a plan in a world, and judges its history.
+/// Runs a plan in a world and checks its history.
 ///
 /// # Errors
-/// In words, when the world itself does not work.
+/// A description, when the world itself does not work.
 pub async fn run_in(
     world: &World,
     plan: &SweepPlan,
@@ -146,28 +146,29 @@ async fn sweep_and_judge(
     Ok(run)
 }
 
-/// One sweep with nothing in its way.
+/// Runs one sweep without any faults.
 async fn quiet(maker: &Maker, round: u64) -> Result<Vec<Violation>, String> {
     let actor = Actor::worker(format!("quiet-{round}"));
     let sweeper = maker.sweeper(&actor, 100 + round)?;
     let limit = Duration::from_secs(ONCE_S);
     let Ok(finished) = tokio::time::timeout(limit, sweeper.once()).await else {
-        let what = "a quiet cycle does not end";
+        let what = "a quiet sweep did not end";
         return Ok(vec![Violation::of_run("SL1", what)]);
     };
     let failed = finished
         .error
-        .map(|error| format!("a quiet cycle ended with: {error}"));
+        .map(|error| format!("a quiet sweep failed: {error}"));
     let failed = failed.map(|what| Violation::of_run("SL1", what));
     Ok(failed.into_iter().collect())
 }
 
-/// How long the fleet has, from the end of the trouble or from the moment that a blob is due.
+/// Returns the seconds that the fleet has, from the end of the trouble or from the time when a blob
+/// is due.
 fn converges_s(plan: &SweepPlan) -> u64 {
     SWEEPS_TO_CONVERGE * plan.every_s() + SETTLE_S
 }
 
-/// The workers in their week of trouble, and in the calm after it.
+/// Runs the workers through the week of trouble and the peace after it.
 async fn with_trouble(
     world: &World,
     plan: &SweepPlan,
@@ -186,7 +187,7 @@ async fn with_trouble(
         let account = world.calm();
         world::sleep_s(converges_s(plan)).await;
         world.wire.note("harness", Happening::ToldToStop);
-        // A worker that has ended already is told in vain.
+        // A worker that has already ended does not get this.
         let _ = stop.send(true);
         (account, Instant::now())
     };
@@ -203,7 +204,7 @@ async fn with_trouble(
     }
 }
 
-/// One worker, life after life, until told to stop.
+/// Runs one worker, life after life, until it is told to stop.
 async fn live(maker: Maker, worker: u8, stop: watch::Receiver<bool>) -> Result<(), String> {
     let skew_s = maker.plan.skew_s(worker);
     for life in 0..LIVES_MAX {
@@ -213,7 +214,7 @@ async fn live(maker: Maker, worker: u8, stop: watch::Receiver<bool>) -> Result<(
         let told = async {
             tokio::select! {
                 biased;
-                // A channel that is closed cannot tell any more.
+                // A closed channel cannot send any more.
                 _ = told.wait_for(|stop| *stop) => {}
                 () = actor.told_to_stop() => {}
             }
@@ -228,8 +229,8 @@ async fn live(maker: Maker, worker: u8, stop: watch::Receiver<bool>) -> Result<(
                 if *stop.borrow() || refuses && skew_s.unsigned_abs() > SKEW_MAX_S {
                     return Ok(());
                 }
-                // Storage was out of reach for too long, or it was asked to stop: whatever runs
-                // the worker starts it again.
+                // Storage was unavailable for too long, or the worker was asked to stop: a
+                // supervisor would restart it.
             }
         }
         actor.ended();
@@ -239,7 +240,7 @@ async fn live(maker: Maker, worker: u8, stop: watch::Receiver<bool>) -> Result<(
     Err("a worker died more often than planned".to_owned())
 }
 
-/// Makes workers.
+/// Creates workers.
 #[derive(Clone)]
 struct Maker {
     world: World,
@@ -274,7 +275,7 @@ impl Maker {
     }
 }
 
-/// What the configuration calls an account.
+/// Returns the name that the configuration gives to an account.
 fn account(which: Which) -> &'static str {
     match which {
         Which::Main => "default",

@@ -1,9 +1,8 @@
-//! The wire between workers and service: carries every request, writes down what truly happened,
-//! and does to it what was planned.
+//! The wire between workers and service: carries every request, records what truly happened, and
+//! applies the planned faults.
 //!
-//! The history that the properties are checked against is written here and nowhere else: by the
-//! service's side of the exchange, so that it also knows what a worker whose answer was lost does
-//! not.
+//! The history that the properties are checked against is written only here, on the service's side
+//! of the exchange: it also contains the results that a worker never got.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -26,20 +25,20 @@ use super::faults::{AWAY, CUT, Fault, Mishap};
 use super::history::{Answer, Event, Exchange, Fate, Happening};
 use crate::wire::in_process::{self, broken_off};
 
-/// Most events of a run: twice what the busiest honest ones come to, fleets of a fixed size that
-/// poll up to their budgets. One that goes round in circles gets no further answers from there on,
-/// and fails by what it has left undone.
+/// Most events of a run: twice as many as the busiest correct runs have, in which fleets of a fixed
+/// size poll up to their budgets. A run in an endless loop gets no answers from there on, and fails
+/// because of unfinished work.
 const EVENTS_MAX: usize = 20_000;
 
-/// What the owner does, by its number in the plan, to the blob of this path, if there is one.
+/// Performs the owner's act of this number on the blob of this path, if there is one.
 pub type OwnerActs =
     Arc<dyn Fn(u8, Option<String>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// Where the service is.
+/// The service behind the wire.
 pub enum Service {
-    /// In this process.
+    /// An emulator in this process.
     InProcess(Emulator),
-    /// Behind sockets.
+    /// A service that is reached over sockets.
     Sockets(HyperTransport),
 }
 
@@ -55,7 +54,7 @@ pub struct Wire {
 struct State {
     history: Vec<Event>,
     account: Account,
-    /// The service is away until then.
+    /// End of the current outage, if there is one.
     away_until: Option<Instant>,
 }
 
@@ -75,13 +74,13 @@ impl Taken<'_> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        // The worker was dropped in the middle of its request.
+        // The worker was dropped while its request was in flight.
         let fate = account::Fate::Overtaken;
         self.wire.lock().account.becomes(self.number, fate);
     }
 }
 
-/// An exchange whose answer is on its way to its sender.
+/// An exchange whose answer is on its way to the sender.
 struct OnItsWay<'a> {
     wire: &'a Wire,
     number: Option<usize>,
@@ -89,7 +88,7 @@ struct OnItsWay<'a> {
 
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
-        // The sender gave it up, or is no more: it was never told.
+        // The sender gave up or has ended, and never got the answer.
         if let Some(number) = self.number
             && let Some(event) = self.wire.lock().history.get_mut(number)
             && let Happening::Exchange(exchange) = &mut event.what
@@ -106,7 +105,7 @@ impl fmt::Debug for Wire {
 }
 
 impl Wire {
-    /// A wire to `service`; `clock` dates the history.
+    /// Creates a wire to `service`; `clock` gives the times of the history.
     pub fn new(service: Service, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Wire {
             service,
@@ -116,7 +115,7 @@ impl Wire {
         })
     }
 
-    /// The transport of one actor; each way takes a request `lag`.
+    /// Returns the transport of one actor; each direction takes `lag`.
     pub fn transport(self: &Arc<Self>, actor: &Arc<Actor>, lag: Duration) -> Arc<dyn Transport> {
         let (wire, actor) = (Arc::clone(self), Arc::clone(actor));
         Arc::new(FnTransport::new(move |request| {
@@ -139,13 +138,13 @@ impl Wire {
         }
     }
 
-    /// Plans what goes wrong from now on; requests are counted anew.
+    /// Plans faults from now on, and restarts the count of requests.
     pub fn plan(&self, faults: &[Fault]) {
         self.lock().account = Account::new(faults);
     }
 
-    /// What the owner does when a mishap says so. It asks through this wire and so holds it: when
-    /// the run is over it is taken off, or neither would ever go.
+    /// Sets the acts of the owner. They send through this wire and so keep it alive: unset them
+    /// after the run, or neither is ever dropped.
     pub fn owner_acts(&self, acts: Option<OwnerActs>) {
         *self.acts() = acts;
     }
@@ -156,12 +155,12 @@ impl Wire {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the trouble: nothing new goes wrong from here on. The account of what did.
+    /// Ends the trouble: no new fault happens from here on. Returns the account of the faults.
     pub fn calm(&self) -> Account {
         std::mem::take(&mut self.lock().account)
     }
 
-    /// Writes something down that is no exchange.
+    /// Records an event other than an exchange.
     pub fn note(&self, actor: &str, what: Happening) {
         let event = Event {
             at: self.clock.now(),
@@ -171,17 +170,17 @@ impl Wire {
         self.lock().history.push(event);
     }
 
-    /// The time on the wire's clock.
+    /// Returns the time on the wire's clock.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// How much has happened so far.
+    /// Returns the number of events so far.
     pub fn events(&self) -> usize {
         self.lock().history.len()
     }
 
-    /// The history so far.
+    /// Returns the history so far.
     pub fn history(&self) -> Vec<Event> {
         self.lock().history.clone()
     }
@@ -190,7 +189,7 @@ impl Wire {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The fault of the next request.
+    /// Returns the fault of the next request.
     fn take(&self, actor: &Actor, request: &http::Request<Bytes>) -> Option<Taken<'_>> {
         if !actor.is_worker {
             return None;
@@ -211,7 +210,7 @@ impl Wire {
     ) -> io::Result<http::Response<Bytes>> {
         let exhausted = actor.is_worker && self.lock().history.len() > EVENTS_MAX;
         if exhausted || actor.is_dead() {
-            // A task of a dead worker that has not been dropped yet, or an endless run.
+            // A task of a dead worker that is not dropped yet, or an endless run.
             std::future::pending::<()>().await;
         }
         actor.awake().await;
@@ -253,7 +252,7 @@ impl Wire {
         until.is_some_and(|until| until > Instant::now())
     }
 
-    /// What happens before a request is executed; an error when it never is.
+    /// Applies faults before a request is executed; fails when it is never executed.
     async fn before(
         &self,
         actor: &Arc<Actor>,
@@ -271,7 +270,7 @@ impl Wire {
                 taken.fired();
                 let until = Instant::now() + Duration::from_secs(u64::from(seconds));
                 self.lock().away_until = Some(until);
-                // Every other time it had still been executed.
+                // In half of the cases the service had already executed it.
                 if seconds % 2 == 1 {
                     self.unsent(actor, request, taken.mishap.kind());
                 } else {
@@ -304,7 +303,7 @@ impl Wire {
         Ok(())
     }
 
-    /// What happens to a request that was executed, and to its answer.
+    /// Applies faults to a request that was executed and to its answer.
     async fn after(
         self: &Arc<Self>,
         actor: &Arc<Actor>,
@@ -373,7 +372,8 @@ impl Wire {
         }
     }
 
-    /// Lets the service execute it, and writes it down at once: in order of execution.
+    /// Lets the service execute the request, and records it at once: the history is in order of
+    /// execution.
     async fn execute(
         &self,
         actor: &Actor,
@@ -385,7 +385,7 @@ impl Wire {
             Some(answer) => Ok(answer),
             None => self.ask(request).await,
         };
-        // Who sleeps has it when it wakes, if it still wants it then.
+        // A paused actor gets it when it resumes, if it still wants it.
         exchange.delivered &= !actor.is_asleep();
         exchange.fate = match &answer {
             Ok(response) => Fate::Answered(Answer::of(response)),
@@ -405,13 +405,13 @@ impl Wire {
         (number, answer)
     }
 
-    /// Writes down a request that did not arrive.
+    /// Records a request that did not arrive.
     fn unsent(&self, actor: &Actor, request: &http::Request<Bytes>, kind: &'static str) {
         let exchange = Exchange::of(request, self.clock.now()).with(Some(kind), false);
         self.note(&actor.name, Happening::Exchange(Box::new(exchange)));
     }
 
-    /// A request of the owner that the port has no call for; the path is signed already.
+    /// Sends a request of the owner for which the client has no method; the path is already signed.
     ///
     /// # Errors
     /// When there is no answer.
@@ -440,8 +440,8 @@ impl Wire {
     }
 }
 
-/// Waits for something that an emulator answers, and takes the steps of its committer meanwhile,
-/// if it has to be told to take them.
+/// Waits for an answer of an emulator and meanwhile runs the steps of its committer, if it is in
+/// stepped mode.
 pub(super) async fn stepping<T>(emulator: &Emulator, asked: impl IntoFuture<Output = T>) -> T {
     let mut asked = pin!(asked.into_future());
     poll_fn(|context| {
@@ -461,7 +461,7 @@ async fn travel(lag: Duration) {
     }
 }
 
-/// The path of the blob that a request wants to be rid of.
+/// Returns the path of the blob that a request wants to remove.
 fn about(request: &http::Request<Bytes>) -> Option<String> {
     let source = request.headers().get("x-ms-copy-source");
     match source.and_then(|source| source.to_str().ok()) {
@@ -470,7 +470,7 @@ fn about(request: &http::Request<Bytes>) -> Option<String> {
     }
 }
 
-/// Whether its answer reaches the sender at once.
+/// Whether the answer reaches the sender at once.
 fn is_delivered(mishap: Mishap) -> bool {
     !matches!(
         mishap,
@@ -478,7 +478,7 @@ fn is_delivered(mishap: Mishap) -> bool {
     )
 }
 
-/// The same request once more.
+/// Copies a request.
 fn again(request: &http::Request<Bytes>) -> http::Request<Bytes> {
     let mut again = http::Request::new(request.body().clone());
     *again.method_mut() = request.method().clone();

@@ -1,4 +1,4 @@
-//! One run's world: the service, the wire, the accounts, and time.
+//! The world of one run: the service, the wire, the accounts, and time.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -27,27 +27,27 @@ use super::faults::Fault as WireFault;
 use super::history::Happening;
 use super::wire::{Service, Wire, stepping};
 
-/// Account for dead blobs in process.
+/// In process: name of the account for dead blobs.
 pub const DEAD_ACCOUNT_NAME: &str = "deadaccount1";
-/// Its key: of a test, no secret.
+/// Key of that account; a test value, not a secret.
 const DEAD_ACCOUNT_KEY: &str = "c2NlbmFyaW9zIG9mIHNtYWx0OiB0aGUgYWNjb3VudCBmb3IgZGVhZCBibG9icw==";
-/// Where in-process runs begin: 2026-11-21 10:00:00.
+/// Time at which in-process runs begin: 2026-11-21 10:00:00.
 const START_UNIX_S: u64 = 1_795_255_200;
 
-/// What keeps the state of an emulator in process.
+/// The storage engine of an emulator in process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
-    /// The engine in memory.
+    /// In memory.
     #[default]
     Memory,
-    /// Sled and payload files in a temporary directory, without waiting for the disk.
+    /// Sled and payload files in a temporary directory, without syncs.
     Sled,
 }
 
-/// The service of a run, and how to speak to it. Clones share it.
+/// The service of a run, and access to it. Clones share it.
 #[derive(Clone)]
 pub struct World {
-    /// The wire that every request goes over.
+    /// The wire that carries every request.
     pub wire: Arc<Wire>,
     emulator: Option<Emulator>,
     /// Removed after the emulator that uses it.
@@ -57,28 +57,29 @@ pub struct World {
     retry: RetrySettings,
 }
 
-/// Which account.
+/// The accounts of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The account that is worked on.
+    /// The account that the workers process.
     Main,
     /// The account for dead blobs.
     Dead,
 }
 
 impl World {
-    /// An emulator of its own, on tokio's clock. Needs a runtime with paused time.
+    /// Creates an emulator on tokio's clock. Needs a runtime with paused time.
     ///
     /// # Errors
-    /// In words, when the emulator does not open.
+    /// A description, when the emulator does not open.
     pub fn in_process(engine: Engine, seed: u64) -> Result<Self, String> {
         Self::open(engine, Config::default(), seed)
     }
 
-    /// The same, where messages that become visible at the same time come in any order.
+    /// Like [`World::in_process`], with messages that become visible at the same time in random
+    /// order.
     ///
     /// # Errors
-    /// In words, when the emulator does not open.
+    /// A description, when the emulator does not open.
     pub fn in_process_shuffled(engine: Engine, seed: u64) -> Result<Self, String> {
         let config = Config {
             shuffle_messages: true,
@@ -100,8 +101,8 @@ impl World {
             Engine::Memory => None,
             Engine::Sled => Some(tempfile::tempdir().map_err(|error| error.to_string())?),
         };
-        // A committer on a thread of its own would answer in another order in every run: the wire
-        // takes its steps.
+        // A committer on its own thread would answer in a different order in every run, so the wire
+        // runs its steps.
         let builder = match &dir {
             Some(dir) => builder.fast(dir.path()).stepped(),
             None => builder,
@@ -129,7 +130,7 @@ impl World {
         })
     }
 
-    /// A service behind sockets, on this machine's clock.
+    /// Creates a world for a service behind sockets, on this machine's clock.
     pub fn over_sockets(service: Service, main: Account, dead: Account) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         World {
@@ -142,20 +143,20 @@ impl World {
         }
     }
 
-    /// Name of an account.
+    /// Returns the name of an account.
     pub fn name(&self, which: Which) -> &str {
         self.accounts[which as usize].name()
     }
 
-    /// Whether time is virtual: then everything takes exactly as long as it was planned to.
+    /// Whether time is virtual, so that everything takes exactly as long as planned.
     pub fn is_virtual(&self) -> bool {
         self.emulator.is_some()
     }
 
-    /// Deletes a queue of the account that is worked on; nothing over sockets.
+    /// Deletes a queue of the main account; over sockets it does nothing.
     ///
     /// # Errors
-    /// In words, when the service refuses.
+    /// A description of the service's error.
     pub async fn delete_queue(&self, queue: &str) -> Result<(), String> {
         let Some(emulator) = &self.emulator else {
             return Ok(());
@@ -176,10 +177,10 @@ impl World {
         deleted.map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// An account as an actor speaks to it; only workers are bent.
+    /// Returns an actor's client for an account; only workers have the bend.
     ///
     /// # Errors
-    /// In words, when the account cannot be opened.
+    /// A description, when the account cannot be opened.
     pub fn storage(
         &self,
         which: Which,
@@ -190,10 +191,10 @@ impl World {
         self.storage_afar(which, actor, seed, bend, Duration::ZERO)
     }
 
-    /// The same from afar: each way takes a request so long.
+    /// Like [`World::storage`], from far away: each direction takes `lag`.
     ///
     /// # Errors
-    /// In words, when the account cannot be opened.
+    /// A description, when the account cannot be opened.
     pub fn storage_afar(
         &self,
         which: Which,
@@ -218,7 +219,7 @@ impl World {
         })
     }
 
-    /// The clock of an actor's machine.
+    /// Returns the clock of an actor's machine.
     fn clock_of(&self, actor: &Arc<Actor>) -> Arc<dyn Clock> {
         Arc::new(Skewed {
             clock: Arc::clone(&self.clock),
@@ -226,13 +227,13 @@ impl World {
         })
     }
 
-    /// The same as a function.
+    /// Returns the clock of an actor's machine as a function.
     pub fn wall_clock(&self, actor: &Arc<Actor>) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
         let clock = self.clock_of(actor);
         Arc::new(move || clock.now())
     }
 
-    /// Lets trouble begin.
+    /// Plans the faults of a run.
     pub fn trouble(&self, trouble: &Trouble) {
         self.wire.plan(&trouble.faults);
         if let Some(emulator) = &self.emulator {
@@ -242,8 +243,7 @@ impl World {
         }
     }
 
-    /// Ends all trouble, and accounts for it: a fault that could have fired and did not is a
-    /// violation.
+    /// Ends all faults and audits them: a fault that could have fired and did not is a violation.
     pub fn calm(&self) -> (Tally, Vec<Violation>) {
         let (mut tally, mut wrong) = account::audit(&self.wire.calm());
         if let Some(emulator) = &self.emulator {
@@ -251,7 +251,7 @@ impl World {
                 let (rule, fired, seen) = (&account.rule, account.fired, account.seen);
                 let due = (seen + 1).saturating_sub(rule.nth.max(1)).min(rule.times);
                 if fired != due {
-                    wrong.push(format!("{rule:?} fired {fired} times of {due}"));
+                    wrong.push(format!("{rule:?} fired {fired} of {due} times"));
                 }
                 tally.count_rule(kind(&rule.fault), rule.times, fired, seen);
             }
@@ -268,16 +268,16 @@ impl World {
     }
 }
 
-/// What goes wrong in a run.
+/// The faults of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Trouble {
-    /// On the wire, by number of the workers' requests.
+    /// Faults on the wire, by number of the workers' requests.
     pub faults: Vec<WireFault>,
-    /// In the service.
+    /// Fault rules of the service.
     pub rules: Vec<Rule>,
 }
 
-/// A clock that is wrong.
+/// A clock with a constant error.
 #[derive(Debug)]
 struct Skewed {
     clock: Arc<dyn Clock>,
@@ -294,7 +294,7 @@ impl Clock for Skewed {
     }
 }
 
-/// The kind of a rule of the service, for the account.
+/// Returns the kind of a fault rule, for the account.
 fn kind(fault: &Fault) -> &'static str {
     match fault {
         Fault::Latency { .. } => "service: late",
@@ -308,7 +308,7 @@ fn kind(fault: &Fault) -> &'static str {
     }
 }
 
-/// Fault rules of the service on some of `operations`.
+/// Generates fault rules of the service for some of `operations`.
 pub fn rules(operations: &'static [&'static str]) -> BoxedStrategy<Vec<Rule>> {
     let fault = prop_oneof![
         (0u64..20).prop_map(|s| Fault::Refuse {
@@ -339,7 +339,7 @@ pub fn rules(operations: &'static [&'static str]) -> BoxedStrategy<Vec<Rule>> {
         times,
         fault,
     });
-    // One rule for an operation: then each must fire as often as its request comes.
+    // One rule per operation, so that each must fire whenever its request comes.
     let once = |mut rules: Vec<Rule>| {
         let mut known = BTreeSet::new();
         rules.retain(|rule| known.insert(rule.operation.clone()));
@@ -348,10 +348,10 @@ pub fn rules(operations: &'static [&'static str]) -> BoxedStrategy<Vec<Rule>> {
     proptest::collection::vec(rule, 0..4).prop_map(once).boxed()
 }
 
-/// Runs a future on a runtime of its own whose time stands still while there is something to do.
+/// Runs a future on its own runtime whose clock advances only while nothing can run.
 ///
 /// # Errors
-/// In words, when there is no runtime.
+/// A description, when the runtime cannot be created.
 pub fn in_virtual_time<T>(future: impl Future<Output = T>) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -361,7 +361,7 @@ pub fn in_virtual_time<T>(future: impl Future<Output = T>) -> Result<T, String> 
     Ok(runtime.block_on(future))
 }
 
-/// A pause.
+/// Sleeps for this many seconds.
 pub async fn sleep_s(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }

@@ -9,12 +9,12 @@ use super::ServerError;
 use super::files;
 use super::process::Process;
 
-/// Where `ci/azurite.sh` puts it, below the working directory.
+/// Path where `ci/azurite.sh` installs it, relative to the working directory.
 const INSTALLED: &str = "build/azurite/node_modules/.bin/azurite";
-/// What a service says when it is ready, before its address.
+/// Text in front of the address when a service is ready.
 const READY: &str = "successfully listening at http://";
 
-/// A running Azurite. Dropped, it is killed.
+/// A running Azurite, killed on drop.
 pub struct Azurite {
     /// Address of the blob service.
     pub blob: SocketAddr,
@@ -26,10 +26,10 @@ pub struct Azurite {
     pub process: Process,
 }
 
-/// The command that was named, or the one that `ci/azurite.sh` installed.
+/// Returns the named command, or the one that `ci/azurite.sh` installed.
 ///
 /// # Errors
-/// When it is not there.
+/// When the command does not exist.
 pub fn binary(named: Option<&Path>) -> Result<PathBuf, ServerError> {
     let path = named.unwrap_or(Path::new(INSTALLED));
     if path.is_file() {
@@ -40,8 +40,8 @@ pub fn binary(named: Option<&Path>) -> Result<PathBuf, ServerError> {
 }
 
 impl Azurite {
-    /// Starts it with these accounts (`name:key;name:key`) or its own one, in memory or in a
-    /// directory, and waits until it is ready.
+    /// Starts Azurite with these accounts (`name:key;name:key`) or its default one, in memory or in
+    /// a directory, and waits until it is ready.
     ///
     /// # Errors
     /// When it does not start, or ends before it is ready.
@@ -84,12 +84,12 @@ impl Azurite {
         })
     }
 
-    /// Host and port of blob, queue and table service.
+    /// Returns host and port of blob, queue and table service.
     pub fn addresses(&self) -> [String; 3] {
         [self.blob, self.queue, self.table].map(|address| address.to_string())
     }
 
-    /// `kill -9`.
+    /// Kills the process with SIGKILL.
     ///
     /// # Errors
     /// When it cannot be killed.
@@ -98,7 +98,7 @@ impl Azurite {
     }
 }
 
-/// The version that the package of this command states; `unknown` where there is no package.
+/// Returns the version in the package of this command; `unknown` without a package.
 pub fn version(binary: &Path) -> String {
     let modules = binary.parent().and_then(Path::parent);
     let package = modules.map(|modules| modules.join("azurite/package.json"));
@@ -108,7 +108,7 @@ pub fn version(binary: &Path) -> String {
     package["version"].as_str().unwrap_or("unknown").to_owned()
 }
 
-/// The command with the node that was installed beside it first, where there is one.
+/// Returns the command, with the node installed beside it, if any, first in the path.
 fn with_own_node(binary: &Path) -> Command {
     let mut command = Command::new(binary);
     let own = binary.parent().map(Path::to_owned);
@@ -120,7 +120,8 @@ fn with_own_node(binary: &Path) -> Command {
     command
 }
 
-/// The address in `Azurite Blob service is successfully listening at http://127.0.0.1:10000`.
+/// Returns the address in `Azurite Blob service is successfully listening at
+/// http://127.0.0.1:10000`.
 fn announced(line: &str, service: &str) -> Option<SocketAddr> {
     let (before, address) = line.split_once(READY)?;
     before
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_azurite_says_how_to_get_one() {
+    fn missing_azurite_error_says_how_to_install_it() {
         let error = binary(Some(Path::new("/nowhere/azurite"))).err();
         assert!(error.is_some_and(|e| e.to_string().contains("npm install")));
     }

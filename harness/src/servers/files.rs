@@ -1,19 +1,18 @@
-//! The one place of benchmark, crash test and malformed requests that touches files.
+//! All file access of the benchmark, the crash tests and the malformed requests.
 #![expect(
     clippy::disallowed_methods,
-    reason = "memory of a process stands in /proc, reports and tables are files"
+    reason = "the memory of a process is in /proc; reports and tables are files"
 )]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Resident memory of a process in bytes; `None` where the system does not tell by `/proc`.
+/// Returns the resident memory of a process in bytes; `None` on systems without `/proc`.
 pub fn resident_bytes(process_id: u32) -> Option<u64> {
     memory(process_id, "VmRSS:")
 }
 
-/// The most resident memory that a process ever had in bytes; `None` where the system does not tell
-/// by `/proc`.
+/// Returns the peak resident memory of a process in bytes; `None` on systems without `/proc`.
 pub fn peak_resident_bytes(process_id: u32) -> Option<u64> {
     memory(process_id, "VmHWM:")
 }
@@ -25,11 +24,12 @@ fn memory(process_id: u32, field: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Time that a process has spent on processors, its own and the system's for it; `None` where the
-/// system does not tell by `/proc`. Its unit is a hundredth of a second.
+/// Returns the processor time of a process, user and system, in steps of 10 ms; `None` on systems
+/// without `/proc`.
 pub fn cpu_time(process_id: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process_id}/stat")).ok()?;
-    // The name may have anything in it; what counts stands behind its bracket.
+    // The process name may contain any character, so the fields start after its closing
+    // parenthesis.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks = fields.split_whitespace().skip(11).take(2);
     let ticks: Option<Vec<u64>> = ticks.map(|field| field.parse().ok()).collect();
@@ -52,10 +52,10 @@ pub fn text(path: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(path)
 }
 
-/// Names and texts of the files of a directory with this extension, in order of their names.
+/// Returns names and contents of the files in a directory with this extension, ordered by name.
 ///
 /// # Errors
-/// When the directory or a file of it cannot be read.
+/// When the directory or one of its files cannot be read.
 pub fn texts(dir: &Path, extension: &str) -> std::io::Result<Vec<(String, String)>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(dir)? {

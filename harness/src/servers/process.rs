@@ -1,4 +1,4 @@
-//! A child process that dies with its handle.
+//! A child process that is killed when its handle is dropped.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -12,11 +12,10 @@ use tokio::task::JoinHandle;
 use super::ServerError;
 use super::files;
 
-/// How long a process may take from its start to its announcement: Azurite with a large store takes
-/// seconds.
+/// Time limit from start to announcement: Azurite with a large store takes seconds.
 pub const READY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A child process. Dropped, it is killed.
+/// A child process, killed on drop.
 pub struct Process {
     name: String,
     id: Option<u32>,
@@ -29,7 +28,7 @@ impl Process {
     /// Starts a program with its output piped.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When the program cannot be started.
     pub fn start(program: &Path, arguments: &[String]) -> Result<Self, ServerError> {
         Self::start_in(Command::new(program), program, arguments)
     }
@@ -37,7 +36,7 @@ impl Process {
     /// Starts a prepared command.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When the command cannot be started.
     pub fn start_in(
         mut command: Command,
         program: &Path,
@@ -63,30 +62,30 @@ impl Process {
         })
     }
 
-    /// The next line of its output.
+    /// Returns the next line of the output.
     ///
     /// # Errors
-    /// When it ends or keeps silent instead.
+    /// When the process ends or stays silent instead.
     pub async fn line(&mut self) -> Result<String, ServerError> {
         let not_ready = |why: &str| ServerError::NotReady(self.name.clone(), why.to_owned());
         let Some(lines) = &mut self.lines else {
-            return Err(not_ready("its output is not read"));
+            return Err(not_ready("its output is not being read"));
         };
         match tokio::time::timeout(READY_TIMEOUT, lines.next_line()).await {
             Ok(Ok(Some(line))) => Ok(line),
             Ok(_) => Err(not_ready("it ended")),
-            Err(_) => Err(not_ready("it kept silent")),
+            Err(_) => Err(not_ready("it printed nothing in time")),
         }
     }
 
-    /// Reads and drops the rest of its output, so that it never waits for a reader.
+    /// Reads and discards the rest of the output, so that the process never blocks on a full pipe.
     pub fn ignore_output(&mut self) {
         if let Some(mut lines) = self.lines.take() {
             tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         }
     }
 
-    /// Reads the rest of its output as it comes; [`Process::ended`] hands it out.
+    /// Collects the rest of the output; [`Process::ended`] returns it.
     pub fn keep_output(&mut self) {
         if let Some(mut lines) = self.lines.take() {
             self.kept = Some(tokio::spawn(async move {
@@ -100,11 +99,11 @@ impl Process {
         }
     }
 
-    /// Waits for its end: its exit code, and the output that was kept. A process that a signal
-    /// ended has no code.
+    /// Waits for the end and returns the exit code and the collected output. The code is `None`
+    /// when a signal ended the process.
     ///
     /// # Errors
-    /// When it cannot be waited for.
+    /// When waiting fails.
     pub async fn ended(mut self) -> Result<(Option<i32>, String), ServerError> {
         let status = self.child.wait().await.map_err(ServerError::call)?;
         let text = match self.kept.take() {
@@ -114,44 +113,44 @@ impl Process {
         Ok((status.code(), text))
     }
 
-    /// Its id, also when it has ended.
+    /// Returns the process id, also after the process has ended.
     pub fn id(&self) -> Option<u32> {
         self.id
     }
 
-    /// Resident memory in bytes, where the system tells.
+    /// Returns the resident memory in bytes; `None` on systems without `/proc`.
     pub fn resident_bytes(&self) -> Option<u64> {
         files::resident_bytes(self.child.id()?)
     }
 
-    /// The most resident memory that it ever had in bytes, where the system tells.
+    /// Returns the peak resident memory in bytes; `None` on systems without `/proc`.
     pub fn peak_resident_bytes(&self) -> Option<u64> {
         files::peak_resident_bytes(self.child.id()?)
     }
 
-    /// Time that it has spent on processors, where the system tells.
+    /// Returns the processor time; `None` on systems without `/proc`.
     pub fn cpu_time(&self) -> Option<Duration> {
         files::cpu_time(self.child.id()?)
     }
 
-    /// Whether it still runs.
+    /// Whether the process still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// `kill -9`, and waits until it is gone.
+    /// Kills the process with SIGKILL and waits for its end.
     ///
     /// # Errors
-    /// When it cannot be killed or waited for.
+    /// When killing or waiting fails.
     pub async fn kill(mut self) -> Result<(), ServerError> {
         self.child.kill().await.map_err(ServerError::call)
     }
 }
 
-/// A loopback address whose port is free just now.
+/// Returns a loopback address whose port is free at the moment.
 ///
 /// # Errors
-/// When there is none.
+/// When no port is free.
 pub fn free_address() -> Result<SocketAddr, ServerError> {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     listener

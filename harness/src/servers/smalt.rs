@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use super::ServerError;
 use super::process::Process;
 
-/// How a `smalt` is started.
+/// How to start a `smalt`.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// The binary.
+    /// Path of the binary.
     pub binary: PathBuf,
     /// Directory of the data.
     pub location: PathBuf,
-    /// Further flags.
+    /// Additional command-line flags.
     pub flags: Vec<String>,
 }
 
@@ -31,18 +31,18 @@ pub struct Smalt {
     pub control: SocketAddr,
 }
 
-/// The binary that was named, or the one beside this executable.
+/// Returns the named binary, or the `smalt` next to this executable.
 ///
 /// # Errors
-/// When it is not there.
+/// When the binary does not exist.
 pub fn binary(named: Option<&Path>) -> Result<PathBuf, ServerError> {
     named_or_beside(named, "smalt")
 }
 
-/// The binary that was named, or the one of this name beside this executable.
+/// Returns the named binary, or the one called `name` next to this executable.
 ///
 /// # Errors
-/// When it is not there.
+/// When the binary does not exist.
 pub fn named_or_beside(named: Option<&Path>, name: &str) -> Result<PathBuf, ServerError> {
     let path = match named {
         Some(path) => path.to_owned(),
@@ -59,10 +59,10 @@ pub fn named_or_beside(named: Option<&Path>, name: &str) -> Result<PathBuf, Serv
 }
 
 impl Launch {
-    /// Starts it and waits for its announcement.
+    /// Starts smalt and waits for its announcement.
     ///
     /// # Errors
-    /// When it does not start, or says something else.
+    /// When it does not start, or prints something else.
     pub async fn start(&self) -> Result<Smalt, ServerError> {
         let mut arguments: Vec<String> = ["blob", "queue", "table", "control"]
             .iter()
@@ -94,12 +94,12 @@ impl Launch {
 }
 
 impl Smalt {
-    /// Host and port of blob, queue and table service.
+    /// Returns host and port of blob, queue and table service.
     pub fn addresses(&self) -> [String; 3] {
         [self.blob, self.queue, self.table].map(|address| address.to_string())
     }
 
-    /// `kill -9`.
+    /// Kills the process with SIGKILL.
     ///
     /// # Errors
     /// When it cannot be killed.
@@ -108,7 +108,7 @@ impl Smalt {
     }
 }
 
-/// The address in `  blob     http://127.0.0.1:10000`.
+/// Returns the address in `  blob     http://127.0.0.1:10000`.
 fn announced(line: &str, name: &str) -> Option<SocketAddr> {
     let rest = line.trim().strip_prefix(name)?.trim_start();
     rest.split_once("://")?.1.parse().ok()
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_binary_says_how_to_get_one() {
+    fn missing_binary_error_says_how_to_build_it() {
         let error = binary(Some(Path::new("/nowhere/smalt"))).unwrap_err();
         assert!(error.to_string().contains("ci/build.sh"));
     }

@@ -1,66 +1,68 @@
-//! The account of a queue's history: what was put, got, deleted, and what must not have happened.
+//! The account of a queue's history: what was put, got and deleted, and what must not have
+//! happened.
 //!
-//! Each message is looked at by itself. Its dequeue counts put the times that it was given out in
-//! order, so that nothing has to be searched: sorting them is all that is not linear. Calls that
-//! overlap may have taken effect in either order, and what a lost call did nobody knows: a finding
-//! is only what no such doubt explains.
+//! Each message is checked by itself. Its dequeue counts give the order of its gets, so that no
+//! order has to be searched: only sorting them is not linear. Overlapping calls may have taken
+//! effect in either order, and the effect of a lost call is unknown: only what none of these doubts
+//! explains is a finding.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::events::{DRAIN, Event, Given, Outcome, What};
 
-/// Most findings that are kept; the rest is counted.
+/// Most findings that are kept; the others are only counted.
 const FINDINGS_MAX: usize = 20;
 
-/// Something that must not happen.
+/// A kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wrong {
-    /// A message is gone that nobody deleted.
+    /// A message is gone although nobody deleted it.
     Lost,
-    /// A message was given out while it was invisible.
+    /// A message was delivered while it was invisible.
     WhileInvisible,
-    /// A message was given out that nobody put, or with another's text, or out of its order.
+    /// A message was delivered that nobody put, or with another's text, or with a wrong dequeue
+    /// count.
     Unexpected,
-    /// A message was given out or changed after it was deleted.
+    /// A message was delivered or updated after its delete.
     Resurrected,
-    /// A receipt worked although the message was given to somebody else since.
+    /// A pop receipt worked after the message had been delivered to another client.
     StaleReceipt,
     /// One receipt worked twice.
     ReceiptTwice,
-    /// The only receipt that can work was refused.
+    /// The only pop receipt that can work was rejected.
     RefusedWrongly,
 }
 
-/// The account.
+/// Counts of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Messages whose put was answered.
+    /// Number of messages whose put was answered.
     pub put: u64,
-    /// Puts without an answer.
+    /// Number of puts without an answer.
     pub put_lost: u64,
-    /// Times that a message was given out.
+    /// Number of deliveries.
     pub got: u64,
-    /// Updates that were done.
+    /// Number of successful updates.
     pub updated: u64,
-    /// Messages deleted.
+    /// Number of deleted messages.
     pub deleted: u64,
-    /// Uses of receipts that were refused.
+    /// Number of uses of pop receipts that were rejected.
     pub refused: u64,
-    /// Messages that were left at the end.
+    /// Number of messages that were left at the end.
     pub left: u64,
-    /// How often each wrong thing happened.
+    /// Number of errors of each kind.
     pub wrong: BTreeMap<Wrong, u64>,
-    /// The first of them.
+    /// Descriptions of the first errors.
     pub findings: Vec<String>,
 }
 
-/// A message in somebody's hands: put (count 0) or given out.
+/// A put (dequeue count 0) or a delivery of a message.
 struct Grant<'a> {
     given: &'a Given,
     event: &'a Event,
 }
 
-/// A receipt in use.
+/// A use of a pop receipt.
 struct Use<'a> {
     receipt: &'a str,
     outcome: &'a Outcome,
@@ -68,7 +70,7 @@ struct Use<'a> {
     visible_s: Option<u64>,
 }
 
-/// How long a grant keeps the message invisible, and from which tick on that is known.
+/// How long a grant keeps the message invisible, and from which tick on that is certain.
 struct Window {
     visible_s: u64,
     since: u64,
@@ -76,7 +78,7 @@ struct Window {
 }
 
 impl Window {
-    /// Whether nobody can be given the message in this call.
+    /// Whether nobody can get the message in this call.
     fn forbids(&self, event: &Event) -> bool {
         let is_after = event.called > self.since;
         self.is_certain && is_after && event.at_ms < self.visible_s * 1_000
@@ -89,16 +91,16 @@ struct Message<'a> {
     uses: Vec<Use<'a>>,
 }
 
-/// What counts for every message.
+/// Facts about all messages.
 struct Facts<'a> {
-    /// When each text was put.
+    /// The put of each text.
     texts: HashMap<u64, &'a Event>,
-    /// When the first get was called whose answer was lost.
+    /// Tick of the first get whose answer was lost.
     first_lost_get: u64,
 }
 
 impl Account {
-    /// Makes the account of a history that ends with everything fetched that was left.
+    /// Accounts for a history, at whose end everything that is left was fetched.
     pub fn of(events: &[Event]) -> Self {
         let mut account = Account::default();
         let mut messages: HashMap<&str, Message<'_>> = HashMap::new();
@@ -168,7 +170,7 @@ impl Account {
         account
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there is no error.
     pub fn is_clean(&self) -> bool {
         self.wrong.is_empty()
     }
@@ -233,7 +235,8 @@ impl<'a> Message<'a> {
         found
     }
 
-    /// The grant that each receipt goes back to: its own, or that of the receipt it replaced.
+    /// Returns the index of the grant to which each receipt goes back: its own, or that of the
+    /// receipt that it replaced.
     fn chains(&self) -> HashMap<&'a str, usize> {
         let own = self.grants.iter().enumerate();
         let mut chains: HashMap<&str, usize> = own
@@ -245,7 +248,7 @@ impl<'a> Message<'a> {
                 replaced.push((used.receipt, new, used.event.called));
             }
         }
-        // A receipt is used after it was given: the order of calls is that of the chain.
+        // A receipt is used after it was given, so the order of calls is that of the chain.
         replaced.sort_by_key(|(_, _, called)| *called);
         for (old, new, _) in replaced {
             if let Some(at) = chains.get(old).copied() {
@@ -273,28 +276,28 @@ impl<'a> Message<'a> {
             if count == next {
                 found.push((
                     Wrong::WhileInvisible,
-                    format!("given out twice as number {count}"),
+                    format!("delivered twice with dequeue count {count}"),
                 ));
             }
             let gap_of_nobody = next > count + 1 && facts.first_lost_get > other.event.end();
             if gap_of_nobody && count > 0 {
                 found.push((
                     Wrong::Unexpected,
-                    format!("nobody got number {}", count + 1),
+                    format!("nobody got dequeue count {}", count + 1),
                 ));
             }
         }
         let mut first_end = u64::MAX;
         for grant in self.grants.iter().rev() {
             if grant.event.called > first_end {
-                let what = format!("number {} after a higher one", grant.given.count);
+                let what = format!("dequeue count {} after a higher one", grant.given.count);
                 found.push((Wrong::Unexpected, what));
             }
             first_end = first_end.min(grant.event.end());
         }
     }
 
-    /// Until when the holder of each grant keeps the message invisible.
+    /// Returns how long the owner of each grant keeps the message invisible.
     fn windows(&self, chains: &HashMap<&str, usize>) -> Vec<Window> {
         let own = self.grants.iter().map(|grant| Window {
             visible_s: grant.given.visible_s,
@@ -320,14 +323,14 @@ impl<'a> Message<'a> {
         windows
     }
 
-    /// The next grant has to wait until the message is visible.
+    /// Checks that each grant waits until the message is visible.
     fn judge_windows(&self, windows: &[Window], found: &mut Found) {
         for (window, pair) in windows.iter().zip(self.grants.windows(2)) {
             let [one, other] = pair else { continue };
             let is_next = other.given.count == one.given.count + 1;
             if is_next && window.forbids(other.event) {
                 let (number, visible_s) = (other.given.count, window.visible_s);
-                let what = format!("number {number} given out before {visible_s} s");
+                let what = format!("dequeue count {number} delivered before {visible_s} s");
                 found.push((Wrong::WhileInvisible, what));
             }
         }
@@ -348,7 +351,7 @@ impl<'a> Message<'a> {
                     let count = self.grants[at].given.count;
                     found.push((
                         Wrong::StaleReceipt,
-                        format!("that of number {count} worked"),
+                        format!("the receipt of dequeue count {count} worked"),
                     ));
                 }
                 Some(_) => {}
@@ -385,7 +388,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// For each grant the first tick at which a later one was over.
+    /// Returns for each grant the first tick at which a later one was over.
     fn first_ends_after(&self) -> Vec<u64> {
         let mut first = u64::MAX;
         let mut ends = vec![u64::MAX; self.grants.len()];
@@ -396,7 +399,7 @@ impl<'a> Message<'a> {
         ends
     }
 
-    /// Whether somebody else may have made this receipt useless: that of the grant at this place.
+    /// Whether another call may have invalidated the receipt of the grant at this index.
     fn is_explained(
         &self,
         used: &Use<'_>,
@@ -408,7 +411,8 @@ impl<'a> Message<'a> {
         let until = used.event.end();
         let next = self.grants.get(at + 1);
         let is_given_on = next.is_some_and(|next| next.event.called < until);
-        // A get without an answer took it: then there is a number that nobody has, or no next one.
+        // A get without an answer took it: then a dequeue count is missing, or there is no next
+        // one.
         let has_gap = next.is_none_or(|next| next.given.count > self.grants[at].given.count + 1);
         let is_taken = has_gap && facts.first_lost_get < until && !window.forbids(used.event);
         let is_used = self.uses.iter().any(|other| {

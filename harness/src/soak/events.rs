@@ -1,111 +1,112 @@
-//! What happened in a long run, one call after the other.
+//! The calls of a long run, in order.
 
 use serde::{Deserialize, Serialize};
 
-/// A call with its answer. Ticks count calls and answers of all clients; times are the service's.
+/// A call with its answer. Ticks count calls and answers of all clients; times are those of the
+/// service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Who called; [`DRAIN`] fetched what was left at the end.
+    /// Number of the client; [`DRAIN`] fetched what was left at the end.
     pub client: usize,
     /// Tick of the call.
     pub called: u64,
-    /// Tick of the answer; absent: it was lost.
+    /// Tick of the answer; `None` when it was lost.
     pub returned: Option<u64>,
-    /// Time of the answer in milliseconds; of the call when it was lost.
+    /// Time of the answer in milliseconds; of the call when the answer was lost.
     pub at_ms: u64,
-    /// What was asked and answered.
+    /// Request and answer.
     pub what: What,
 }
 
-/// The client that fetches what is left.
+/// Number of the client that fetches what is left.
 pub const DRAIN: usize = usize::MAX;
 
 /// A call and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
-    /// Put Message of a text that no other has.
+    /// Put Message with a unique text.
     Put {
-        /// Text.
+        /// Number of the text.
         text: u64,
-        /// As answered.
+        /// The message in the answer; `None` when the answer was lost.
         made: Option<Given>,
     },
     /// Get Messages.
     Got {
-        /// As answered; none when the answer was lost.
+        /// The messages in the answer; empty when it was lost.
         messages: Vec<Given>,
     },
     /// Update Message.
     Update {
-        /// Id.
+        /// Message id.
         id: String,
-        /// Receipt that was used.
+        /// Pop receipt that was used.
         receipt: String,
-        /// What came of it.
+        /// Result.
         outcome: Outcome,
-        /// When it is visible again, in seconds, as asked for at the latest.
+        /// Latest time at which it is visible again, in seconds of the Unix epoch.
         visible_s: u64,
     },
     /// Delete Message.
     Delete {
-        /// Id.
+        /// Message id.
         id: String,
-        /// Receipt that was used.
+        /// Pop receipt that was used.
         receipt: String,
-        /// What came of it.
+        /// Result.
         outcome: Outcome,
     },
 }
 
-/// A message in somebody's hands.
+/// A message in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
-    /// Id.
+    /// Message id.
     pub id: String,
-    /// Receipt.
+    /// Pop receipt.
     pub receipt: String,
-    /// Text.
+    /// Number of the text.
     pub text: u64,
-    /// How often it was given out, this time included.
+    /// Dequeue count, including this delivery.
     pub count: u32,
-    /// When it is visible again, in seconds of the Unix epoch.
+    /// Time at which it is visible again, in seconds of the Unix epoch.
     pub visible_s: u64,
 }
 
-/// What came of the use of a receipt.
+/// Result of using a pop receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Deleted.
     Deleted,
-    /// Updated: the new receipt.
+    /// Updated, with the new receipt.
     Updated(String),
-    /// Refused with this code: no such message, or another receipt.
+    /// Rejected with this error code: no such message, or another receipt.
     Refused(String),
-    /// Nobody knows.
+    /// The answer was lost.
     Lost,
 }
 
 impl Event {
-    /// The tick after which it is over.
+    /// Returns the tick after which the call is over.
     pub fn end(&self) -> u64 {
         self.returned.unwrap_or(u64::MAX)
     }
 }
 
-/// The event of a saved line.
+/// Parses a saved line.
 ///
 /// # Errors
-/// When the line is none.
+/// When the line is malformed.
 pub fn read(line: &str) -> Result<Event, serde_json::Error> {
     serde_json::from_str(line)
 }
 
-/// The lines of a history.
+/// Formats a history as JSON lines.
 ///
 /// # Errors
-/// Never for events as they are made here.
+/// None for the events of a run.
 pub fn lines(events: &[Event]) -> Result<Vec<serde_json::Value>, serde_json::Error> {
     events.iter().map(serde_json::to_value).collect()
 }

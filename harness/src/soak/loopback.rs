@@ -1,5 +1,5 @@
-//! Every client on a thread and a connection of its own, over loopback HTTP. The emulator runs in
-//! this process, on a clock that runs faster than the wall's, so that visibility lapses often.
+//! Runs each client on its own thread and connection, over loopback HTTP. The emulator is in this
+//! process, on a clock that is faster than real time, so that visibility timeouts often expire.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,19 +21,19 @@ use crate::wire::Answer;
 use crate::wire::access::Access;
 use crate::wire::connection::Connection;
 
-/// The clock goes on by a second in this time.
+/// Real time in which the clock advances by a second.
 const SECOND: Duration = Duration::from_millis(100);
-/// After so much time everything is visible again, in seconds.
+/// Seconds after which every message is visible again.
 const EVERYTHING_VISIBLE_S: u64 = 3_600;
-/// How long a run over loopback may take beyond what was asked for.
+/// Time that a run may take beyond its limit.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// When a run ends: after so many calls, or so much time, whichever comes first.
+/// When a run ends: after this many calls or this much time, whichever comes first.
 #[derive(Clone, Copy, Debug)]
 pub struct Until {
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Time on the wall.
+    /// Real time.
     pub time: Duration,
 }
 
@@ -58,7 +58,7 @@ impl Transport for Remote {
     }
 }
 
-/// What the clients connect to.
+/// The server to which the clients connect.
 struct Target {
     address: SocketAddr,
     access: Arc<Access>,
@@ -76,7 +76,7 @@ impl Target {
     }
 }
 
-/// Runs so many clients, and fetches what is left. With a directory the state is on disk there and
+/// Runs the clients, and fetches what is left. With a directory, the state is on disk there and
 /// every answer waits for it.
 ///
 /// # Errors
@@ -122,7 +122,7 @@ async fn serve(
     let worked = tokio::time::timeout(until.time + PATIENCE, work(seed, until, clients, &target));
     let events = worked
         .await
-        .map_err(|_| "the clients did not come to an end".to_owned());
+        .map_err(|_| "the clients did not end".to_owned());
     serving.abort();
     events?
 }
@@ -141,7 +141,7 @@ async fn work(
     if made.status != 201 {
         return Err(format!("Create Queue: {}", made.summary()));
     }
-    // Clients on tasks share it for as long as the longest of them lives.
+    // The tasks of the clients share it for as long as the longest of them lives.
     let log: Arc<Log> = Arc::default();
     let over = Arc::new(AtomicBool::new(false));
     let mut tasks = tokio::task::JoinSet::new();
@@ -181,7 +181,7 @@ async fn work(
     let mut last = Worker::new(DRAIN, target.connect().await?, random(seed, DRAIN), &log);
     last.drain().await?;
     drop(last);
-    let log = Arc::into_inner(log).ok_or("a client still runs")?;
+    let log = Arc::into_inner(log).ok_or("a client is still running")?;
     Ok(log.into_events())
 }
 

@@ -1,4 +1,5 @@
-//! All clients on one thread: the same schedules as bursts have, on a clock that one task moves.
+//! Runs all clients on one thread, with the same schedules as bursts, on a clock that one task
+//! advances.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,11 +18,12 @@ use crate::histories::render::Request;
 use crate::histories::server::{START_S, Server};
 use crate::wire::Answer;
 
-/// Calls between two seconds: visibility of one second lapses while messages are in hands.
+/// Calls per second of the clock: few enough that visibility timeouts of one second expire during
+/// use.
 const CALLS_PER_SECOND: u64 = 40;
-/// After so much time everything is visible again, in seconds.
+/// Seconds after which every message is visible again.
 const EVERYTHING_VISIBLE_S: u64 = 3_600;
-/// Steps that a call takes at most, so that a schedule that stands still ends.
+/// Most steps of a call, so that a schedule without progress ends.
 const STEPS_PER_CALL: usize = 1_000;
 
 /// A client of the server in this process.
@@ -54,15 +56,15 @@ struct Run {
     log: Log,
     seed: u64,
     calls: u64,
-    /// The first thing that went wrong.
+    /// The first error.
     told: RefCell<Result<(), String>>,
 }
 
-/// Runs so many calls of so many clients, and fetches what is left. `shuffled`, messages of one
-/// moment come in any order.
+/// Runs the calls of all clients, and fetches what is left. `shuffled` returns messages that become
+/// visible at the same time in random order.
 ///
 /// # Errors
-/// When a call has no answer, or nothing goes on.
+/// When a call has no answer, or nothing makes progress.
 pub fn run(seed: u64, calls: u64, clients: usize, shuffled: bool) -> Result<Vec<Event>, String> {
     let config = Config {
         shuffle_messages: shuffled,
@@ -98,7 +100,7 @@ impl Run {
         ran.map(drop).map_err(stuck)
     }
 
-    /// Notes what went wrong; false when something has.
+    /// Records an error. Returns `false` if there is one.
     fn tell<T>(&self, result: Result<T, String>) -> bool {
         let told = &mut *self.told.borrow_mut();
         if let (Err(reason), Ok(())) = (result, &*told) {

@@ -14,46 +14,49 @@ use super::memory;
 use crate::bursts::report::save_lines;
 use crate::check::Cases;
 
-/// Puts, gets, updates and deletes messages of one queue for long, and accounts for all of them.
+/// Puts, gets, updates and deletes messages of one queue for a long time, and accounts for all of
+/// them.
 ///
-/// At the end everything that is left is fetched. Nothing may be lost, given out while it is
-/// invisible, unexpected, there again after its delete; of a message at most one receipt works,
-/// and that one does. In memory the clients run on one thread, by seed, and time is virtual;
-/// with `--http` each has a thread and a connection of its own.
+/// At the end it fetches everything that is left. No message may be lost, delivered while it is
+/// invisible, unexpected, or present after its delete. Only the newest pop receipt of a message
+/// may work, and it must. In memory the clients run on one thread, in an order that the seed
+/// determines, and time is virtual; with `--http` each client has its own thread and connection.
 #[derive(Clone, Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Options {
-    /// Runs, one if it is not given how many. In memory the same seed gives the same history.
+    /// The runs, 1 by default. In memory the same seed produces the same history.
     #[command(flatten)]
     cases: Cases,
     /// Calls of all clients together.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     operations: u64,
-    /// Clients at once.
+    /// Number of concurrent clients.
     #[arg(long, default_value_t = 8)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     clients: usize,
-    /// In memory: messages that become visible at the same time come in any order, by seed.
+    /// In memory: deliver messages that become visible at the same time in an order that the seed
+    /// determines.
     #[arg(long, conflicts_with = "http")]
     shuffle: bool,
-    /// Over loopback HTTP, each client on a connection and a thread of its own.
+    /// Call over HTTP on the loopback interface; each client has its own connection and thread.
     #[arg(long)]
     http: bool,
-    /// With `--http`: for so many seconds, whatever the number of calls.
+    /// With `--http`: run for this many seconds, regardless of `--operations`.
     #[arg(long, requires = "http", value_parser = clap::value_parser!(u64).range(1..))]
     seconds: Option<u64>,
-    /// With `--http`: every answer waits for the disk, in this new directory.
+    /// With `--http`: keep the store in this new directory and sync every write to disk before it
+    /// is answered.
     #[arg(long, requires = "http")]
     durable: Option<PathBuf>,
-    /// Make the account of this saved history, and run nothing.
+    /// Account for the messages of this saved history instead of running anything.
     #[arg(long)]
     check: Option<PathBuf>,
 }
 
-/// Longest run that is not timed: what takes longer hangs.
+/// Longest duration of a run without `--seconds`; a run that takes longer hangs.
 const UNTIMED: Duration = Duration::from_secs(3_600);
 
-/// Runs the command.
+/// Runs `harness check soak`.
 ///
 /// # Errors
 /// When the service does not answer, or a file cannot be read or written.
@@ -124,9 +127,9 @@ mod tests {
     use super::*;
     use crate::arguments::parsed;
 
-    /// What calls nothing has nothing to account for, and must not end as if all were well.
+    /// A run without calls must not succeed.
     #[test]
-    fn an_empty_run_is_refused() {
+    fn an_empty_run_is_rejected() {
         let parsed = |arguments: &str| parsed::<Options>(arguments);
         for empty in ["--operations 0", "--clients 0", "--http --seconds 0"] {
             let error = parsed(empty).unwrap_err().to_string();

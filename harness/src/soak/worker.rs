@@ -1,4 +1,4 @@
-//! One client of a queue at work, and what it notes.
+//! One client of a queue, and its log.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -13,18 +13,18 @@ use super::events::{Event, Given, Outcome, What};
 use crate::histories::documents;
 use crate::wire::Answer;
 
-/// The queue.
+/// Name of the queue.
 pub const QUEUE: &str = "soak";
-/// Of a hundred calls, so many lose their answer.
+/// Percentage of calls that lose their answer.
 const LOST_PERCENT: u32 = 3;
-/// Most messages that a client has in its hands: the oldest is forgotten.
+/// Most messages that a client keeps; beyond that it forgets the oldest.
 const HELD_MAX: usize = 64;
-/// Visibility timeouts in seconds: most lapse while the client still holds the message.
+/// Visibility timeouts in seconds: most expire while the client still has the message.
 const HIDDEN_S: [u64; 5] = [1, 1, 2, 5, 30];
 
-/// Where requests go.
+/// Sends requests to the service.
 pub trait Transport {
-    /// Sends a request about the queue; `path` is what stands behind its name.
+    /// Sends a request about the queue; `path` follows the queue's name.
     fn send(
         &mut self,
         method: Method,
@@ -32,11 +32,11 @@ pub trait Transport {
         body: String,
     ) -> impl Future<Output = Result<Answer, String>> + Send;
 
-    /// The service's time in milliseconds of the Unix epoch.
+    /// Returns the service's time in milliseconds of the Unix epoch.
     fn now_ms(&self) -> u64;
 }
 
-/// What all clients share.
+/// The log that all clients share.
 #[derive(Debug, Default)]
 pub struct Log {
     ticks: AtomicU64,
@@ -57,37 +57,37 @@ impl Log {
             .push(event);
     }
 
-    /// Calls begun so far.
+    /// Returns the number of calls so far.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// All that happened.
+    /// Returns all events.
     pub fn into_events(self) -> Vec<Event> {
         let events = self.events.into_inner();
         events.unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-/// A client.
+/// A client of the queue.
 pub struct Worker<'a, T> {
     client: usize,
     transport: T,
     random: ChaCha8Rng,
     log: &'a Log,
     held: VecDeque<(String, String)>,
-    /// Receipts that were replaced: they must not work.
+    /// Pop receipts that were replaced and must not work.
     old: VecDeque<(String, String)>,
 }
 
-/// A call that has begun.
+/// A call in progress.
 struct Begun {
     called: u64,
     is_lost: bool,
 }
 
 impl<'a, T: Transport> Worker<'a, T> {
-    /// A client with nothing in its hands.
+    /// Creates a client without messages.
     pub fn new(client: usize, transport: T, random: ChaCha8Rng, log: &'a Log) -> Self {
         Worker {
             client,
@@ -99,7 +99,7 @@ impl<'a, T: Transport> Worker<'a, T> {
         }
     }
 
-    /// Does one thing with the queue.
+    /// Makes one random call.
     ///
     /// # Errors
     /// When there is no answer, or one that no call of this kind has.
@@ -130,10 +130,10 @@ impl<'a, T: Transport> Worker<'a, T> {
         }
     }
 
-    /// Fetches everything that is visible and hides it for good.
+    /// Gets everything that is visible and hides it permanently.
     ///
     /// # Errors
-    /// As [`Worker::act`].
+    /// Those of [`Worker::act`].
     pub async fn drain(&mut self) -> Result<(), String> {
         const WEEK_S: u64 = 7 * 24 * 60 * 60;
         while self.receive_for_certain(32, WEEK_S).await? > 0 {}
@@ -258,7 +258,7 @@ impl<'a, T: Transport> Worker<'a, T> {
             .transport
             .send(Method::PUT, &path, String::new())
             .await?;
-        // It cannot be later: this is after the answer.
+        // It cannot be later, because this is after the answer.
         let latest_s = self.transport.now_ms() / 1_000 + hidden_s;
         let mut visible_s = latest_s;
         let outcome = match outcome(&answer, 204)? {
@@ -332,7 +332,7 @@ fn expect(answer: &Answer, status: u16) -> Result<Vec<Given>, String> {
         .collect())
 }
 
-/// What came of the use of a receipt; done reads as deleted.
+/// Returns the result of using a pop receipt; the status `done` means deleted.
 fn outcome(answer: &Answer, done: u16) -> Result<Outcome, String> {
     match (answer.status, answer.header("x-ms-error-code")) {
         (status, None) if status == done => Ok(Outcome::Deleted),

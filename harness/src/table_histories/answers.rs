@@ -1,4 +1,4 @@
-//! What an answer of the Table service shows, and whether it is what the model says.
+//! Parses an answer of the Table service, and compares it with the model's.
 
 use serde_json::Value as Json;
 use smalt_model::vocabulary::tables::{Properties, RowId, TableExpected, TableOperation};
@@ -7,25 +7,25 @@ use smalt_protocol::table::{BodyFormat, continuation, payload};
 use crate::histories::names::Names;
 use crate::wire::Answer;
 
-/// An answer as it was read. Tags are the texts of the wire.
+/// A parsed answer, with ETags as strings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Status: of a refused transaction that of its one part.
+    /// Status; for a rejected transaction, that of its only part.
     pub status: u16,
     /// Error code.
     pub code: Option<String>,
-    /// The place that the message of a refusal begins with.
+    /// Index of the failed operation, from the error message.
     pub place: Option<usize>,
-    /// The tag that is shown of each entity that was changed or read by its keys.
+    /// ETags of the entities that were changed, or read by their keys.
     pub tags: Vec<Option<String>>,
-    /// Entities with their tags, those of all pages.
+    /// Entities of all pages, with their ETags.
     pub rows: Vec<(RowId, String, Properties)>,
-    /// The entity that the next page begins with.
+    /// First entity of the next page, from the continuation token.
     pub next: Option<RowId>,
 }
 
 impl Seen {
-    /// Status, code and place.
+    /// Returns status, code and index.
     pub fn summary(&self) -> String {
         let code = self.code.as_deref().unwrap_or_default();
         let place = self.place.map(|place| format!("at {place}"));
@@ -36,10 +36,10 @@ impl Seen {
     }
 }
 
-/// Reads an answer, and those of the further pages of a query.
+/// Parses an answer, including the further pages of a query.
 ///
 /// # Errors
-/// When it is nothing that the operation can be answered, whatever the state is.
+/// When the operation cannot have such an answer in any state.
 pub fn read(
     operation: &TableOperation,
     first: &Answer,
@@ -74,7 +74,7 @@ pub fn read(
     Ok(seen)
 }
 
-/// Compares an answer with what is expected, and learns the texts of tags.
+/// Compares an answer with the expected one, and records ETags.
 ///
 /// # Errors
 /// The first difference.
@@ -83,7 +83,7 @@ pub fn judge(
     seen: Option<&Seen>,
     names: &mut Names,
 ) -> Result<(), String> {
-    let seen = seen.ok_or("no answer of the Table service")?;
+    let seen = seen.ok_or("not an answer of the Table service")?;
     let code = expected.code.map(|code| code.as_str().to_owned());
     let wanted = Seen {
         status: expected.status,
@@ -109,7 +109,7 @@ pub fn judge(
     same("next page", &seen.next, &expected.next)
 }
 
-/// What one request of a transaction, or one alone, was answered.
+/// The answer to a single request, or to one in a transaction.
 struct Part {
     status: u16,
     tag: Option<String>,
@@ -117,7 +117,7 @@ struct Part {
 }
 
 impl Part {
-    /// Status and tag, and of a refusal its code and the place that its message begins with.
+    /// Returns status and ETag; for an error also its code and the index in its message.
     fn seen(&self) -> Result<Seen, String> {
         let mut seen = Seen {
             status: self.status,
@@ -126,7 +126,7 @@ impl Part {
         };
         if self.status >= 400 {
             let error = json(&self.body)?["odata.error"].take();
-            let code = error["code"].as_str().ok_or("a refusal without a code")?;
+            let code = error["code"].as_str().ok_or("an error without a code")?;
             let message = error["message"]["value"].as_str().unwrap_or_default();
             let digits = message.split_once(':').map(|(digits, _)| digits);
             seen.place = digits.and_then(|digits| digits.parse().ok());
@@ -136,11 +136,11 @@ impl Part {
     }
 }
 
-/// The whole of a transaction: all of its parts, or the one that refuses.
+/// Combines the parts of a transaction: all of them, or the one that failed.
 fn of_parts(parts: &[Part]) -> Result<Seen, String> {
     let first = parts.first().ok_or("no part")?.seen()?;
     if first.code.is_some() {
-        same("parts of a refusal", &parts.len(), &1)?;
+        same("parts of an error", &parts.len(), &1)?;
         return Ok(first);
     }
     for part in parts {
@@ -152,7 +152,7 @@ fn of_parts(parts: &[Part]) -> Result<Seen, String> {
     })
 }
 
-/// The parts of an answer to a transaction, read by their lines.
+/// Splits the answer to a transaction into its parts.
 fn parts(answer: &Answer) -> Result<Vec<Part>, String> {
     let text = str::from_utf8(&answer.body).map_err(|error| error.to_string())?;
     let mut parts = Vec::new();
@@ -173,7 +173,7 @@ fn parts(answer: &Answer) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// The entities of a page, which is no larger than was asked for.
+/// Returns the entities of a page, which must not exceed the requested size.
 fn rows(answer: &Answer, most: u32) -> Result<Vec<(RowId, String, Properties)>, String> {
     same("status of a page", &answer.status, &200)?;
     let Json::Array(values) = json(&answer.body)?["value"].take() else {
@@ -203,7 +203,7 @@ fn row(shown: &Json) -> Result<(RowId, String, Properties), String> {
     ))
 }
 
-/// Where the next page begins.
+/// Returns the start of the next page.
 fn next(answer: &Answer) -> Result<Option<RowId>, String> {
     let read = |name: &str| {
         let token = answer.header(name).map(continuation::read);
@@ -220,7 +220,7 @@ fn next(answer: &Answer) -> Result<Option<RowId>, String> {
 }
 
 fn json(body: &[u8]) -> Result<Json, String> {
-    serde_json::from_slice(body).map_err(|error| format!("no JSON: {error}"))
+    serde_json::from_slice(body).map_err(|error| format!("invalid JSON: {error}"))
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, is: &T, wanted: &T) -> Result<(), String> {

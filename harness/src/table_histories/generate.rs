@@ -1,4 +1,4 @@
-//! What a history does.
+//! Generates the steps of a history.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,17 @@ use smalt_model::vocabulary::{Operation, Tag};
 use smalt_protocol::Timestamp;
 use smalt_protocol::table::Value;
 
-/// The tables there can be: two names of one, and another.
+/// Names of tables: two spellings of one, and another.
 const TABLES: [&str; 3] = ["Orders", "orders", "Blogs"];
-/// Keys that meet each other, and those with characters that escape differently.
+/// Keys: some that occur often together, and some with characters that need escaping.
 const KEYS: [&str; 7] = ["", "a", "b c", "O'Neil", "+,$:@=&%", "\u{ffff}", "😀"];
-/// So many changes in one are such as can be done.
+/// Probability that a change is one that can succeed.
 const CAREFUL: f64 = 0.75;
-/// So many transactions in one name an entity twice, if they happen to.
+/// Probability that a transaction may name an entity twice.
 const REPEATING: f64 = 0.3;
 const NAMES: [&str; 3] = ["Age", "Name", "_x1"];
 
-/// One step: what is meant.
+/// The intention of one step.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     table: &'static str,
@@ -41,14 +41,14 @@ enum Meant {
     Malformed(TableMalformed),
 }
 
-/// A change that is meant.
+/// An intended change.
 #[derive(Clone, Debug)]
 struct Wish {
     row: RowId,
     kind: Kind,
     properties: Properties,
     condition: Condition,
-    /// What cannot be done as things stand gives way to what can.
+    /// Whether a change that cannot succeed is replaced by one that can.
     is_careful: bool,
 }
 
@@ -60,19 +60,19 @@ enum Kind {
     Delete,
 }
 
-/// The condition that is meant.
+/// An intended condition.
 #[derive(Clone, Copy, Debug)]
 enum Condition {
     None,
     Any,
-    /// The tag that the entity has.
+    /// The current ETag of the entity.
     Current,
-    /// Another one, given out or not.
+    /// Another ETag, issued or not.
     Other(u32),
 }
 
 impl Wanted {
-    /// A table to begin with.
+    /// Returns the creation of a table, to start with.
     pub fn create() -> Self {
         Wanted {
             table: TABLES[0],
@@ -81,7 +81,7 @@ impl Wanted {
         }
     }
 
-    /// What is asked, as things stand.
+    /// Returns the operation for the current state.
     pub fn operation(&self, model: &Tables) -> Operation {
         let change = |wish: &Wish| wish.change(model, self.table);
         let operation = match &self.meant {
@@ -111,7 +111,7 @@ impl Wish {
         let rows = model.rows(table);
         let current = rows.iter().find(|row| row.id == self.row);
         let current = current.map(|row| row.tag);
-        // Where there is no table nothing can be done.
+        // Without the table nothing can succeed.
         let is_there = model.names().any(|name| name.eq_ignore_ascii_case(table));
         let is_careful = self.is_careful && is_there;
         let condition = match self.condition {
@@ -144,7 +144,7 @@ impl Wish {
     }
 }
 
-/// Any step.
+/// Returns a strategy for all steps.
 pub fn any() -> impl Strategy<Value = Wanted> {
     let table = prop_oneof![
         8 => Just(TABLES[0]),
@@ -172,7 +172,7 @@ pub fn any() -> impl Strategy<Value = Wanted> {
 
 fn any_row() -> impl Strategy<Value = RowId> {
     let key = || proptest::sample::select(&KEYS[..]);
-    // Two partitions are enough: entities are to meet.
+    // Two partitions, so that operations often use the same entity.
     (proptest::sample::select(&KEYS[3..5]), key()).prop_map(|(partition_key, row_key)| RowId {
         partition_key: partition_key.to_owned(),
         row_key: row_key.to_owned(),
@@ -206,7 +206,8 @@ fn any_wish() -> impl Strategy<Value = Wish> {
     )
 }
 
-/// Changes of one partition mostly, and of one entity twice now and then.
+/// Returns a strategy for transactions, usually in one partition, and sometimes with an entity
+/// twice.
 fn any_batch() -> impl Strategy<Value = Vec<Wish>> {
     let is_mixed = proptest::bool::weighted(0.15);
     let is_repeating = proptest::bool::weighted(REPEATING);

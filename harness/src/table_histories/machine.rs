@@ -9,17 +9,17 @@ use super::generate::{self, Wanted};
 use crate::histories::generate::{Intent, Step};
 use crate::histories::server::START_S;
 
-/// Of a hundred steps, so many stop and start the service, where that is wanted.
+/// Percentage of steps that restart the service, in histories with restarts.
 const RESTART_PERCENT: u32 = 4;
-/// Of a hundred steps where there is no table, so many make one.
+/// Percentage of steps that create a table while there is none.
 const CREATE_PERCENT: u32 = 80;
 
 thread_local! {
-    /// Made once: it is a tree of many parts, and every step is drawn from it.
+    /// Built once, because the strategy is a large tree and every step draws from it.
     static WANTED: BoxedStrategy<Wanted> = generate::any().boxed();
 }
 
-/// Histories; with `RESTARTS` the service is stopped and started in between.
+/// Histories; with `RESTARTS` they restart the service.
 #[derive(Debug)]
 pub struct TableHistories<const RESTARTS: bool>;
 
@@ -55,7 +55,7 @@ impl<const RESTARTS: bool> ReferenceStateMachine for TableHistories<RESTARTS> {
     }
 }
 
-/// A step is meant to come to what the model says that it comes to.
+/// The intent of a step is the outcome that the model predicts.
 fn step(model: &Model, operation: Operation) -> Step {
     let expected = model.clone().step(&operation);
     Step {

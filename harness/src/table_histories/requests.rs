@@ -1,4 +1,4 @@
-//! Operations on tables as requests.
+//! Renders operations on tables as requests.
 
 use http::Method;
 use serde_json::{Map, Value as Json};
@@ -13,11 +13,11 @@ use crate::histories::names::Names;
 use crate::histories::render::Request;
 use crate::wire::Answer;
 
-/// The boundaries of every batch.
+/// The boundary of every batch.
 const BATCH: &str = "batch_0a";
 const SET: &str = "changeset_0b";
 
-/// The request of an operation; a query goes on from this first page with [`next_page`].
+/// Returns the request of an operation; [`next_page`] continues a query from this first page.
 pub fn request(table: &str, operation: &TableOperation, names: &Names) -> Request {
     match operation {
         TableOperation::Create => {
@@ -84,7 +84,7 @@ fn malformed(table: &str, which: TableMalformed) -> Request {
     }
 }
 
-/// The request for the page after this answer; `first` asked for the first one.
+/// Returns the request for the page after this answer; `first` is the request for the first page.
 pub fn next_page(first: &Request, answer: &Answer) -> Option<Request> {
     let mut next = first.clone();
     for name in ["NextPartitionKey", "NextRowKey"] {
@@ -149,7 +149,7 @@ fn properties(change: &Change) -> Option<&Properties> {
     }
 }
 
-/// Method and path of a change. A merge has two methods; a condition chooses.
+/// Returns method and path of a change. A merge has two methods; its condition selects one.
 fn target(table: &str, change: &Change) -> (Method, String) {
     let method = match &change.action {
         Action::Insert(_) => return (Method::POST, table.to_owned()),
@@ -161,7 +161,7 @@ fn target(table: &str, change: &Change) -> (Method, String) {
     (method, address(table, &change.row))
 }
 
-/// The address of an entity, everything escaped that a client may escape.
+/// Returns the address of an entity, with every character escaped that may be.
 fn address(table: &str, row: &RowId) -> String {
     let literal = |text: &str| encode_query(&key::quote(text));
     let (partition, row) = (literal(&row.partition_key), literal(&row.row_key));
@@ -176,7 +176,7 @@ fn query(table: &str, filter: Option<&TableFilter>, page: u32) -> String {
     path
 }
 
-/// The body of a write, every type named.
+/// Renders the body of a write, with all types annotated.
 fn entity(row: &RowId, properties: &Properties) -> String {
     let mut object = Map::new();
     object.insert("PartitionKey".to_owned(), row.partition_key.clone().into());

@@ -1,4 +1,4 @@
-//! A target that answers wrongly on purpose, which a check must notice.
+//! A target that gives wrong answers on purpose, to test that a check notices.
 
 use async_trait::async_trait;
 use smalt::faults::Rule;
@@ -7,17 +7,17 @@ use smalt_protocol::Timestamp;
 use super::{About, Target, TargetError};
 use crate::wire::{Answer, Request};
 
-/// A change to an answer: `None` leaves it as it is.
+/// Changes an answer; `None` leaves it unchanged.
 pub type Bend = Box<dyn Fn(&Request, &Answer) -> Option<Answer> + Send + Sync>;
 
-/// Another target with some of its answers changed.
+/// A target that changes some of the answers of another.
 pub struct Bent<T> {
     inner: T,
     bend: Bend,
 }
 
 impl<T: Target> Bent<T> {
-    /// Changes the answers of a target.
+    /// Wraps a target so that `bend` changes its answers.
     pub fn new(
         inner: T,
         bend: impl Fn(&Request, &Answer) -> Option<Answer> + Send + Sync + 'static,

@@ -14,10 +14,10 @@ use crate::wire::{Headers, Request};
 pub struct Control(Endpoint);
 
 impl Control {
-    /// The control endpoint at `host:port`.
+    /// Returns the control endpoint at `host:port`.
     ///
     /// # Errors
-    /// When that is not an address.
+    /// When the authority is invalid.
     pub fn at(authority: &str) -> Result<Control, TargetError> {
         Ok(Control(Endpoint::at(&format!("http://{authority}"))?))
     }
@@ -50,18 +50,18 @@ impl Control {
         serde_json::from_slice(&body).map_err(TargetError::control)
     }
 
-    /// Whether it answers.
+    /// Checks that the endpoint answers.
     ///
     /// # Errors
-    /// With what came instead.
+    /// The unexpected answer.
     pub async fn answers(&self) -> Result<(), TargetError> {
         self.get("/clock").await.map(drop)
     }
 
-    /// What is stored, without the time of the dump.
+    /// Returns the stored state, without the time of the dump.
     ///
     /// # Errors
-    /// When it does not answer 200.
+    /// When the answer is not 200.
     pub async fn state(&self) -> Result<Value, TargetError> {
         let mut state = self.get("/state?blobs=1000000").await?;
         if let Some(fields) = state.as_object_mut() {
@@ -74,7 +74,7 @@ impl Control {
     /// that it was started with.
     ///
     /// # Errors
-    /// When it refuses.
+    /// When the server rejects the request.
     pub async fn reset(&self, setup: &Setup) -> Result<(), TargetError> {
         self.send("DELETE", "/state", &json!({})).await?;
         let settings = serde_json::to_value(&setup.settings).map_err(TargetError::control)?;
@@ -87,26 +87,25 @@ impl Control {
     /// Stops the clock at this time.
     ///
     /// # Errors
-    /// When it refuses.
+    /// When the server rejects the request.
     pub async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError> {
         let body = json!({ "now": now.iso_ticks(), "mode": "frozen" });
         self.send("PUT", "/clock", &body).await.map(drop)
     }
 
-    /// Lets so many seconds pass.
+    /// Advances the clock.
     ///
     /// # Errors
-    /// When it refuses.
+    /// When the server rejects the request.
     pub async fn advance(&self, seconds: u64) -> Result<(), TargetError> {
         let body = json!({ "advance_s": seconds });
         self.send("PUT", "/clock", &body).await.map(drop)
     }
 
-    /// Sets what the management plane says of an account; what is not given, or `null`, gets its
-    /// default.
+    /// Changes the settings of an account; missing and `null` settings get their defaults.
     ///
     /// # Errors
-    /// When it refuses.
+    /// When the server rejects the request.
     pub async fn configure(&self, account: &str, settings: &Value) -> Result<(), TargetError> {
         let nothing = json!({});
         let body = if settings.is_null() {
@@ -121,16 +120,16 @@ impl Control {
     /// Plans a fault.
     ///
     /// # Errors
-    /// When it refuses.
+    /// When the server rejects the request.
     pub async fn plan(&self, rule: &Rule) -> Result<(), TargetError> {
         let body = serde_json::to_value(rule).map_err(TargetError::control)?;
         self.send("POST", "/faults", &body).await.map(drop)
     }
 
-    /// Removes every fault, and tells how often they fired.
+    /// Removes all faults and returns how often they fired.
     ///
     /// # Errors
-    /// When it refuses.
+    /// When the server rejects the request.
     pub async fn fired(&self) -> Result<u64, TargetError> {
         let answer = self.send("DELETE", "/faults", &json!({})).await?;
         let rules: Vec<Value> = serde_json::from_slice(&answer).map_err(TargetError::control)?;

@@ -1,6 +1,6 @@
-//! A server that nobody controls: Azurite, or a smalt without its control endpoint.
+//! A server without a control endpoint: Azurite, or smalt started without one.
 //!
-//! Everything in its accounts is deleted by requests, and real time is waited for.
+//! Requests delete everything in its accounts, and time passes only in real time.
 
 use std::time::Duration;
 
@@ -12,15 +12,16 @@ use super::{Setup, Target, TargetError};
 use crate::wire::access::Account;
 use crate::wire::{Answer, url};
 
-/// The longest wait for real time: the shortest lease, and a little.
+/// The longest wait in real time, which covers a lease of fixed duration (at most 60 seconds).
 const WAIT_S_MAX: u64 = 90;
-/// Between two looks at the clock.
+/// Interval of looking at the clock.
 const STEP: Duration = Duration::from_millis(20);
-/// What a server's clock may be off: both clocks are on one machine.
+/// Allowed difference of a server's clock: both clocks are on one machine.
 const SKEW_S_MAX: u64 = 5;
-/// A request that empties an account is answered in milliseconds.
+/// Time limit for the requests that empty an account, which take milliseconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The service properties of a new account: what all services have, and what blobs have besides.
+/// The service properties of a new account: those of all services, and the additional ones of
+/// blobs.
 const PROPERTIES: [&str; 2] = [
     "<Logging><Version>1.0</Version><Delete>false</Delete><Read>false</Read><Write>false</Write>\
      <RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging>\
@@ -32,8 +33,8 @@ const PROPERTIES: [&str; 2] = [
      <StaticWebsite><Enabled>false</Enabled></StaticWebsite>",
 ];
 
-/// Deletes everything in the accounts of a setup. With `properties` they get the service
-/// properties of a new account as well.
+/// Deletes everything in the accounts of a setup. With `properties`, also restores the service
+/// properties of a new account.
 ///
 /// # Errors
 /// When something cannot be deleted or set.
@@ -56,10 +57,10 @@ pub async fn empty(
     Ok(())
 }
 
-/// Waits until a clock has come so far.
+/// Waits until a clock reaches `time`.
 ///
 /// # Errors
-/// When that would take more than a minute and a half.
+/// When that would take more than 90 seconds.
 pub async fn wait_for(clock: &Clock, time: Timestamp) -> Result<(), TargetError> {
     let now = clock.now();
     if time > now && time.since(now).as_secs() > WAIT_S_MAX {
@@ -72,10 +73,10 @@ pub async fn wait_for(clock: &Clock, time: Timestamp) -> Result<(), TargetError>
     Ok(())
 }
 
-/// Whether each service still answers a request for an account.
+/// Checks that each service still answers a request for an account.
 ///
 /// # Errors
-/// When one does not, or not in time.
+/// When one does not answer, or not in time.
 pub async fn answers(target: &dyn Target, account: &Account) -> Result<(), TargetError> {
     let owner = Owner { target, account };
     for service in Service::ALL {
@@ -84,10 +85,10 @@ pub async fn answers(target: &dyn Target, account: &Account) -> Result<(), Targe
     Ok(())
 }
 
-/// Whether each service lets an account in and shows about the same time as this machine.
+/// Checks that each service accepts an account and has about the same time as this machine.
 ///
 /// # Errors
-/// In words, with what to do.
+/// A message that says what to do.
 pub async fn is_fit(target: &dyn Target, account: &Account) -> Result<(), String> {
     let owner = Owner { target, account };
     for service in Service::ALL {
@@ -95,16 +96,16 @@ pub async fn is_fit(target: &dyn Target, account: &Account) -> Result<(), String
         let answer = owner.ask(service, Ask::of("GET", listing(service)));
         let answer = answer.await.map_err(|error| format!("{name}: {error}"))?;
         let date = answer.header("date").and_then(Timestamp::parse_rfc1123);
-        let date = date.ok_or_else(|| format!("{name}: its answers have no Date"))?;
+        let date = date.ok_or_else(|| format!("{name}: answers have no Date header"))?;
         let now = Clock::system().now();
         if now.since(date).max(date.since(now)).as_secs() > SKEW_S_MAX {
             return Err(format!(
-                "{name}: its clock shows {date}, not this machine's time: start it anew"
+                "{name}: the clock shows {date}, not this machine's time; restart the server"
             ));
         }
         if answer.status != 200 {
             return Err(format!(
-                "{name}: it refuses {} ({}); start it with what --print-accounts prints",
+                "{name}: rejects the account {} ({}); start it with the output of --print-accounts",
                 account.name, answer.status
             ));
         }
@@ -112,13 +113,13 @@ pub async fn is_fit(target: &dyn Target, account: &Account) -> Result<(), String
     Ok(())
 }
 
-/// The owner of an account, who empties it.
+/// Sends requests as the account's owner, to empty it.
 struct Owner<'a> {
     target: &'a dyn Target,
     account: &'a Account,
 }
 
-/// A request to a server, without what every one has.
+/// A request to a server, without the parts that all requests have.
 #[derive(Clone, Copy, Default)]
 struct Ask<'a> {
     method: &'a str,
@@ -152,7 +153,6 @@ impl Owner<'_> {
         done(&what, &self.ask(service, ask).await?)
     }
 
-    /// Deletes every container or queue.
     async fn empty(&self, service: Service) -> Result<(), TargetError> {
         let listing = self.ask(service, Ask::of("GET", listing(service))).await?;
         for name in names(&String::from_utf8_lossy(&listing.body)) {
@@ -209,7 +209,7 @@ fn done(what: &str, answer: &Answer) -> Result<(), TargetError> {
     Err(TargetError::control(format!("cannot {what}: {answer:?}")))
 }
 
-/// What lists everything of a service.
+/// Returns the path that lists everything of a service.
 fn listing(service: Service) -> &'static str {
     match service {
         Service::Blob | Service::Queue => "/?comp=list",
@@ -217,7 +217,6 @@ fn listing(service: Service) -> &'static str {
     }
 }
 
-/// The names in a listing of containers or queues.
 fn names(listing: &str) -> Vec<String> {
     let entries = listing.split("<Name>").skip(1);
     entries
@@ -225,7 +224,7 @@ fn names(listing: &str) -> Vec<String> {
         .collect()
 }
 
-/// The names in a listing of tables; none where the text is not such a listing.
+/// Returns the names in a listing of tables; empty for any other document.
 fn table_names(listing: &[u8]) -> Vec<String> {
     let listing: serde_json::Value = serde_json::from_slice(listing).unwrap_or_default();
     let rows = listing["value"].as_array();

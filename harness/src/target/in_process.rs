@@ -1,4 +1,4 @@
-//! The emulator in this process: no socket, a clock that only moves when told.
+//! The emulator in this process: no socket, and a clock that only moves on request.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -13,22 +13,22 @@ use super::{Ability, About, Setup, Target, TargetError};
 use crate::wire::url::Url;
 use crate::wire::{Answer, Request, WireError};
 
-/// The time at which it starts unless a [`Setup`] says another: 15 January 2027, 08:00.
+/// Initial time unless a [`Setup`] gives another: 15 January 2027, 08:00.
 const START_UNIX_S: u64 = 1_800_000_000;
-/// Ids must differ within one run only.
+/// A fixed seed: ids only have to differ within one run.
 const SEED: u64 = 1;
-/// A host that stands for the web beyond Azure, which copies read. Its URLs say in their query what
-/// they answer: `length`, and content headers by name.
+/// A host outside Azure, as a source of copies. The query of its URLs says what they answer:
+/// `length`, and content headers by name.
 pub const ELSEWHERE: &str = "elsewhere.invalid";
 
-/// An emulator in memory, asked as Azure is: by https, at the account's host names.
+/// An emulator in memory with Azure's addresses: HTTPS, at the account's host names.
 pub struct InProcess {
     about: About,
     emulator: RwLock<Option<Emulator>>,
 }
 
 impl Default for InProcess {
-    /// One that begins with its first [`Setup`].
+    /// Returns a target that starts with its first [`Setup`].
     fn default() -> Self {
         let about = About::by_host("smalt in process").able([
             Ability::Clock,
@@ -45,7 +45,7 @@ impl Default for InProcess {
 }
 
 impl InProcess {
-    /// One that holds its account already.
+    /// Returns a target that already has its account.
     ///
     /// # Errors
     /// When the emulator cannot be opened.
@@ -76,15 +76,15 @@ impl InProcess {
         Ok(())
     }
 
-    /// The running emulator. A clone of it: a call that hangs holds no lock.
+    /// Returns a clone of the running emulator, so that a call that hangs holds no lock.
     fn emulator(&self) -> Result<Emulator, TargetError> {
         let running = self.emulator.read().unwrap_or_else(PoisonError::into_inner);
         let running = running.clone();
-        running.ok_or_else(|| TargetError::control("called before it was reset"))
+        running.ok_or_else(|| TargetError::control("called before the first reset"))
     }
 }
 
-/// A page of the web, as its URL describes it.
+/// Returns the page that the URL describes.
 fn page(uri: &http::Uri) -> Result<http::Response<Body>, FetchError> {
     let unreachable = || FetchError::Unreachable(uri.to_string());
     let url = Url::parse(&uri.to_string()).ok_or_else(unreachable)?;

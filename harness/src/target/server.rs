@@ -1,4 +1,4 @@
-//! A server over sockets: one connection for each request, in the clear or by TLS.
+//! A server over sockets: one connection per request, in plain text or TLS.
 
 use async_trait::async_trait;
 use smalt::Clock;
@@ -23,18 +23,18 @@ pub enum Child {
     Azurite(Box<Azurite>),
 }
 
-/// A server, and its control endpoint where it has one.
+/// A server, with its control endpoint if it has one.
 pub struct Server {
     about: About,
     trust: Trust,
     control: Option<Control>,
-    /// Ends with the target.
+    /// Killed with the target.
     child: Option<Child>,
     resets_properties: bool,
 }
 
 impl Server {
-    /// A server that is asked where `about` says, and lets nobody control it.
+    /// Returns a server at the addresses in `about`, without a control endpoint.
     pub fn at(mut about: About) -> Server {
         if about.blob.starts_with("http://") {
             about.abilities.insert(Ability::Bytes);
@@ -48,10 +48,10 @@ impl Server {
         }
     }
 
-    /// The same with a control endpoint at `host:port`, which sets its clock, settings and faults.
+    /// Adds the control endpoint at `host:port`, which sets the clock, settings and faults.
     ///
     /// # Errors
-    /// When that is not an address.
+    /// When the authority is invalid.
     pub fn controlled(mut self, authority: &str) -> Result<Server, TargetError> {
         self.control = Some(Control::at(authority)?);
         let more = [Ability::Clock, Ability::Settings, Ability::Faults];
@@ -59,10 +59,10 @@ impl Server {
         Ok(self)
     }
 
-    /// Trusts this certificate, in PEM; the server is then asked for what goes by https only.
+    /// Trusts this certificate, in PEM; checks that need HTTPS then run against the server.
     ///
     /// # Errors
-    /// When the text is not a certificate.
+    /// When the string is not a certificate.
     pub fn trusting(mut self, authority: &str) -> Result<Server, TargetError> {
         self.trust = Trust::only(authority)?;
         let more = [Ability::Https, Ability::Tokens];
@@ -70,14 +70,14 @@ impl Server {
         Ok(self)
     }
 
-    /// Ends this server with the target.
+    /// Takes ownership of the server process, which ends with the target.
     #[must_use]
     pub fn owning(self, child: Child) -> Server {
         let child = Some(child);
         Server { child, ..self }
     }
 
-    /// Emptied, its accounts get the service properties of a new account as well.
+    /// Makes `reset` restore the service properties of a new account as well.
     #[must_use]
     pub fn with_default_properties(self) -> Server {
         Server {
@@ -86,15 +86,15 @@ impl Server {
         }
     }
 
-    /// Claims to take settings that it cannot be given: what needs them is asked all the same, and
-    /// its failure shows what the server lacks.
+    /// Claims to accept settings that the server cannot be given, so that the checks that need them
+    /// run and show by their failure what the server lacks.
     #[must_use]
     pub fn claiming_settings(mut self) -> Server {
         self.about.abilities.insert(Ability::Settings);
         self
     }
 
-    /// Its control endpoint.
+    /// Returns the control endpoint.
     pub fn control(&self) -> Option<&Control> {
         self.control.as_ref()
     }
@@ -193,8 +193,7 @@ mod tests {
 
     type Answered = http::Response<Full<Bytes>>;
 
-    /// A server that accepts control requests, and blob requests in path style whose signature is
-    /// right.
+    /// Serves control requests, and blob requests in path style with a valid signature.
     fn serve(request: &http::Request<hyper::body::Incoming>) -> Answered {
         let path = request.uri().path();
         let status = if matches!(path, "/clock" | "/accounts/account" | "/state") {
@@ -244,7 +243,7 @@ mod tests {
         verify_request(&input, &account_key("account"), &signature)
     }
 
-    /// Over a socket the account moves into the path and the signature covers what was sent.
+    /// Over a socket, the account moves into the path and the signature covers the request as sent.
     #[tokio::test]
     async fn plays_in_path_style_with_valid_signatures() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,5 +1,5 @@
-//! Targets as command lines name them: `smalt`, `smalt-https`, `azurite`, a URL, a connection
-//! string.
+//! Starts targets from their names on the command line: `smalt`, `smalt-https`, `azurite`, a URL, a
+//! connection string.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -17,41 +17,40 @@ use crate::servers::smalt::{Launch, Smalt, binary};
 use crate::wire::access::Account;
 use crate::wire::url::Url;
 
-/// The version of a smalt built with this harness.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a user allows and names.
+/// What the user permits, and paths that the user names.
 #[derive(Clone, Debug, Default)]
 pub struct Allowed {
-    /// Accounts that are no emulator's.
+    /// Permits accounts outside this machine.
     pub real_account: bool,
-    /// Changes to the properties of such an account's services.
+    /// Permits changes to the service properties of such an account.
     pub service_properties: bool,
-    /// The binary `smalt`.
+    /// Path of the `smalt` binary; by default the one next to this executable.
     pub smalt: Option<PathBuf>,
-    /// Where npm installed Azurite.
+    /// Directory where npm installed Azurite.
     pub azurite: PathBuf,
-    /// The control endpoint of a smalt that is named by its URL.
+    /// Control endpoint of a smalt given by URL.
     pub control: Option<std::net::SocketAddr>,
 }
 
 /// Why a target cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// It does not start.
+    /// The server does not start.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// Its address cannot be used.
+    /// The address is invalid.
     #[error("{0}")]
     Address(String),
-    /// The account is not an emulator's, and nobody allowed its use.
+    /// The account is not on this machine, and the user did not permit its use.
     #[error(
-        "{0} is not on this machine: conform makes and removes containers and queues there, all \
-         named conform-...; allow it with --allow-real-account"
+        "{0} is not on this machine; pass --allow-real-account to let conform create and delete \
+         containers and queues named conform-... there"
     )]
     RealAccount(String),
-    /// A connection string without what is needed.
-    #[error("the connection string must have AccountName, AccountKey, and endpoints")]
+    /// The connection string lacks a required part.
+    #[error("the connection string must have AccountName, AccountKey and endpoints")]
     ConnectionString,
 }
 
@@ -61,18 +60,18 @@ impl From<TargetError> for StartError {
     }
 }
 
-/// A target that was started or found, and what it is called in the ledger.
+/// A target, with its name in the ledger.
 pub struct Started {
     /// The target.
     pub target: Server,
-    /// What it is called in the ledger.
+    /// Name of the target in the ledger.
     pub ledger: String,
 }
 
-/// Starts or finds a target; data of a server that is started go to `location`.
+/// Starts or finds a target; a started server keeps its data in `location`.
 ///
 /// # Errors
-/// With what to do about it.
+/// A message that says what to do.
 pub async fn start(name: &str, allowed: &Allowed, location: &Path) -> Result<Started, StartError> {
     let target = match name {
         "smalt" => smalt(allowed.smalt.as_deref(), location, &[]).await?,
@@ -87,7 +86,7 @@ pub async fn start(name: &str, allowed: &Allowed, location: &Path) -> Result<Sta
     Ok(Started { target, ledger })
 }
 
-/// The binary `smalt` in memory, with these flags besides.
+/// Starts `smalt` in memory with additional flags.
 ///
 /// # Errors
 /// When it does not start.
@@ -101,7 +100,7 @@ pub async fn smalt(
     controlled(about, server)
 }
 
-/// The same by https, with a certificate of smalt's own, and taking tokens.
+/// Starts `smalt` with HTTPS and its own certificate, accepting bearer tokens.
 async fn smalt_by_https(allowed: &Allowed, location: &Path) -> Result<Server, StartError> {
     let certificates = location.with_extension("certificates");
     let dir = certificates.display().to_string();
@@ -133,7 +132,8 @@ fn controlled(about: About, server: Smalt) -> Result<Server, StartError> {
     Ok(target.owning(Child::Smalt(Box::new(server))))
 }
 
-/// Azurite with these accounts (`name:key;name:key`) or its own one, in memory or in a directory.
+/// Starts Azurite with these accounts (`name:key;name:key`) or its default one, in memory or in a
+/// directory.
 ///
 /// # Errors
 /// When it does not start.
@@ -148,7 +148,7 @@ pub async fn azurite(
     Ok(Server::at(about).owning(Child::Azurite(Box::new(running))))
 }
 
-/// An emulator of our own: all of its account may be changed.
+/// Describes a local emulator, whose whole account may be changed.
 fn emulator(name: &str, version: &str, scheme: &str, authorities: [String; 3]) -> About {
     let abilities = [Ability::ServiceProperties, Ability::WholeAccount];
     About {
@@ -169,7 +169,7 @@ fn elsewhere(name: &str, allowed: &Allowed) -> Result<Started, StartError> {
     let Credential::Key(key) = connection.credential.clone() else {
         return Err(StartError::ConnectionString);
     };
-    // An endpoint that a connection string leaves out is Azure's: each is looked at.
+    // An endpoint that a connection string omits is Azure's, so every endpoint is checked.
     let hosts = Service::ALL.map(|service| host(&endpoint(service)));
     let elsewhere = hosts.iter().find(|host| !is_this_machine(host));
     let is_local = elsewhere.is_none();
@@ -200,7 +200,7 @@ fn elsewhere(name: &str, allowed: &Allowed) -> Result<Started, StartError> {
     Ok(Started { target, ledger })
 }
 
-/// `http://127.0.0.1:10000`: an emulator's account, queues and tables on the ports that follow.
+/// Parses `http://127.0.0.1:10000`: an emulator's account, with queue and table on the next ports.
 fn at_ports(url: &str) -> Result<ConnectionString, StartError> {
     let wrong = |why| {
         StartError::Address(format!(
@@ -218,35 +218,35 @@ fn at_ports(url: &str) -> Result<ConnectionString, StartError> {
     })
 }
 
-/// Host and port of blob, queue, table and control endpoint of an emulator whose ports follow each
-/// other, the blob service being at `http://host:port`.
+/// Returns host and port of the blob, queue, table and control endpoint of an emulator with
+/// consecutive ports and its blob service at `http://host:port`.
 ///
 /// # Errors
-/// In words.
+/// A message for the user.
 pub fn neighbours(url: &str) -> Result<[String; 4], String> {
     let parsed = Url::parse(url).filter(|url| url.scheme == "http");
-    let parsed = parsed.ok_or_else(|| format!("{url}: name a server as http://127.0.0.1:10000"))?;
+    let parsed = parsed.ok_or_else(|| format!("invalid URL {url}: use http://127.0.0.1:10000"))?;
     let port = parsed.authority.rsplit_once(':');
-    let (host, port) = port.ok_or_else(|| format!("{url} names no port"))?;
-    let port: u16 = port.parse().map_err(|_| format!("{url} names no port"))?;
+    let (host, port) = port.ok_or_else(|| format!("{url} has no port"))?;
+    let port: u16 = port.parse().map_err(|_| format!("{url} has no port"))?;
     let last = port.checked_add(3);
     let last = last.ok_or_else(|| format!("{url} leaves no ports for the other services"))?;
     Ok([port, port + 1, port + 2, last].map(|port| format!("{host}:{port}")))
 }
 
-/// The same, of this machine only.
+/// Like [`neighbours`], for loopback addresses only.
 ///
 /// # Errors
-/// In words.
+/// A message for the user.
 pub fn local_neighbours(url: &str) -> Result<[String; 4], String> {
     let all = neighbours(url)?;
     if is_this_machine(&host(url)) {
         return Ok(all);
     }
     Err(format!(
-        "{url} is not on this machine: all containers, queues and tables of its accounts would be \
-         deleted, so only a server on loopback is asked. For an account of Azure there is `harness \
-         conform --allow-real-account`, which touches nothing but its own"
+        "{url} is not on this machine: this command deletes all containers, queues and tables of \
+         the accounts, so it only uses servers on loopback. For an account of Azure, run `harness \
+         conform --allow-real-account`, which only touches what it created"
     ))
 }
 
@@ -255,7 +255,7 @@ fn is_this_machine(host: &str) -> bool {
     host == "localhost" || ip.is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// The host in a URL, without its port.
+/// Returns the host in a URL, without its port.
 fn host(base: &str) -> String {
     let authority = Url::parse(base)
         .map(|url| url.authority)
@@ -272,7 +272,7 @@ mod tests {
     use crate::target::Target as _;
 
     #[test]
-    fn servers_are_found_by_their_first_port() {
+    fn ports_follow_the_first_one() {
         let all = local_neighbours("http://127.0.0.1:10000").unwrap();
         let ports = all.map(|authority| authority.replace("127.0.0.1:1000", ""));
         assert_eq!(ports, ["0", "1", "2", "3"]);
@@ -284,10 +284,10 @@ mod tests {
                 "not on this machine",
             ),
             ("http://10.0.0.1:10000", "not on this machine"),
-            ("https://127.0.0.1:10000", "name a server as"),
+            ("https://127.0.0.1:10000", "use http://127.0.0.1:10000"),
             ("http://127.0.0.1", "no port"),
             ("http://127.0.0.1:65535", "no ports for"),
-            ("elsewhere", "name a server as"),
+            ("elsewhere", "use http://127.0.0.1:10000"),
         ] {
             let refused = local_neighbours(url).unwrap_err();
             assert!(refused.contains(why), "{url}: {refused}");
@@ -297,9 +297,9 @@ mod tests {
     const AZURE: &str = "DefaultEndpointsProtocol=https;AccountName=shop;AccountKey=c2VjcmV0;\
                          EndpointSuffix=core.windows.net";
 
-    /// Nobody's account is touched by accident, and the refusal shows no key.
+    /// No real account is touched by accident, and the error shows no key.
     #[test]
-    fn a_real_account_needs_a_word() {
+    fn real_account_needs_permission() {
         let Err(refused) = elsewhere(AZURE, &Allowed::default()) else {
             panic!("it is used");
         };
@@ -318,7 +318,7 @@ mod tests {
         let about = started.target.about();
         assert_eq!(about.blob, "https://shop.blob.core.windows.net");
         assert_eq!(about.prefix(Service::Blob), "");
-        // Neither its service properties nor what others keep there.
+        // Without permission for its service properties or the data of others.
         assert_eq!(about.abilities, BTreeSet::new());
     }
 

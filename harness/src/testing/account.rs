@@ -15,13 +15,13 @@ pub use smalt::store::OpenError;
 use super::{FaultPlan, LeasedSection, Messages, Work, blind};
 use crate::wire::in_process;
 
-/// When the service's time begins: 2026-11-21 10:00:00.
+/// Initial time of the service: 2026-11-21 10:00:00.
 const START_UNIX_S: u64 = 1_795_255_200;
-/// Seed of an account that none is given for.
+/// Default seed.
 const SEED: u64 = 1;
 
-/// The account `devstoreaccount1` of an emulator of its own, in this process and in memory. Clones
-/// are the same account.
+/// The account `devstoreaccount1` of a separate emulator, in this process and in memory. Clones
+/// share the account.
 #[derive(Clone, Debug)]
 pub struct TestAccount {
     emulator: Emulator,
@@ -29,15 +29,16 @@ pub struct TestAccount {
 }
 
 impl TestAccount {
-    /// A fresh account. Needs a tokio runtime: its time is the service's.
+    /// Opens a fresh account. Must be called in a tokio runtime, whose time the service uses.
     ///
     /// # Errors
-    /// When the emulator does not open; in memory there is no reason to.
+    /// When the emulator cannot be opened, which does not happen in memory.
     pub fn open() -> Result<Self, OpenError> {
         Self::seeded(SEED)
     }
 
-    /// A fresh account with ids from this seed: request ids, ETags, lease ids, receipts.
+    /// Opens a fresh account that generates its ids from this seed: request ids, ETags, lease ids,
+    /// pop receipts.
     ///
     /// # Errors
     /// As [`TestAccount::open`].
@@ -46,8 +47,8 @@ impl TestAccount {
         Self::on_clock(Clock::tokio(start), seed)
     }
 
-    /// A fresh account on a clock of your own: [`Clock::system`] for clients behind sockets, which
-    /// sign with the machine's time; [`Clock::manual`] where nothing may move by itself.
+    /// Opens a fresh account with a given clock: [`Clock::system`] for clients behind sockets,
+    /// which sign with the machine's time; [`Clock::manual`] when time must only move on request.
     ///
     /// # Errors
     /// As [`TestAccount::open`].
@@ -65,22 +66,22 @@ impl TestAccount {
         Ok(TestAccount { emulator, seen })
     }
 
-    /// The emulator: raw requests, settings of the account, the clock.
+    /// Returns the emulator, for raw requests, account settings and the clock.
     pub fn emulator(&self) -> &Emulator {
         &self.emulator
     }
 
-    /// The service's time.
+    /// Returns the service's time.
     pub fn now(&self) -> Timestamp {
         self.emulator.now()
     }
 
-    /// Moves the service's clock forward, and not the time of your code.
+    /// Advances the service's clock without the time of your code.
     pub fn advance(&self, by: Duration) {
         self.emulator.clock().advance(by);
     }
 
-    /// Options for any of Microsoft's clients. They need no credential.
+    /// Returns options for any of Microsoft's clients. They need no credential.
     pub fn client_options(&self) -> ClientOptions {
         ClientOptions {
             transport: Some(self.emulator.sdk_transport()),
@@ -88,10 +89,10 @@ impl TestAccount {
         }
     }
 
-    /// Microsoft's client of the Blob service.
+    /// Returns Microsoft's client of the Blob service.
     ///
     /// # Errors
-    /// The SDK's.
+    /// As returned by the SDK.
     pub fn blobs(&self) -> azure_core::Result<BlobServiceClient> {
         let options = BlobServiceClientOptions {
             client_options: self.client_options(),
@@ -100,10 +101,10 @@ impl TestAccount {
         BlobServiceClient::new(endpoint(10000)?, None, Some(options))
     }
 
-    /// Microsoft's client of the Queue service.
+    /// Returns Microsoft's client of the Queue service.
     ///
     /// # Errors
-    /// The SDK's.
+    /// As returned by the SDK.
     pub fn queues(&self) -> azure_core::Result<QueueServiceClient> {
         let options = QueueServiceClientOptions {
             client_options: self.client_options(),
@@ -112,27 +113,27 @@ impl TestAccount {
         QueueServiceClient::new(endpoint(10001)?, None, Some(options))
     }
 
-    /// A new container.
+    /// Creates a container.
     ///
     /// # Errors
-    /// The service's, for instance that there is one of that name.
+    /// As returned by the service, for example when the container exists.
     pub async fn container(&self, name: &str) -> azure_core::Result<BlobContainerClient> {
         let container = self.blobs()?.blob_container_client(name);
         container.create(None).await?;
         Ok(container)
     }
 
-    /// A new queue.
+    /// Creates a queue.
     ///
     /// # Errors
-    /// The service's.
+    /// As returned by the service.
     pub async fn queue(&self, name: &str) -> azure_core::Result<QueueClient> {
         let queue = self.queues()?.queue_client(name)?;
         queue.create(None).await?;
         Ok(queue)
     }
 
-    /// The transport for clients made with `smalt-sleeve`, the sweeper and the listener.
+    /// Returns the transport for clients made with `smalt-sleeve`, the sweeper and the listener.
     pub fn transport(&self) -> Arc<dyn Transport> {
         let emulator = self.emulator.clone();
         Arc::new(FnTransport::new(move |request: http::Request<_>| {
@@ -141,40 +142,39 @@ impl TestAccount {
         }))
     }
 
-    /// Plans that calls of an operation go wrong; the next one, unless the plan says otherwise.
-    /// Operations are named by their ids in `docs/operations.md`; `*` is any.
-    #[must_use = "a plan does nothing before it says what goes wrong"]
+    /// Plans a fault in calls of an operation; by default in the next one. Operations are named by
+    /// their ids in `docs/operations.md`; `*` matches all.
+    #[must_use = "a plan has no effect until a method says how the calls fail"]
     pub fn fault(&self, operation: &str) -> FaultPlan<'_> {
         FaultPlan::new(self.emulator.faults(), operation)
     }
 
-    /// A record of who works on what, for the assertions.
+    /// Returns a record of who works on what, for the assertions.
     pub fn work(&self) -> Work {
         Work::new(self.emulator.clone())
     }
 
-    /// Watches those who do something under the lease of `path`: a container, or
-    /// `container/blob`.
+    /// Returns a watch over the holders of the lease of `path`: a container, or `container/blob`.
     pub fn leased_section(&self, path: &str) -> LeasedSection {
         LeasedSection::new(self.clone(), path)
     }
 
-    /// What became of each message of a queue.
+    /// Returns the history of each message of a queue.
     pub fn messages(&self, queue: &str) -> Messages {
         Messages::of(&self.history(), queue, self.now())
     }
 
-    /// Every exchange so far, as the service saw it.
+    /// Returns every exchange so far, as the service saw it.
     pub fn history(&self) -> Vec<Exchange> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.clone()
     }
 
-    /// Every planned fault happened as often as planned. One that did not is a test that tests
-    /// less than it says.
+    /// Asserts that every planned fault fired as often as planned, so that the test covers what it
+    /// claims.
     ///
     /// # Panics
-    /// Otherwise.
+    /// When a fault did not fire as often as planned.
     #[track_caller]
     pub fn assert_faults_fired(&self) {
         let accounts = self.emulator.faults().account();
@@ -184,7 +184,7 @@ impl TestAccount {
             .map(|a| {
                 let (rule, seen, fired) = (&a.rule, a.seen, a.fired);
                 format!(
-                    "  {fired} of {} times in {seen} calls that match: {rule:?}",
+                    "  {fired} of {} times in {seen} matching calls: {rule:?}",
                     rule.times
                 )
             })
@@ -197,11 +197,11 @@ impl TestAccount {
         }
     }
 
-    /// No message of `queue` was lost, and none was deleted before its work was done. A message
-    /// that stands in `<queue>-poison` is kept.
+    /// Asserts that no message of `queue` was lost or deleted before its work was done. A message
+    /// in `<queue>-poison` counts as kept.
     ///
     /// # Panics
-    /// With the story of each message that was.
+    /// With the history of each lost message.
     #[track_caller]
     pub fn assert_no_message_lost(&self, queue: &str, work: &Work) {
         let poison = self.messages(&format!("{queue}-poison"));
@@ -210,17 +210,17 @@ impl TestAccount {
             .assert_none_lost(work);
     }
 
-    /// Nobody wrote over `container/blob` without saying which version he had seen, by `If-Match`
-    /// or by its lease.
+    /// Asserts that every write to `container/blob` named the version it replaces, by `If-Match` or
+    /// a lease.
     ///
     /// # Panics
-    /// With each write that did.
+    /// With each write that did not.
     #[track_caller]
     pub fn assert_no_blind_write(&self, path: &str) {
         let blind = blind::writes(&self.history(), path);
         if !blind.is_empty() {
             super::fail(format!(
-                "{path} was written over blindly:\n{}",
+                "{path} was overwritten without a version check:\n{}",
                 blind.join("\n")
             ));
         }
@@ -231,7 +231,7 @@ fn endpoint(port: u16) -> azure_core::Result<Url> {
     Ok(format!("http://127.0.0.1:{port}/{EMULATOR_ACCOUNT_NAME}").parse()?)
 }
 
-/// The path of an exchange below its account: `container/blob`, decoded.
+/// Returns the decoded path of an exchange below its account: `container/blob`.
 pub(super) fn path_of(exchange: &Exchange) -> String {
     let path = exchange.request.uri().path();
     let decoded = smalt_protocol::uri::percent_decode(path).unwrap_or_else(|_| path.to_owned());

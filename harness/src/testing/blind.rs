@@ -1,10 +1,10 @@
-//! Writes over what the writer has not seen.
+//! Finds writes that replace content which the writer has not read.
 
 use smalt::Exchange;
 
 use super::account::path_of;
 
-/// Operations that replace what stands there, whole or its metadata and headers.
+/// Operations that replace a blob, its metadata or its headers.
 const WRITES: &[&str] = &[
     "BlockBlob_Upload",
     "BlockBlob_CommitBlockList",
@@ -17,7 +17,7 @@ const WRITES: &[&str] = &[
     "Blob_SetHTTPHeaders",
 ];
 
-/// Each blind write of `container/blob`, in a line.
+/// Describes each blind write of `container/blob` in one line.
 pub(super) fn writes(history: &[Exchange], path: &str) -> Vec<String> {
     let mut exists = false;
     let mut blind = Vec::new();

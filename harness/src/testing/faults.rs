@@ -1,11 +1,11 @@
-//! Planned faults, in the words of a test.
+//! Planned faults, as a builder for tests.
 
 use std::time::Duration;
 
 use smalt::faults::{Fault, Faults, Rule};
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 
-/// Which calls go wrong. Nothing is planned before it is said what happens to them.
+/// Selects the calls that fail. Nothing is planned until a method says how they fail.
 #[derive(Debug)]
 pub struct FaultPlan<'a> {
     faults: &'a Faults,
@@ -26,38 +26,39 @@ impl<'a> FaultPlan<'a> {
         }
     }
 
-    /// The nth matching call from now on, counted from 1.
+    /// Selects the nth matching call from now on, counted from 1.
     #[must_use]
     pub fn nth(mut self, nth: u64) -> Self {
         self.nth = nth;
         self
     }
 
-    /// So many calls from there on.
+    /// Number of calls that fail from there on.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = times;
         self
     }
 
-    /// Only calls to what begins like this: `orders`, `events/2026/`.
+    /// Selects calls whose path begins with this: `orders`, `events/2026/`.
     #[must_use]
     pub fn on(mut self, path: &str) -> Self {
         self.resource = format!("/{EMULATOR_ACCOUNT_NAME}/{path}");
         self
     }
 
-    /// It is executed, and the connection breaks before the answer: the client cannot know.
+    /// Executes the call and breaks the connection before the answer, so that the client cannot
+    /// know the outcome.
     pub fn answer_lost(self) {
         self.plan(Fault::AnswerLost);
     }
 
-    /// The connection breaks before it is executed.
+    /// Breaks the connection before the call is executed.
     pub fn connection_reset(self) {
         self.plan(Fault::Reset);
     }
 
-    /// 503 `ServerBusy`, with `Retry-After` if a time is given, in whole seconds.
+    /// Answers 503 `ServerBusy`, with `Retry-After` in whole seconds if given.
     pub fn server_busy(self, retry_after: Option<Duration>) {
         self.plan(Fault::Refuse {
             status: 503,
@@ -65,7 +66,7 @@ impl<'a> FaultPlan<'a> {
         });
     }
 
-    /// 500 `InternalError`.
+    /// Answers 500 `InternalError`.
     pub fn internal_error(self) {
         self.plan(Fault::Refuse {
             status: 500,
@@ -73,13 +74,13 @@ impl<'a> FaultPlan<'a> {
         });
     }
 
-    /// It is late by this much.
+    /// Delays the call.
     pub fn late(self, by: Duration) {
         let delay_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
         self.plan(Fault::Latency { delay_ms });
     }
 
-    /// The answer's body breaks off after so many bytes.
+    /// Breaks off the answer's body after this many bytes.
     pub fn body_cut(self, after_bytes: u64) {
         self.plan(Fault::CutBody { after_bytes });
     }

@@ -1,4 +1,4 @@
-//! What became of each message of a queue, by what the service executed.
+//! The history of each message of a queue, from the requests that the service executed.
 
 use smalt::Exchange;
 use smalt_protocol::Timestamp;
@@ -8,38 +8,38 @@ use super::Work;
 use super::account::path_of;
 use crate::scenario::history::element;
 
-/// The messages of one queue, in the order in which they were put.
+/// The messages of one queue, in the order of Put Message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Messages {
     queue: String,
     all: Vec<Message>,
-    /// Texts of messages that stand elsewhere.
+    /// Texts of messages kept in other queues.
     kept: Vec<String>,
 }
 
 /// One message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Its id.
+    /// Message id.
     pub id: String,
-    /// Its text as it is now.
+    /// Current text.
     pub text: String,
-    /// When it was put.
+    /// Time of Put Message.
     pub put_at: Timestamp,
-    /// When it expires.
+    /// Expiry time.
     pub expires_at: Timestamp,
-    /// How it ended; `None` while it stands in the queue, visible or not.
+    /// How the message ended; `None` while it is in the queue, visible or not.
     pub ended: Option<Ended>,
 }
 
 /// How a message ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Delete Message, at this time.
+    /// By Delete Message, at this time.
     Deleted(Timestamp),
-    /// Clear Messages or Delete Queue, at this time.
+    /// By Clear Messages or Delete Queue, at this time.
     Swept(Timestamp),
-    /// Its time to live was over.
+    /// By its time to live, at this time.
     Expired(Timestamp),
 }
 
@@ -117,18 +117,18 @@ impl Messages {
         }
     }
 
-    /// All of them.
+    /// Returns all messages.
     pub fn all(&self) -> &[Message] {
         &self.all
     }
 
-    /// Those that stand in the queue.
+    /// Returns the messages that are in the queue now.
     pub fn standing_now(&self) -> impl Iterator<Item = &Message> {
         self.all.iter().filter(|message| message.ended.is_none())
     }
 
-    /// A message also counts as kept while its text stands somewhere in a message of `other`: a
-    /// queue for poison messages, or of a later step.
+    /// Also counts a message as kept while its text occurs in a message of `other`: a poison queue,
+    /// or the queue of a later step.
     #[must_use]
     pub fn or_kept_in(mut self, other: &Messages) -> Self {
         let texts = other.standing_now().map(|message| message.text.clone());
@@ -136,10 +136,11 @@ impl Messages {
         self
     }
 
-    /// Each message was done before it ended, or stands in the queue, or is kept elsewhere.
+    /// Asserts that each message was done before it ended, or is in the queue, or is kept
+    /// elsewhere.
     ///
     /// # Panics
-    /// With the story of each message that is not.
+    /// With the history of each message for which this does not hold.
     #[track_caller]
     pub fn assert_none_lost(&self, work: &Work) {
         let lost: Vec<String> = self.all.iter().filter_map(|m| self.lost(m, work)).collect();
@@ -154,11 +155,11 @@ impl Messages {
         }
     }
 
-    /// What is wrong about a message, in a line.
+    /// Describes in one line how a message was lost.
     fn lost(&self, message: &Message, work: &Work) -> Option<String> {
         let (how, at) = match message.ended? {
             Ended::Deleted(at) => ("was deleted", at),
-            Ended::Swept(at) => ("went with a Clear Messages or Delete Queue", at),
+            Ended::Swept(at) => ("was deleted by Clear Messages or Delete Queue", at),
             Ended::Expired(at) => ("expired", at),
         };
         let done = work.done_at(&message.text);
@@ -166,7 +167,7 @@ impl Messages {
             return None;
         }
         let when = match done {
-            Some(done) => format!("and was done only at {done}"),
+            Some(done) => format!("before it was done at {done}"),
             None => "and was never done".to_owned(),
         };
         let Message {

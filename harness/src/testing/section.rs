@@ -1,4 +1,4 @@
-//! What is done under a lease: never by two at once, and never after it has run out.
+//! Work under a lease: never by two holders at once, and never after the lease has ended.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use smalt_protocol::Timestamp;
 use super::TestAccount;
 use super::account::path_of;
 
-/// A watch over those who do something under one lease. Clones are the same watch.
+/// A watch over the work under one lease. Clones share the watch.
 #[derive(Clone, Debug)]
 pub struct LeasedSection {
     account: TestAccount,
@@ -25,14 +25,14 @@ struct Stay {
     until: Option<Timestamp>,
 }
 
-/// Somebody is inside until this is dropped.
+/// Work under a lease; it ends on drop.
 #[derive(Debug)]
 pub struct Inside {
     section: LeasedSection,
     number: usize,
 }
 
-/// When a lease was granted: from, and until when if nothing else happens.
+/// Periods for which each lease was granted: start, and end unless something else happens.
 type Grants = BTreeMap<String, Vec<(Timestamp, Timestamp)>>;
 
 impl LeasedSection {
@@ -44,8 +44,8 @@ impl LeasedSection {
         }
     }
 
-    /// The holder of this lease begins what only a holder may do.
-    #[must_use = "dropped, it is over"]
+    /// Starts work that only the holder of this lease may do.
+    #[must_use = "the work ends when this is dropped"]
     pub fn enter(&self, lease_id: &str) -> Inside {
         let mut stays = self.lock();
         stays.push(Stay {
@@ -59,10 +59,10 @@ impl LeasedSection {
         }
     }
 
-    /// No two were inside at once, and each only while the service had granted him the lease.
+    /// Asserts that no two worked at once, and each only while the service granted it the lease.
     ///
     /// # Panics
-    /// With who was inside when, and what he held.
+    /// With who worked when, and the periods of the lease.
     #[track_caller]
     pub fn assert_never_held_twice(&self) {
         let (stays, now) = (self.lock().clone(), self.account.now());
@@ -73,7 +73,7 @@ impl LeasedSection {
                 .filter(|s| s.lease_id != later.lease_id);
             if let Some(earlier) = others.into_iter().find(inside) {
                 super::fail(format!(
-                    "two were inside under the lease of {} at once: {} since {}, {} since {}",
+                    "two holders worked under the lease of {} at once: {} since {}, {} since {}",
                     self.path, earlier.lease_id, earlier.from, later.lease_id, later.from
                 ));
             }
@@ -88,7 +88,7 @@ impl LeasedSection {
             let covers = |(from, to): &(Timestamp, Timestamp)| *from <= stay.from && *to >= until;
             if !granted.iter().any(covers) {
                 super::fail(format!(
-                    "{} was inside under the lease of {} from {} to {until}, and it was granted {}",
+                    "{} worked under the lease of {} from {} to {until}; the lease was granted {}",
                     stay.lease_id,
                     self.path,
                     stay.from,
@@ -122,7 +122,8 @@ fn spans(granted: &[(Timestamp, Timestamp)]) -> String {
     spans.collect::<Vec<_>>().join(", ")
 }
 
-/// When the service granted which lease of this path. "Lease Blob", "Lease Container".
+/// Returns the periods for which the service granted each lease of this path ("Lease Blob", "Lease
+/// Container").
 fn grants(history: &[Exchange], path: &str) -> Grants {
     let mut grants = Grants::new();
     let mut duration = None;
@@ -164,7 +165,7 @@ fn grants(history: &[Exchange], path: &str) -> Grants {
     grants
 }
 
-/// A lease runs from `at` for its duration, for ever without one; what ran on still goes on.
+/// Grants a lease from `at` for its duration, or without end; extends a period that still runs.
 fn extend(grants: &mut Grants, id: String, at: Timestamp, duration: Option<Duration>) {
     let until = duration.map_or(Timestamp::MAX, |duration| at.plus(duration));
     let spans = grants.entry(id).or_default();
@@ -174,7 +175,7 @@ fn extend(grants: &mut Grants, id: String, at: Timestamp, duration: Option<Durat
     }
 }
 
-/// A lease, or every one, ends at `at` at the latest.
+/// Ends a lease, or all of them, at `at` at the latest.
 fn end(grants: &mut Grants, id: Option<&str>, at: Timestamp) {
     let ended = grants
         .iter_mut()

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::TestAccount;
 
-/// The sockets are open until this is dropped.
+/// Open sockets, closed on drop.
 #[derive(Debug)]
 pub struct Served {
     addresses: Vec<(Service, SocketAddr)>,
@@ -19,23 +19,23 @@ pub struct Served {
 }
 
 impl TestAccount {
-    /// Opens a free port of loopback for each service. The account must be on
-    /// [`smalt::Clock::system`], as clients sign with the machine's time, and tokio's time must not
-    /// be paused: it would jump while a request is under way. [`TestAccount::advance`] moves the
-    /// service's.
+    /// Opens a free loopback port for each service. The account must be on
+    /// [`smalt::Clock::system`], because clients sign with the machine's time, and tokio's time
+    /// must not be paused: it would jump during a request. [`TestAccount::advance`] moves the
+    /// service's time.
     ///
     /// # Errors
-    /// When the system gives no port.
+    /// When no port is free.
     pub async fn serve(&self) -> io::Result<Served> {
         Served::of(self.emulator()).await
     }
 }
 
 impl Served {
-    /// Opens a free port of loopback for each service of an emulator.
+    /// Opens a free loopback port for each service of an emulator.
     ///
     /// # Errors
-    /// When the system gives no port.
+    /// When no port is free.
     pub async fn of(emulator: &Emulator) -> io::Result<Served> {
         let mut addresses = Vec::new();
         let mut servers = JoinSet::new();
@@ -51,13 +51,13 @@ impl Served {
         })
     }
 
-    /// Host and port of blob, queue and table service.
+    /// Returns host and port of blob, queue and table service.
     pub fn authorities(&self) -> Vec<String> {
         let all = self.addresses.iter();
         all.map(|(_, address)| address.to_string()).collect()
     }
 
-    /// What any client of Azure Storage takes.
+    /// Returns a connection string for any Azure Storage client.
     pub fn connection_string(&self) -> String {
         let (name, key) = (EMULATOR_ACCOUNT_NAME, EMULATOR_ACCOUNT_KEY);
         let mut text =

@@ -1,4 +1,4 @@
-//! Each assertion on code that is right, and on code that is not.
+//! Tests each assertion on correct code and on incorrect code.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn put(queue: &QueueClient, text: &str, ttl_s: Option<i32>) {
     queue.send_message(message, Some(options)).await.unwrap();
 }
 
-/// Takes the next message; deletes it if asked to. Its text.
+/// Receives the next message, deletes it if asked to, and returns its text.
 async fn take(queue: &QueueClient, delete: bool) -> String {
     let taken = queue.receive_messages(None).await.unwrap();
     let message = taken.into_model().unwrap().items.unwrap().remove(0);
@@ -36,15 +36,15 @@ async fn take(queue: &QueueClient, delete: bool) -> String {
     message.message_text.unwrap()
 }
 
-/// What an assertion says when it fails.
+/// Returns the message of a failed assertion.
 fn told(assertion: impl FnOnce()) -> String {
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(assertion));
-    let panic = panic.expect_err("it should have failed");
-    *panic.downcast::<String>().expect("a text")
+    let panic = panic.expect_err("the assertion should fail");
+    *panic.downcast::<String>().expect("a string")
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_done_standing_or_kept_is_not_lost() {
+async fn done_present_or_kept_message_is_not_lost() {
     let account = TestAccount::open().unwrap();
     let (queue, work) = (account.queue("orders").await.unwrap(), account.work());
     let poison = account.queue("orders-poison").await.unwrap();
@@ -65,7 +65,7 @@ async fn what_is_done_standing_or_kept_is_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_lost_is_told_with_its_story() {
+async fn lost_message_is_reported_with_its_history() {
     let account = TestAccount::open().unwrap();
     let (queue, work) = (account.queue("orders").await.unwrap(), account.work());
     put(&queue, "deleted", None).await;
@@ -85,12 +85,12 @@ async fn what_is_lost_is_told_with_its_story() {
     );
     assert!(story.contains("\"deleted\" ("), "{story}");
     assert!(
-        story.contains("and was done only at 2026-11-21T10:00:10"),
+        story.contains("before it was done at 2026-11-21T10:00:10"),
         "{story}"
     );
     assert!(story.contains("expired at 2026-11-21T10:00:05"), "{story}");
     assert!(
-        story.contains("went with a Clear Messages or Delete Queue"),
+        story.contains("was deleted by Clear Messages or Delete Queue"),
         "{story}"
     );
     let messages = account.messages("orders");
@@ -98,7 +98,7 @@ async fn what_is_lost_is_told_with_its_story() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_whose_answer_was_lost_counts() {
+async fn delete_with_a_lost_answer_counts() {
     let account = TestAccount::open().unwrap();
     let (queue, work) = (account.queue("orders").await.unwrap(), account.work());
     put(&queue, "gone", None).await;
@@ -107,7 +107,7 @@ async fn a_delete_whose_answer_was_lost_counts() {
     let message = taken.into_model().unwrap().items.unwrap().remove(0);
     let (id, receipt) = (message.message_id.unwrap(), message.pop_receipt.unwrap());
     let lost = queue.delete_message(&id, &receipt, None).await;
-    assert!(lost.is_err(), "nobody was told");
+    assert!(lost.is_err(), "the answer arrived");
     let story = told(|| account.assert_no_message_lost("orders", &work));
     assert!(story.contains("never done"), "{story}");
     let last = account.history().pop().unwrap();
@@ -115,7 +115,7 @@ async fn a_delete_whose_answer_was_lost_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_at_once_are_told() {
+async fn overlapping_attempts_are_reported() {
     let account = TestAccount::open().unwrap();
     let work = account.work();
     let first = work.begin("a");
@@ -123,7 +123,7 @@ async fn two_at_once_are_told() {
     work.assert_one_at_a_time();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let second = work.begin("a");
-    assert!(told(|| work.assert_one_at_a_time()).starts_with("two worked on \"a\" at once"));
+    assert!(told(|| work.assert_one_at_a_time()).starts_with("two attempts at \"a\" overlap"));
     first.done();
     drop(second);
     let done: Vec<bool> = work.runs().iter().map(|run| run.done).collect();
@@ -131,7 +131,7 @@ async fn two_at_once_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_that_did_not_happen_is_told() {
+async fn unfired_fault_is_reported() {
     let account = TestAccount::open().unwrap();
     account.fault("Queue_Create").on("orders").internal_error();
     account
@@ -141,13 +141,13 @@ async fn a_fault_that_did_not_happen_is_told() {
     let _ = account.queue("orders").await;
     let story = told(|| account.assert_faults_fired());
     assert!(
-        story.contains("  0 of 1 times in 0 calls that match"),
+        story.contains("  0 of 1 times in 0 matching calls"),
         "{story}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stays_beyond_his_lease_is_told() {
+async fn work_beyond_the_lease_is_reported() {
     let account = TestAccount::open().unwrap();
     let lock = account.container("locks").await.unwrap().blob_client("one");
     lock.upload(Bytes::new().into(), None).await.unwrap();
@@ -163,7 +163,7 @@ async fn who_stays_beyond_his_lease_is_told() {
         "AAAAAAAA-0000-4000-8000-000000000001",
         "aaaaaaaa-0000-4000-8000-000000000002",
     );
-    // It may stay while it renews, whatever the letters of its id are.
+    // The holder may continue while it renews, in any letter case of its lease id.
     let section = account.leased_section("locks/one");
     let id = acquire(first).await;
     let inside = section.enter(first);
@@ -171,7 +171,7 @@ async fn who_stays_beyond_his_lease_is_told() {
     lock.renew_lease(id.clone(), None).await.unwrap();
     tokio::time::sleep(Duration::from_secs(14)).await;
     section.assert_never_held_twice();
-    // The operator shortens it.
+    // The operator breaks the lease early.
     let options = BlobClientBreakLeaseOptions {
         break_period: Some(0),
         ..Default::default()
@@ -184,18 +184,18 @@ async fn who_stays_beyond_his_lease_is_told() {
         story.contains("from 2026-11-21T10:00:00.0000000Z to 2026-11-21T10:00:24"),
         "{story}"
     );
-    // And another comes in.
+    // Then another holder acquires it.
     let other = section.enter(&acquire(second).await);
     let story = told(|| section.assert_never_held_twice());
     assert!(
-        story.starts_with("two were inside under the lease of locks/one at once"),
+        story.starts_with("two holders worked under the lease of locks/one at once"),
         "{story}"
     );
     drop((inside, other));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_changed_and_a_released_lease_are_followed() {
+async fn changed_and_released_leases_are_followed() {
     let account = TestAccount::open().unwrap();
     let lock = account.container("locks").await.unwrap().blob_client("one");
     lock.upload(Bytes::new().into(), None).await.unwrap();
@@ -217,9 +217,9 @@ async fn a_changed_and_a_released_lease_are_followed() {
     drop(inside);
 }
 
-/// Real sockets and real time: another program's way in.
+/// Clients in other programs use real sockets and real time.
 #[tokio::test]
-async fn other_programs_come_in_by_sockets() {
+async fn other_programs_connect_by_sockets() {
     let account = TestAccount::on_clock(Clock::system(), 1).unwrap();
     let served = account.serve().await.unwrap();
     let sockets = HyperTransport::new(HyperTransportSettings::default()).unwrap();

@@ -1,11 +1,11 @@
-//! Who works on what, and when: said by the test's handler, judged by the assertions.
+//! A record of who works on what, and when, for the assertions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smalt::Emulator;
 use smalt_protocol::Timestamp;
 
-/// A record of work. Clones write to the same record.
+/// A record of work. Clones share the record.
 #[derive(Clone, Debug)]
 pub struct Work {
     emulator: Emulator,
@@ -15,17 +15,17 @@ pub struct Work {
 /// One attempt at one piece of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What was worked on: for messages their text.
+    /// What was worked on; for messages, the text.
     pub key: String,
-    /// When it began.
+    /// Time at which the attempt began.
     pub begun: Timestamp,
-    /// When it ended, in whatever way.
+    /// Time at which the attempt ended, successfully or not.
     pub ended: Option<Timestamp>,
-    /// Whether it was done.
+    /// Whether the work was done.
     pub done: bool,
 }
 
-/// An attempt under way. Dropped, it has failed.
+/// An attempt in progress; it fails on drop.
 #[derive(Debug)]
 pub struct Running {
     work: Work,
@@ -40,8 +40,8 @@ impl Work {
         }
     }
 
-    /// Work on `key` begins: for messages that is their text.
-    #[must_use = "dropped, the work has failed"]
+    /// Starts work on `key`; for messages, the text.
+    #[must_use = "the work fails when this is dropped"]
     pub fn begin(&self, key: &str) -> Running {
         let mut runs = self.lock();
         runs.push(Run {
@@ -56,22 +56,22 @@ impl Work {
         }
     }
 
-    /// Every attempt, in the order in which they began.
+    /// Returns every attempt, ordered by start.
     pub fn runs(&self) -> Vec<Run> {
         self.lock().clone()
     }
 
-    /// When `key` was done first.
+    /// Returns when `key` was first done.
     pub fn done_at(&self, key: &str) -> Option<Timestamp> {
         let runs = self.lock();
         let done = runs.iter().filter(|run| run.done && run.key == key);
         done.filter_map(|run| run.ended).min()
     }
 
-    /// Nothing was worked on by two at once.
+    /// Asserts that nothing was worked on by two at once.
     ///
     /// # Panics
-    /// With the two that were.
+    /// With the two attempts that overlap.
     #[track_caller]
     pub fn assert_one_at_a_time(&self) {
         let runs = self.runs();
@@ -79,7 +79,7 @@ impl Work {
             let same = runs[..number].iter().filter(|run| run.key == later.key);
             if let Some(earlier) = same.into_iter().find(|run| run.is_running_at(later.begun)) {
                 super::fail(format!(
-                    "two worked on {:?} at once: one from {} to {}, another from {} on",
+                    "two attempts at {:?} overlap: one from {} to {}, another from {} on",
                     later.key,
                     earlier.begun,
                     earlier.until(),
@@ -116,7 +116,7 @@ impl Run {
 }
 
 impl Running {
-    /// It is done, as far as your code is concerned: from here on it may be acknowledged.
+    /// Marks the work as done; from here on the message may be acknowledged.
     pub fn done(self) {
         self.work.end(self.number, true);
     }

@@ -1,4 +1,4 @@
-//! Bodies in a trace: as text, in Base64, or as what makes them again.
+//! Bodies in a trace: as text, in Base64, or as a repeated pattern.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,65 +6,65 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// Bodies of this size and more are written as a repeated pattern where they are one.
+/// Minimum size of a body that is written as a repeated pattern, in bytes.
 pub const GENERATED_BYTES_MIN: usize = 4_096;
-/// The longest pattern that is looked for.
+/// Maximum length of a pattern, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 256;
-/// The largest body that a file may ask to be made: Azure's largest Put Blob, 5,000 MiB, would
-/// not fit into a test's memory.
+/// Maximum size of a generated body, in bytes: Azure's largest Put Blob, 5,000 MiB, would not fit
+/// into a test's memory.
 pub const GENERATED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// A body as it stands in a file; absent when there is none.
+/// A body in a file; absent when it is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Body {
-    /// UTF-8.
+    /// A UTF-8 body.
     Text(String),
-    /// Anything else.
+    /// Any other body, in Base64.
     Base64(String),
     /// A pattern, repeated and cut at `length`.
     Generated {
-        /// Hex, of the whole body.
+        /// SHA-256 of the whole body, in hex.
         sha256: String,
-        /// The pattern in Base64.
+        /// The pattern, in Base64.
         repeat_base64: String,
-        /// In bytes.
+        /// Length of the body, in bytes.
         length: u64,
     },
-    /// What an imported recording lost. A request is replayed with zeroes in its place, an answer
-    /// without a look at its body.
+    /// A body that an imported recording lacks. A replay sends zeroes for a request, and ignores
+    /// the body of an answer.
     Missing {
-        /// In bytes, as the headers say.
+        /// Length according to the headers, in bytes.
         length: u64,
     },
 }
 
-/// Why a body cannot be made from what the file says.
+/// Why a body cannot be restored from a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// Not Base64.
+    /// The body or pattern is not valid Base64.
     #[error("body: {0}")]
     Base64(String),
-    /// Larger than [`GENERATED_BYTES_MAX`], or of no pattern.
-    #[error("body: {length} bytes of a pattern of {pattern} cannot be made")]
+    /// The body exceeds [`GENERATED_BYTES_MAX`], or its pattern is empty.
+    #[error("body: cannot generate {length} bytes from a pattern of {pattern}")]
     Size {
-        /// Asked for.
+        /// Length of the body, in bytes.
         length: u64,
-        /// Bytes in the pattern.
+        /// Length of the pattern, in bytes.
         pattern: usize,
     },
-    /// What was made is not what was recorded.
-    #[error("body: made {made} where {recorded} was recorded")]
+    /// The hash of the generated body differs from the recorded one.
+    #[error("body: the hash is {made}, but {recorded} was recorded")]
     Hash {
-        /// Of what was made.
+        /// Hash of the generated body.
         made: String,
-        /// Of what the file says.
+        /// Hash in the file.
         recorded: String,
     },
 }
 
 impl Body {
-    /// How these bytes are written; `None` when there are none.
+    /// Returns the representation of these bytes; `None` when there are none.
     pub fn of(bytes: &[u8]) -> Option<Body> {
         if bytes.is_empty() {
             return None;
@@ -84,10 +84,10 @@ impl Body {
         })
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     ///
     /// # Errors
-    /// When the file contradicts itself or asks for too much.
+    /// When the file contradicts itself or the body is too large.
     pub fn bytes(&self) -> Result<Bytes, BodyError> {
         let decode = |text: &str| {
             let decoded = STANDARD.decode(text);
@@ -130,12 +130,12 @@ impl Body {
     }
 }
 
-/// The length of the shortest pattern that these bytes repeat.
+/// Returns the length of the shortest pattern that these bytes repeat.
 fn period(bytes: &[u8]) -> Option<usize> {
     (1..=PATTERN_BYTES_MAX).find(|period| bytes[*period..] == bytes[..bytes.len() - period])
 }
 
-/// SHA-256 in hex.
+/// Returns the SHA-256 in hex.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_repetitions_are_made_again() {
+    fn large_repetitions_are_restored() {
         let bytes: Vec<u8> = b"0123456789"
             .iter()
             .copied()
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn inconsistent_body_is_rejected() {
         let made = |sha256: &str, repeat_base64: &str, length| Body::Generated {
             sha256: sha256.to_owned(),
             repeat_base64: repeat_base64.to_owned(),

@@ -1,4 +1,4 @@
-//! A target whose answers are recorded as a trace.
+//! A target that records its answers as a trace.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::target::{Ability, About as Place, Setup, Target, TargetError};
 use crate::wire::url::Url;
 use crate::wire::{Answer, Request};
 
-/// A target, and what it was asked and answered so far. What sets a recording up is left out.
+/// A target, with the exchanges so far. The setup of a recording is left out.
 pub struct Capture {
     inner: Arc<dyn Target>,
     about: Place,
@@ -21,19 +21,19 @@ pub struct Capture {
 
 #[derive(Default)]
 struct State {
-    /// When the first request was sent.
+    /// Time of the first request.
     begun: Option<Timestamp>,
     now: Option<Timestamp>,
-    /// The next call belongs to the recording.
+    /// Whether the next call belongs to the recording.
     listens: bool,
     seen: Vec<Seen>,
 }
 
 impl Capture {
-    /// Listens to this target.
+    /// Wraps a target.
     pub fn of(inner: Arc<dyn Target>) -> Capture {
-        // Recordings are moved to the time of a target without a clock before they are played
-        // here, and what needs settings is asked all the same: both sides are compared.
+        // A recording is moved in time for a target without a clock, and requests that need
+        // settings are sent anyway, because the comparison needs both sides.
         let able = [Ability::Clock, Ability::Settings];
         let about = inner.about().clone().able(able);
         Capture {
@@ -43,7 +43,7 @@ impl Capture {
         }
     }
 
-    /// What was said, as a trace of this service whose target is called `name`.
+    /// Returns the exchanges as a trace of this service, with `name` as its target.
     pub async fn trace(&self, service: Service, name: &str, seed: Option<u64>) -> Trace {
         let state = self.state.lock().await;
         let begun = state.begun.unwrap_or(Timestamp::UNIX_EPOCH);

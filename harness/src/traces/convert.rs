@@ -1,4 +1,4 @@
-//! A trace as the recording that a replay plays.
+//! Converts a trace to the recording that a replay plays.
 
 use smalt_protocol::{Service, Timestamp};
 
@@ -8,24 +8,24 @@ use crate::replay::recording::{Interaction, LoadError, Recording};
 use crate::wire::url::Url;
 use crate::wire::{Answer, Headers, Request};
 
-/// Header lines before the first exchange.
+/// Number of header lines before the first exchange.
 const LINES_BEFORE: usize = 2;
 
-/// The note of an answer whose body is not known; its number follows.
+/// Prefix of the note for an answer with an unknown body; the index of the exchange follows.
 pub const MISSING_BODY: &str = "missing_body:";
 
-/// Reads a trace and makes it a recording.
+/// Parses a trace and converts it to a recording.
 ///
 /// # Errors
-/// With the line that is wrong.
+/// With the invalid line.
 pub fn recording(name: &str, text: &str) -> Result<Recording, LoadError> {
     of_trace(name, Trace::parse(name, text)?)
 }
 
-/// Makes a trace a recording.
+/// Converts a trace to a recording.
 ///
 /// # Errors
-/// With the line that is wrong.
+/// With the invalid line.
 pub fn of_trace(name: &str, trace: Trace) -> Result<Recording, LoadError> {
     let service = trace.header.service;
     let mut interactions = Vec::with_capacity(trace.exchanges.len());
@@ -80,7 +80,7 @@ fn interaction(n: usize, service: Service, exchange: &Exchange) -> Result<Intera
     };
     let date = response.headers.get("date");
     let date = date.ok_or("the response has no Date")?;
-    let date = Timestamp::parse_rfc1123(date).ok_or_else(|| format!("not a date: {date}"))?;
+    let date = Timestamp::parse_rfc1123(date).ok_or_else(|| format!("invalid date: {date}"))?;
     Ok(Interaction {
         n,
         operation: operation(service, &request, &url),
@@ -94,7 +94,7 @@ fn headers(pairs: &[(String, String)]) -> Headers {
     pairs.iter().map(|(n, v)| (n, v.as_str())).collect()
 }
 
-/// What a request does, in the words of its line: `PUT blob comp=block`.
+/// Returns what a request does, from its request line: `PUT blob comp=block`.
 fn operation(service: Service, request: &Request, url: &Url) -> String {
     let place = match (service, url.segments().as_slice()) {
         (_, []) => "service",

@@ -1,4 +1,4 @@
-//! The traces in `fixtures/traces`: replayed whole, none without its scenario, none twice.
+//! Tests of the traces in `fixtures/traces`: all replay, all have a scenario, all differ.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,15 +10,14 @@ use crate::replay::player::play;
 use crate::replay::recording::Recording;
 use crate::target::in_process::InProcess;
 
-/// The script that made them.
+/// The script that recorded them.
 const SCENARIOS: &str = include_str!("../../../fixtures/traces/record.py");
 
-/// Where they are.
 fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/traces")
 }
 
-/// One of them: `blob/leases`.
+/// Loads a trace by its name: `blob/leases`.
 pub(super) fn load(name: &str) -> Recording {
     corpus::load(&directory(), &format!("{name}.ndjson")).unwrap()
 }
@@ -29,7 +28,8 @@ fn names() -> Vec<String> {
     names.iter().map(stem).collect()
 }
 
-/// `SERVICE/SCENARIO` of every `@scenario("SERVICE")` with the `def` below it, in order of name.
+/// Returns `SERVICE/SCENARIO` for every `@scenario("SERVICE")` with the `def` below it, ordered by
+/// name.
 fn scenarios(script: &str) -> Vec<String> {
     let lines: Vec<&str> = script.lines().collect();
     let found = lines.windows(2).filter_map(|pair| {
@@ -42,10 +42,10 @@ fn scenarios(script: &str) -> Vec<String> {
     found
 }
 
-/// The emulator answers every exchange of every trace as it was recorded, and the comparison
-/// raises no alarm over a service that answers as recorded.
+/// The emulator answers every exchange of every trace as recorded, and the comparison reports no
+/// difference for a service that answers as recorded.
 #[tokio::test]
-async fn every_trace_replays_whole() {
+async fn every_trace_replays_completely() {
     for name in names() {
         let recording = load(&name);
         let targets = [
@@ -58,17 +58,17 @@ async fn every_trace_replays_whole() {
     }
 }
 
-/// A trace whose scenario is gone, and a scenario that nobody recorded, are both mistakes.
+/// Every trace has a scenario, and every scenario is recorded.
 #[test]
-fn traces_and_scenarios_belong_together() {
+fn every_trace_has_a_scenario_and_vice_versa() {
     let scenarios = scenarios(SCENARIOS);
     assert!(scenarios.len() >= 13, "{scenarios:?}");
     assert_eq!(names(), scenarios);
 }
 
-/// Two traces of the same exchanges prove no more than one.
+/// A trace with the same exchanges as another tests nothing new.
 #[test]
-fn no_trace_is_there_twice() {
+fn no_trace_repeats_another() {
     let mut seen = BTreeMap::new();
     for name in names() {
         let script: Vec<String> = load(&name)

@@ -1,4 +1,4 @@
-//! The lines of a trace: a header, one line for each exchange, a checksum over all of them.
+//! The lines of a trace: a header, one line for each exchange, a checksum of all of them.
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::Service;
@@ -6,83 +6,83 @@ use smalt_protocol::Service;
 use super::body::{Body, sha256_hex};
 use crate::replay::recording::LoadError;
 
-/// What the header of every trace says. A reader refuses any other.
+/// The format in every header. Other formats are rejected.
 pub const FORMAT: &str = "smalt-trace/1";
 
-/// What is known of a trace as a whole.
+/// Information about a whole trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
     /// [`FORMAT`].
     pub format: String,
-    /// When the recording began, as `2026-11-21T11:00:00.0000000Z`.
+    /// Start of the recording: `2026-11-21T11:00:00.0000000Z`.
     pub recorded_at: String,
-    /// What answered: `smalt`, `azurite`, `azure`.
+    /// The recorded service: `smalt`, `azurite`, `azure`.
     pub target: String,
-    /// `x-ms-version` of the first request that names one.
+    /// First `x-ms-version` in a request.
     pub api_version: String,
-    /// The seed of the client, where it had one.
+    /// Seed of the client, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What the account is called in the trace.
+    /// Name of the account in the trace.
     pub account: String,
-    /// The service that was asked.
+    /// The service that received the requests.
     pub service: Service,
-    /// Containers or queues that were used and never created.
+    /// Containers or queues that were used but not created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncreated: Vec<String>,
-    /// What an imported trace lacks of what was on the wire, or was given in its place.
+    /// Differences between an imported trace and the original traffic.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
 }
 
-/// What is not as it was on the wire.
+/// A difference from the original traffic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Note {
-    /// The exchange, from 0; absent where the note is about all of them.
+    /// Index of the exchange, from 0; `None` for all exchanges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchange: Option<usize>,
-    /// In words.
+    /// Description.
     pub text: String,
 }
 
-/// One request and its answer.
+/// A request with its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exchange {
     /// Milliseconds from `recorded_at` to the request.
     pub t: u64,
-    /// As sent, without secrets.
+    /// The request, without secrets.
     pub request: Request,
-    /// As answered, without secrets.
+    /// The answer, without secrets.
     pub response: Response,
 }
 
-/// A request. Headers are pairs in their order.
+/// A request, with headers as pairs in their original order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// `GET`, ...
+    /// HTTP method.
     pub method: String,
-    /// Absolute, host style.
+    /// Absolute URL in host style.
     pub url: String,
-    /// Names in lower case.
+    /// Headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Absent when empty.
+    /// Body; `None` when empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Body>,
 }
 
-/// A response. Headers are pairs in their order.
+/// An answer, with headers as pairs in their original order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Response {
-    /// The status code.
+    /// HTTP status code.
     pub status: u16,
-    /// Names in lower case.
+    /// Headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Absent when empty.
+    /// Body; `None` when empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Body>,
 }
@@ -92,7 +92,7 @@ pub struct Response {
 pub struct Trace {
     /// The first line.
     pub header: Header,
-    /// The lines that follow.
+    /// The following lines.
     pub exchanges: Vec<Exchange>,
 }
 
@@ -105,7 +105,7 @@ struct Footer {
     checksum: String,
 }
 
-/// Whether a file's text begins as a trace does; what does not is a recording of the corpus.
+/// Whether the text begins like a trace; otherwise it is a recording of the corpus.
 pub fn is_trace(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Probe {
@@ -117,10 +117,10 @@ pub fn is_trace(text: &str) -> bool {
 }
 
 impl Trace {
-    /// The text of the file.
+    /// Renders the file.
     ///
     /// # Errors
-    /// When a value has no form in JSON; none of these types has such a value.
+    /// When a value cannot be rendered as JSON, which does not happen for these types.
     pub fn write(&self) -> serde_json::Result<String> {
         let mut text = serde_json::to_string(&self.header)? + "\n";
         for exchange in &self.exchanges {
@@ -134,11 +134,10 @@ impl Trace {
         Ok(text + &serde_json::to_string(&footer)? + "\n")
     }
 
-    /// Reads the text of a file. What was edited by hand, cut short or is of another version is
-    /// refused.
+    /// Parses a file. Rejects files that were edited by hand, cut short, or have another version.
     ///
     /// # Errors
-    /// With the line that is wrong.
+    /// With the invalid line.
     pub fn parse(name: &str, text: &str) -> Result<Trace, LoadError> {
         let fail = |line: usize, problem: String| LoadError {
             file: name.to_owned(),
@@ -173,10 +172,7 @@ impl Trace {
         }
         if exchanges.len() != footer.exchanges {
             let (found, due) = (exchanges.len(), footer.exchanges);
-            return Err(fail(
-                count,
-                format!("{found} exchanges where {due} are due"),
-            ));
+            return Err(fail(count, format!("{found} exchanges instead of {due}")));
         }
         Ok(Trace { header, exchanges })
     }
@@ -252,7 +248,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// What is written is read back as it was, bodies included.
+        /// A rendered trace is parsed back unchanged, including bodies.
         #[test]
         fn round_trips(trace in trace()) {
             let text = trace.write().unwrap();
@@ -264,9 +260,9 @@ mod tests {
             prop_assert_eq!(read, trace);
         }
 
-        /// Any one byte changed, or any line lost, is seen.
+        /// Every changed byte and every lost line is detected.
         #[test]
-        fn edits_are_seen(trace in trace(), at in any::<prop::sample::Index>()) {
+        fn edits_are_detected(trace in trace(), at in any::<prop::sample::Index>()) {
             let text = trace.write().unwrap();
             let mut bytes = text.clone().into_bytes();
             let at = at.index(bytes.len());
@@ -282,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_refused() {
+    fn other_version_is_rejected() {
         let header = r#"{"format":"smalt-trace/2"}"#;
         let text = format!("{header}\n");
         let sum = sha256_hex(text.as_bytes());

@@ -1,4 +1,4 @@
-//! A generated history as traces: what was sent to the emulator and what it answered.
+//! Runs a generated history against the emulator, and records it as traces.
 
 use std::sync::PoisonError;
 
@@ -15,23 +15,23 @@ use crate::replay::credentials::SAS_PARAMETERS;
 use crate::wire::in_process;
 use crate::wire::url::Url;
 
-/// A history as it was played: one trace for each service that it asked something of.
+/// A history that was run: one trace for each service that it used.
 #[derive(Debug)]
 pub struct Told {
-    /// Blob before queue before table.
+    /// Traces in the order blob, queue, table.
     pub traces: Vec<Trace>,
-    /// The first step that was answered wrongly: nothing was sent after it.
+    /// The first step with a wrong answer; nothing was sent after it.
     pub failure: Option<Failure>,
 }
 
 impl Told {
-    /// The trace of one service.
+    /// Returns the trace of a service.
     pub fn of(&self, service: Service) -> Option<&Trace> {
         self.traces.iter().find(|one| one.header.service == service)
     }
 }
 
-/// Plays a history on this server, judged by the model, and writes down what was said.
+/// Runs a history on this server, checked by the model, and records it.
 pub async fn tell(mut server: Server, history: &[Operation], seed: Option<u64>) -> Told {
     let log = server.keep();
     let step = |operation: &Operation| Step {
@@ -60,12 +60,12 @@ fn authority(service: Service) -> &'static str {
     in_process::base(service).trim_start_matches("http://")
 }
 
-/// What one service was asked in a history, out of all that was said.
+/// Returns the exchanges of one service.
 pub fn of(service: Service, log: &[Seen]) -> impl Iterator<Item = &Seen> {
     log.iter().filter(move |one| one.host == authority(service))
 }
 
-/// What one service was asked and answered in a history.
+/// Returns the trace of one service.
 pub fn trace(service: Service, seed: Option<u64>, seen: &[Seen]) -> Trace {
     let about = About {
         service,
@@ -78,7 +78,7 @@ pub fn trace(service: Service, seed: Option<u64>, seen: &[Seen]) -> Trace {
     scrub::trace(&about, &seen)
 }
 
-/// An exchange of a history as if the account's key had signed it: histories sign each URL.
+/// Returns an exchange as if signed by the account key, because histories sign each URL.
 fn signed_by_key(seen: &Seen) -> Seen {
     let mut seen = seen.clone();
     if let Some(mut url) = Url::parse(&format!("http://{}{}", seen.host, seen.target)) {
@@ -145,9 +145,9 @@ mod tests {
         ]
     }
 
-    /// A history becomes a trace for each service, which the replay of traces takes as any other.
+    /// A history gives a trace for each service, which can be replayed like any other.
     #[tokio::test]
-    async fn a_history_is_told_and_replays() {
+    async fn recorded_history_replays() {
         let told = tell(Server::in_memory().unwrap(), &history(), Some(7)).await;
         assert!(told.failure.is_none(), "{:?}", told.failure);
         assert_eq!(told.of(Service::Blob).unwrap().exchanges.len(), 5);

@@ -1,5 +1,5 @@
-//! The matcher must see every kind of difference: each row changes one thing in one answer of a
-//! recorded trace, and the replay of that trace must fail there, in that aspect.
+//! Tests that the comparison detects every kind of difference: each row changes one detail of one
+//! answer in a recorded trace, and the replay must report it there, in that aspect.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use crate::replay::mirror::Mirror;
 use crate::replay::player::{Outcome, play};
 use crate::wire::Answer;
 
-/// One change to an answer.
+/// A change to an answer.
 #[derive(Clone, Copy, Debug)]
 enum Edit {
-    /// Another status.
+    /// Sets the status.
     Status(u16),
-    /// A header less.
+    /// Removes a header.
     Drop(&'static str),
-    /// A header more, or another value.
+    /// Sets a header.
     Set(&'static str, &'static str),
-    /// The value that the header has in the answer of this number.
+    /// Sets a header to its value in the answer with this index.
     From(&'static str, usize),
-    /// Another text in the body, once.
+    /// Replaces the first occurrence of a string in the body.
     Body(&'static str, &'static str),
-    /// The contents of these two elements, the first of their kind, in each other's place.
+    /// Swaps the contents of the first two elements of this name.
     Swap(&'static str),
-    /// The body of the answer of this number.
+    /// Uses the body of the answer with this index.
     BodyFrom(usize),
-    /// No body.
+    /// Removes the body.
     Empty,
 }
 use Edit::{Body, BodyFrom, Drop, Empty, From, Set, Status, Swap};
@@ -39,7 +39,7 @@ const ETAG: &str = "\"0x8D00000000000FF\"";
 const LEASE: &str = "99999999-2222-3333-4444-555555555555";
 const LONG_AGO: &str = "Thu, 09 May 2019 00:57:59 GMT";
 
-/// Trace, answer, change, aspect.
+/// Trace, index of the answer, change, aspect.
 const MUTATIONS: &[(&str, usize, Edit, Aspect)] = &[
     ("blob/container", 0, Status(200), Aspect::Status),
     ("blob/container", 1, Status(412), Aspect::Status),
@@ -257,7 +257,7 @@ fn text(answer: &Answer) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
-/// The first two `<element>` with each other's contents.
+/// Swaps the contents of the first two `<element>`.
 fn swapped(body: &str, element: &str) -> String {
     let (open, close) = (format!("<{element}>"), format!("</{element}>"));
     let mut spans = body.match_indices(&open).map(|(at, _)| {
@@ -293,14 +293,14 @@ fn edit(answers: &mut [Answer], n: usize, edit: Edit) {
     answers[n].body = Bytes::from(body);
 }
 
-/// Every change is seen where it was made, as what it is, and nothing before it.
+/// Every change is reported where it was made, in its aspect, and nothing before it.
 #[tokio::test]
 async fn every_mutation_is_caught() {
     let mut distinct = BTreeSet::new();
     let mut missed = Vec::new();
     for (name, n, change, aspect) in MUTATIONS {
         let what = format!("{name}: answer {n}: {change:?}");
-        assert!(distinct.insert(what.clone()), "{what} stands there twice");
+        assert!(distinct.insert(what.clone()), "{what} occurs twice");
         let recorded = load(name);
         let mut changed = recorded.clone();
         let mut answers: Vec<Answer> = answers_of(&recorded);

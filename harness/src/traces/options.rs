@@ -17,30 +17,32 @@ use crate::wire::endpoint::Endpoint;
 /// Options of `harness record`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// The service to record: `http://127.0.0.1:10000`, `https://account.blob.core.windows.net`.
+    /// Endpoint of the service to record, such as `http://127.0.0.1:10000` or
+    /// `https://account.blob.core.windows.net`.
     #[arg(long, value_name = "URL")]
     pub target: String,
-    /// Where clients connect; port 0 takes a free one, which is printed.
+    /// Address for clients to connect to; with port 0 the system picks a free port, which is
+    /// printed.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     pub listen: SocketAddr,
-    /// The trace to write.
+    /// File to write the trace to.
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// What the target is: blob, queue or table.
+    /// Kind of the service: blob, queue or table.
     #[arg(long, default_value = "blob", value_parser = corpus::service)]
     pub service: Service,
-    /// What the trace says that it was recorded from.
+    /// Name of the service, stored in the trace.
     #[arg(long, default_value = "smalt", value_name = "NAME")]
     pub name: String,
-    /// The seed of the client, for the trace.
+    /// Seed of the client, stored in the trace.
     #[arg(long)]
     pub seed: Option<u64>,
 }
 
-/// Records until it is told to stop, then writes the trace.
+/// Records until it is interrupted, then writes the trace.
 ///
 /// # Errors
-/// When the target or the address is of no use, nothing was recorded, or the file cannot be
+/// When the target or the address cannot be used, nothing was recorded, or the file cannot be
 /// written.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
@@ -72,7 +74,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     written(options, &about, proxy.log())
 }
 
-/// Writes the trace, and tells what is in it and what is not.
+/// Writes the trace, and prints what it contains and what could not be recorded.
 #[expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -85,7 +87,7 @@ fn written(options: &Options, about: &About, log: Log) -> anyhow::Result<ExitCod
     let out = options.out.display();
     anyhow::ensure!(
         !log.is_empty(),
-        "no exchange was recorded, so that {out} is not written"
+        "no exchange was recorded, so {out} was not written"
     );
     let answered: Vec<String> = (1..=5)
         .map(|hundred| (hundred, log.answered(hundred)))
@@ -107,9 +109,9 @@ fn written(options: &Options, about: &About, log: Log) -> anyhow::Result<ExitCod
 mod tests {
     use super::*;
 
-    /// A trace without an exchange would pass whatever it is replayed against.
+    /// A trace without exchanges would pass every replay.
     #[test]
-    fn nothing_recorded_is_nothing_written() {
+    fn empty_recording_is_not_written() {
         let dir = tempfile::tempdir().unwrap();
         let options = Options {
             target: "http://127.0.0.1:1".to_owned(),
@@ -127,7 +129,7 @@ mod tests {
             seed: None,
         };
         let error = written(&options, &about, Log::default()).unwrap_err();
-        assert!(error.to_string().contains("trace.ndjson is not written"));
+        assert!(error.to_string().contains("trace.ndjson was not written"));
         assert!(!options.out.exists());
     }
 }

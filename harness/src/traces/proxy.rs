@@ -1,4 +1,4 @@
-//! The proxy: passes every request on, streams both bodies, and writes down what went by.
+//! The proxy: forwards every request, streams both bodies, and records the exchange.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,35 +18,35 @@ use crate::wire::{Headers, WireError};
 
 type Passed = http::Response<BoxBody<Bytes, hyper::Error>>;
 
-/// What went by so far.
+/// The exchanges so far.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// Exchanges with the number of their request, in the order of their ends.
+    /// Exchanges with the index of their request, ordered by end.
     exchanges: Vec<(u64, Seen)>,
-    /// Requests so far.
+    /// Number of requests so far.
     requests: u64,
-    /// Exchanges that could not be written down, and why.
+    /// Exchanges that could not be recorded, with reasons.
     pub lost: Vec<String>,
 }
 
 impl Log {
-    /// The exchanges in the order of their requests.
+    /// Returns the exchanges in the order of their requests.
     pub fn ordered(mut self) -> Vec<Seen> {
         self.exchanges.sort_by_key(|(n, _)| *n);
         self.exchanges.into_iter().map(|(_, seen)| seen).collect()
     }
 
-    /// Exchanges written down.
+    /// Returns the number of recorded exchanges.
     pub fn len(&self) -> usize {
         self.exchanges.len()
     }
 
-    /// Whether nothing was written down.
+    /// Whether no exchange was recorded.
     pub fn is_empty(&self) -> bool {
         self.exchanges.is_empty()
     }
 
-    /// How many answers have a status of this hundred.
+    /// Counts the answers whose status begins with this digit.
     pub fn answered(&self, hundred: u16) -> usize {
         let of = |(_, seen): &&(u64, Seen)| seen.status / 100 == hundred;
         self.exchanges.iter().filter(of).count()
@@ -58,12 +58,12 @@ pub struct Proxy {
     upstream: Endpoint,
     begun: Instant,
     log: Mutex<Log>,
-    /// Told after each exchange.
+    /// Called after each exchange.
     progress: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Proxy {
-    /// Begins to record now.
+    /// Creates a proxy that starts recording now.
     pub fn new(upstream: Endpoint, progress: impl Fn(&str) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Proxy {
             upstream,
@@ -73,7 +73,7 @@ impl Proxy {
         })
     }
 
-    /// What went by so far.
+    /// Returns the exchanges so far.
     pub fn log(&self) -> Log {
         self.with_log(|log| log.clone())
     }
@@ -85,7 +85,7 @@ impl Proxy {
     /// Accepts connections until the future is dropped.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
         loop {
-            // A connection that failed before it was accepted is the client's affair.
+            // The client notices a connection that failed before it was accepted.
             if let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(Arc::clone(&self).connection(stream));
             }
@@ -99,7 +99,7 @@ impl Proxy {
         });
         let mut server = hyper::server::conn::http1::Builder::new();
         server.preserve_header_case(true);
-        // A client that hangs up is seen by the bodies, which are cut.
+        // When a client disconnects, the bodies are cut, which is recorded.
         server
             .serve_connection(TokioIo::new(stream), service)
             .await
@@ -130,7 +130,7 @@ impl Proxy {
         }
     }
 
-    /// The client's part of an exchange without its body.
+    /// Returns the client's part of an exchange, without its body.
     fn seen(&self, request: &http::Request<Incoming>) -> Seen {
         let target = request.uri().path_and_query();
         let headers = Headers::from(request.headers()).pairs();
@@ -148,7 +148,8 @@ impl Proxy {
         }
     }
 
-    /// Azure knows the account by the host; where the path names it, the host is the client's.
+    /// Sets the host of the request. Azure identifies the account by the host; when the path names
+    /// the account, the client's host is kept.
     fn address<B>(&self, request: &mut http::Request<B>) {
         if account_of_host(&self.upstream.authority).is_some()
             && let Ok(host) = http::HeaderValue::from_str(&self.upstream.authority)
@@ -186,19 +187,20 @@ impl Proxy {
                 self.with_log(|log| log.exchanges.push((n, seen)));
             }
             (Copy::TooLarge, _) | (_, Copy::TooLarge) => self.lose(&line, "too large to keep"),
-            (Copy::Cut, _) => self.lose(&line, "the request broke off or was not read whole"),
+            (Copy::Cut, _) => self.lose(&line, "the request broke off or was not read completely"),
             (_, Copy::Cut) => self.lose(&line, "the answer broke off"),
         }
     }
 
-    /// Notes an exchange that is not in the trace. The query may hold a signature.
+    /// Records that an exchange is missing in the trace; omits its query, which may contain a
+    /// signature.
     fn lose(&self, line: &str, why: &str) {
         let line = line.split('?').next().unwrap_or_default();
         self.with_log(|log| log.lost.push(format!("{line}: {why}")));
     }
 }
 
-/// What the client gets when the service did not answer.
+/// Returns the client's answer when the service did not answer.
 fn unavailable(error: &WireError) -> Passed {
     let body = Full::new(Bytes::from(format!("{error}\n")));
     let mut answer = http::Response::new(body.map_err(|never| match never {}).boxed());
@@ -214,14 +216,14 @@ mod tests {
 
     const MEBIBYTE: usize = 1024 * 1024;
 
-    /// A service that gives back what it gets.
+    /// A service that returns the request.
     async fn echo(request: http::Request<Incoming>) -> http::Response<Full<Bytes>> {
         let body = request.into_body().collect().await.unwrap().to_bytes();
         let answer = http::Response::builder().status(201);
         answer.header("x-ms-b", "2").body(Full::new(body)).unwrap()
     }
 
-    /// The address of a service that hangs up in the middle of its answer.
+    /// Starts a service that disconnects in the middle of its answer, and returns its address.
     async fn broken_service() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
@@ -234,7 +236,7 @@ mod tests {
         format!("http://{at}")
     }
 
-    /// The address of an [`echo`].
+    /// Starts an [`echo`] service, and returns its address.
     async fn service() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
@@ -250,7 +252,7 @@ mod tests {
         format!("http://{at}")
     }
 
-    /// A proxy in front of a service, and a client of the proxy.
+    /// Returns a proxy in front of a service, and a client of the proxy.
     async fn proxied(target: &str) -> (Arc<Proxy>, Endpoint) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = format!("http://{}", listener.local_addr().unwrap());
@@ -274,9 +276,9 @@ mod tests {
         )
     }
 
-    /// What the client gets is what the service gave, and the log holds both sides of it.
+    /// The client gets what the service sent, and the log has both sides.
     #[tokio::test]
-    async fn passes_on_and_writes_down() {
+    async fn forwards_and_records() {
         let (proxy, client) = proxied(&service().await).await;
         let large = Bytes::from(vec![7; MEBIBYTE]);
         let bodies = [Bytes::new(), Bytes::from("abc"), large];
@@ -299,9 +301,9 @@ mod tests {
         }
     }
 
-    /// An answer that broke off, and a service that is not there, are named and not recorded.
+    /// Broken answers and missing services are reported but not recorded.
     #[tokio::test]
-    async fn what_went_wrong_is_named() {
+    async fn failed_exchanges_are_reported() {
         let (proxy, client) = proxied(&broken_service().await).await;
         assert_eq!(send(&client, "/cut", Bytes::new()).await, (200, None));
         assert_eq!(proxy.log().lost, ["PUT /cut: the answer broke off"]);

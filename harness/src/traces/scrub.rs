@@ -1,7 +1,6 @@
-//! What was seen on the wire as a trace holds it: no secrets, the account renamed, URLs host style.
+//! Prepares exchanges for a trace: removes secrets, renames the account, and uses host-style URLs.
 //!
-//! Contents of blobs and messages are the client's own and stay as they are: record with data that
-//! may be shown.
+//! Contents of blobs and messages stay unchanged: record only data that may be published.
 
 use bytes::Bytes;
 use smalt_protocol::Service;
@@ -12,11 +11,11 @@ use crate::replay::multipart;
 use crate::replay::settings::new_table;
 use crate::wire::url::Url;
 
-/// What stands in place of a secret.
+/// Replacement of a secret.
 pub const REDACTED: &str = "REDACTED";
-/// What accounts are called in a trace; a second one is `account2`.
+/// Name of accounts in a trace; a second one is `account2`.
 pub const ACCOUNT: &str = "account";
-/// The end of Azure's host names.
+/// Domain of Azure's host names.
 const DOMAIN: &str = "core.windows.net";
 
 /// Headers whose value is a secret.
@@ -29,7 +28,7 @@ const SECRET: &[&str] = &[
     "x-ms-encryption-key",
     "x-ms-source-encryption-key",
 ];
-/// Headers that tell of the connection or of the client's machine, not of the protocol.
+/// Headers about the connection or the client's machine, which are left out.
 const UNTOLD: &[&str] = &[
     "connection",
     "host",
@@ -38,55 +37,55 @@ const UNTOLD: &[&str] = &[
     "tracestate",
     "user-agent",
 ];
-/// Elements of answers whose text is a secret, or quotes one.
+/// Elements of answers that contain a secret, or quote one.
 const SECRET_ELEMENTS: &[&str] = &["AuthenticationErrorDetail", "Value"];
 
-/// One exchange as the proxy saw it; header names in lower case.
+/// An exchange as the proxy saw it, with header names in lower case.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// Milliseconds since the recording began.
+    /// Milliseconds since the start of the recording.
     pub t: u64,
-    /// The host that the client named.
+    /// Host in the client's request.
     pub host: String,
-    /// The method.
+    /// HTTP method.
     pub method: String,
     /// Path and query of the request line.
     pub target: String,
-    /// In order.
+    /// Headers in their original order.
     pub request_headers: Vec<(String, String)>,
-    /// Whole.
+    /// The complete body.
     pub request_body: Bytes,
-    /// The status code.
+    /// HTTP status code.
     pub status: u16,
-    /// In order.
+    /// Headers in their original order.
     pub response_headers: Vec<(String, String)>,
-    /// Whole.
+    /// The complete body.
     pub response_body: Bytes,
 }
 
-/// What is known of a recording beside its exchanges.
+/// Information about a recording besides its exchanges.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// The service that was asked.
+    /// The service that received the requests.
     pub service: Service,
-    /// What answered.
+    /// Name of the recorded service.
     pub target: String,
-    /// When it began.
+    /// Start of the recording.
     pub recorded_at: String,
-    /// Host and port that were asked.
+    /// Host and port of the recorded service.
     pub authority: String,
-    /// The seed of the client.
+    /// Seed of the client.
     pub seed: Option<u64>,
 }
 
-/// The account in the host name of Azure: `name.blob.core.windows.net`.
+/// Returns the account in one of Azure's host names: `name.blob.core.windows.net`.
 pub fn account_of_host(authority: &str) -> Option<&str> {
     let host = authority.split(':').next()?;
     let (account, rest) = host.split_once('.')?;
     rest.ends_with(DOMAIN).then_some(account)
 }
 
-/// The trace of a recording.
+/// Returns the trace of a recording.
 pub fn trace(about: &About, seen: &[Seen]) -> Trace {
     let mut scrubber = Scrubber {
         about,
@@ -117,14 +116,14 @@ pub fn trace(about: &About, seen: &[Seen]) -> Trace {
 
 struct Scrubber<'a> {
     about: &'a About,
-    /// The account, where the host names it.
+    /// The account, if the host names it.
     hosted: Option<&'a str>,
-    /// Real names in the order of their sight.
+    /// Real names of accounts, in the order of first occurrence.
     accounts: Vec<String>,
 }
 
 impl Scrubber<'_> {
-    /// The account of a request and its path without it.
+    /// Splits a path into the account and the rest.
     fn split<'t>(&self, host: &str, target: &'t str) -> (String, &'t str) {
         if let Some(account) = account_of_host(host).or(self.hosted) {
             return (account.to_owned(), target);
@@ -145,7 +144,7 @@ impl Scrubber<'_> {
         }
     }
 
-    /// What an account is called in the trace.
+    /// Returns the name of an account in the trace.
     fn name(&self, real: &str) -> String {
         match self.accounts.iter().position(|known| known == real) {
             None | Some(0) => ACCOUNT.to_owned(),
@@ -198,7 +197,7 @@ impl Scrubber<'_> {
         .collect()
     }
 
-    /// A text with accounts renamed and signatures taken out.
+    /// Renames accounts in a string and removes signatures.
     fn text(&self, seen: &Seen, text: &str) -> String {
         let mut text = redact_signatures(text);
         let service = self.about.service.as_str();
@@ -218,7 +217,7 @@ impl Scrubber<'_> {
         text
     }
 
-    /// The client's own, but for batches, which carry signed requests.
+    /// Returns the client's body; only batches change, because they contain signed requests.
     fn request_body(&self, seen: &Seen) -> Bytes {
         let media_type = header(&seen.request_headers, "content-type").unwrap_or_default();
         if !media_type.starts_with("multipart/mixed") {
@@ -237,11 +236,11 @@ impl Scrubber<'_> {
                 };
             }
         });
-        // What cannot be taken apart may hold signatures anywhere.
+        // A batch that cannot be parsed may contain signatures anywhere.
         rewritten.unwrap_or_default()
     }
 
-    /// Documents of the service are scrubbed; contents of blobs are not.
+    /// Returns the service's body; documents are scrubbed, contents of blobs are not.
     fn response_body(&self, seen: &Seen) -> Bytes {
         let of = |name| header(&seen.response_headers, name).unwrap_or_default();
         let media_type = of("content-type");
@@ -269,7 +268,7 @@ fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str> {
     found.map(|(_, value)| value.as_str())
 }
 
-/// Every `sig` parameter without its value, in URLs, lists of parameters and XML.
+/// Removes the values of all `sig` parameters, in URLs, lists of parameters and XML.
 fn redact_signatures(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -299,7 +298,7 @@ fn redact_element(text: &str, element: &str) -> String {
     }
 }
 
-/// Replaces a word where no letter or digit stands beside it.
+/// Replaces a word that has no letter or digit beside it.
 fn replace_word(text: &str, word: &str, by: &str) -> String {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     let mut out = String::with_capacity(text.len());
@@ -316,13 +315,13 @@ fn replace_word(text: &str, word: &str, by: &str) -> String {
     out + &text[done..]
 }
 
-/// What no client creates: the service itself, `$logs`, `$root`.
+/// Whether a name exists without being created: the service itself, `$logs`, `$root`.
 fn is_given(name: &str) -> bool {
     name.is_empty() || name.starts_with('$')
 }
 
-/// The table that a request is about or, if its second part holds, makes. `Tables` itself and
-/// transactions are about none.
+/// Returns the table of a request, and whether the request creates it. `Tables` itself and
+/// transactions have none.
 fn table_of(exchange: &Exchange, segment: &str) -> Option<(String, bool)> {
     if segment == "Tables" {
         let body = exchange.request.body.as_ref()?.bytes().ok()?;
@@ -334,7 +333,7 @@ fn table_of(exchange: &Exchange, segment: &str) -> Option<(String, bool)> {
     Some((name.to_owned(), false))
 }
 
-/// Containers, queues or tables that were used with success before anything created them.
+/// Returns containers, queues or tables that were successfully used before they were created.
 fn uncreated(service: Service, exchanges: &[Exchange]) -> Vec<String> {
     let mut created: Vec<String> = Vec::new();
     let mut missing: Vec<String> = Vec::new();
@@ -357,7 +356,7 @@ fn uncreated(service: Service, exchanges: &[Exchange]) -> Vec<String> {
         let Some((name, makes)) = about else {
             continue;
         };
-        // Names of tables are found however they are spelt; the others have no capitals.
+        // Names of tables ignore case; the other names have no capitals.
         let is_in = |names: &[String]| names.iter().any(|one| one.eq_ignore_ascii_case(&name));
         let is_known = is_in(&created) || is_in(&missing);
         if makes {
@@ -407,7 +406,7 @@ mod tests {
         }
     }
 
-    /// Nothing secret is left anywhere in the file, whatever way it came.
+    /// The file contains no secret, wherever it was in the traffic.
     #[test]
     fn no_secret_is_written() {
         let batch = "--b\r\nContent-Type: application/http\r\n\r\n\
@@ -447,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_azure_name_the_account() {
+    fn azure_hosts_name_the_account() {
         let authority = "real1.blob.core.windows.net";
         let one = seen("/c/real1.txt?x=1", &[], "", "<a>real12 real1</a>");
         let trace = trace(&about(authority), &[one]);
@@ -460,13 +459,13 @@ mod tests {
     }
 
     #[test]
-    fn words_are_replaced_whole() {
+    fn only_whole_words_are_replaced() {
         assert_eq!(replace_word("a ab a-b a", "a", "x"), "x ab x-b x");
         assert_eq!(redact_signatures("design=1&sig=2"), "design=1&sig=REDACTED");
     }
 
     #[test]
-    fn tables_are_made_by_a_document() {
+    fn tables_are_created_by_a_document() {
         let exchange = |method: &str, path: &str, body: &str| Exchange {
             t: 0,
             request: Request {

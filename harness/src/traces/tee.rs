@@ -1,4 +1,4 @@
-//! A body that is passed on as it comes while a copy is kept.
+//! A body that is forwarded while a copy is kept.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,24 +6,25 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 
-/// Bodies beyond this are passed on but not kept, and their exchange is not recorded.
+/// Maximum size of a body to keep, in bytes; an exchange with a larger one is forwarded but not
+/// recorded.
 pub const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What is left when a body went by.
+/// The copy at the end of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Copy {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// It was larger than [`KEPT_BYTES_MAX`].
+    /// The body exceeds [`KEPT_BYTES_MAX`].
     TooLarge,
-    /// It broke off, or nobody read it to its end.
+    /// The body was cut, or not read to its end.
     Cut,
 }
 
-/// What is done with the copy, once.
+/// Receives the copy, once.
 type Done = Box<dyn FnOnce(Copy) + Send + Sync>;
 
-/// The body and its copy.
+/// A body and its copy.
 pub struct Tee<B: Body> {
     inner: B,
     kept: BytesMut,
@@ -74,7 +75,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Tee<B> {
                         self.kept.extend_from_slice(data);
                     }
                 }
-                // With a known length nobody asks for what follows the last byte.
+                // With a known length, nobody polls after the last byte.
                 if self.inner.is_end_stream() {
                     self.finish(true);
                 }
@@ -119,14 +120,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_was_read_is_kept_whole() {
+    async fn completely_read_body_is_kept() {
         let (body, copies) = tee(b"abc");
         assert_eq!(body.collect().await.unwrap().to_bytes(), "abc");
         assert_eq!(*copies.lock().unwrap(), [Copy::Whole(Bytes::from("abc"))]);
     }
 
     #[test]
-    fn a_body_that_nobody_read_is_cut_unless_there_is_none() {
+    fn unread_body_is_cut_unless_it_is_empty() {
         let (body, copies) = tee(b"abc");
         drop(body);
         assert_eq!(*copies.lock().unwrap(), [Copy::Cut]);

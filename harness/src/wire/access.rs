@@ -10,14 +10,13 @@ use smalt_protocol::{ApiVersion, Service, Timestamp};
 use super::message::Request;
 use super::url::Url;
 
-/// The account that smalt and Azurite have by default.
+/// The default account of smalt and Azurite.
 pub const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
 
-/// The version of requests that prepare or empty an account: every target knows it.
+/// Version of the requests that prepare or empty an account: all targets support it.
 const OWNERS_VERSION: ApiVersion = ApiVersion::V2019_02_02;
 
-/// A signature for the default account that permits everything until the end of 2099, which no run
-/// outlasts.
+/// A signature for the default account that permits everything until the end of 2099.
 pub const FULL: AccountSas<'static> = AccountSas {
     version: ApiVersion::V2021_12_02,
     account: ACCOUNT,
@@ -34,21 +33,21 @@ pub const FULL: AccountSas<'static> = AccountSas {
 /// An account with its key.
 #[derive(Clone)]
 pub struct Account {
-    /// Its name.
+    /// Account name, as in host names and signatures.
     pub name: String,
-    /// Its key.
+    /// Account key, for Shared Key and SAS signatures.
     pub key: AccountKey,
 }
 
 impl Account {
-    /// An account with a key in Base64. `None` when that is not a key.
+    /// Returns an account with a key in Base64; `None` when the key is invalid.
     pub fn new(name: &str, key: &str) -> Option<Account> {
         let key = AccountKey::parse(key)?;
         let name = name.to_owned();
         Some(Account { name, key })
     }
 
-    /// The account that smalt and Azurite have by default.
+    /// Returns the default account of smalt and Azurite.
     ///
     /// # Panics
     /// Never: its key is a constant.
@@ -57,13 +56,13 @@ impl Account {
         account.unwrap_or_else(|| unreachable!("the key of {ACCOUNT} is Base64"))
     }
 
-    /// The query of a signature for this account.
+    /// Returns the query string of an account SAS.
     pub fn sas(&self, sas: AccountSas<'_>) -> String {
         let account = self.name.as_str();
         AccountSas { account, ..sas }.sign(self.key.as_bytes())
     }
 
-    /// A request of the account's owner, dated and signed.
+    /// Returns a request of the account's owner, dated and signed.
     pub fn request(
         &self,
         service: Service,
@@ -91,7 +90,7 @@ impl Account {
         request
     }
 
-    /// Signs a request as it stands. `unnamed` is the version of a request that names none.
+    /// Signs a request; `unnamed` is the version to assume when the request names none.
     pub fn sign(
         &self,
         scheme: Scheme,
@@ -119,7 +118,7 @@ impl Account {
     }
 }
 
-/// A query that permits everything in the default account: signed once, so that signing costs the
+/// A query that permits everything in the default account, signed once so that signing costs the
 /// load generator nothing.
 #[derive(Clone, Debug)]
 pub struct Access {
@@ -127,18 +126,18 @@ pub struct Access {
 }
 
 impl Access {
-    /// Every service, every resource, every permission of this version.
+    /// Returns access to every service and resource, with all permissions of this version.
     pub fn full(version: ApiVersion) -> Self {
         let query = Account::emulator().sas(AccountSas { version, ..FULL });
         Access { query }
     }
 
-    /// The signed query, without `?`.
+    /// Returns the signed query, without `?`.
     pub fn query(&self) -> &str {
         &self.query
     }
 
-    /// `/account/<rest>` signed; `rest` may have a query of its own.
+    /// Returns `/account/<rest>` with the signature; `rest` may have its own query.
     pub fn path(&self, rest: &str) -> String {
         let separator = if rest.contains('?') { '&' } else { '?' };
         format!("/{ACCOUNT}/{rest}{separator}{}", self.query)
@@ -150,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_joined_to_the_one_there_is() {
+    fn signature_is_appended_to_an_existing_query() {
         let access = Access::full(ApiVersion::V2021_12_02);
         assert!(
             access

@@ -17,10 +17,10 @@ use tokio::task::JoinHandle;
 use super::WireError;
 use super::message::Answer;
 
-/// Longest wait for an answer: no request of a check takes a tenth of it.
+/// Time limit for an answer; all requests of the checks take less than a tenth of it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Begins HTTP/1.1 on a stream: what sends requests, and the task that drives the connection.
+/// Starts HTTP/1.1 on a stream; returns the request sender and the task that drives the connection.
 ///
 /// # Errors
 /// When the stream is closed.
@@ -34,13 +34,13 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (sender, connection) = client.handshake(TokioIo::new(stream)).await?;
-    // The request that a connection carries reports how it ends.
+    // The error of a connection is dropped because its request reports it.
     let driver = tokio::spawn(async move { drop(connection.await) });
     Ok((sender, driver))
 }
 
-/// A request without its body. An upload says how long that is even if it is empty: Azure demands
-/// it.
+/// Returns a request without its body. Uploads have a `Content-Length` even when it is 0, because
+/// Azure requires it.
 pub fn head(
     method: Method,
     uri: &str,
@@ -58,7 +58,7 @@ pub fn head(
     request
 }
 
-/// A connection that requests follow each other on.
+/// A connection for consecutive requests.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
     driver: JoinHandle<()>,
@@ -75,7 +75,7 @@ impl Connection {
     /// Connects.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// When nothing listens at the address.
     pub async fn open(address: SocketAddr) -> Result<Self, WireError> {
         let stream = TcpStream::connect(address).await.map_err(WireError::call)?;
         stream.set_nodelay(true).map_err(WireError::call)?;
@@ -110,7 +110,7 @@ impl Connection {
             .unwrap_or(Err(WireError::Silent(ANSWER_TIMEOUT)))
     }
 
-    /// Sends a request as it is; the answer's body comes as it is read.
+    /// Sends a request unchanged; the answer's body is streamed.
     ///
     /// # Errors
     /// When the connection breaks.

@@ -1,4 +1,4 @@
-//! A service at an address: one connection for each request, in the clear or by TLS.
+//! A service at an address: one connection per request, in plain text or TLS.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -20,15 +20,15 @@ use super::connection::begin;
 use super::message::{Answer, Request};
 use super::url::Url;
 
-/// Longest wait for an answer: the slowest honest one takes seconds.
+/// Time limit for an answer; the slowest correct answer takes seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whose certificates are trusted.
+/// Trusted certificate authorities.
 #[derive(Clone)]
 pub struct Trust(TlsConnector);
 
 impl Trust {
-    /// Those that browsers trust.
+    /// Trusts the authorities that browsers trust.
     pub fn browsers() -> Trust {
         static BROWSERS: LazyLock<Trust> = LazyLock::new(|| {
             let mut roots = RootCertStore::empty();
@@ -38,10 +38,10 @@ impl Trust {
         BROWSERS.clone()
     }
 
-    /// This certificate alone, in PEM.
+    /// Trusts only this certificate, in PEM.
     ///
     /// # Errors
-    /// When the text is not a certificate.
+    /// When the string is not a certificate.
     pub fn only(authority: &str) -> Result<Trust, WireError> {
         let fail = |e: &dyn std::fmt::Display| WireError::Address(e.to_string());
         let certificate = CertificateDer::from_pem_slice(authority.as_bytes());
@@ -62,17 +62,17 @@ impl Trust {
 /// A service at an address.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// Host and, where it was named, port.
+    /// Host and, if given, port.
     pub authority: String,
     address: String,
     tls: Option<(Trust, ServerName<'static>)>,
 }
 
 impl Endpoint {
-    /// Reads `http://127.0.0.1:10000` or `https://account.blob.core.windows.net`.
+    /// Parses `http://127.0.0.1:10000` or `https://account.blob.core.windows.net`.
     ///
     /// # Errors
-    /// When it is neither.
+    /// When the string is neither.
     pub fn at(text: &str) -> Result<Endpoint, WireError> {
         let url = Url::parse(text);
         let url = url.filter(|url| matches!(url.path.as_str(), "" | "/") && url.query.is_none());
@@ -80,7 +80,7 @@ impl Endpoint {
         Endpoint::of(&url, &Trust::browsers())
     }
 
-    /// The service that a URL addresses.
+    /// Returns the endpoint of a URL.
     ///
     /// # Errors
     /// When the scheme is neither `http` nor `https`.
@@ -110,7 +110,7 @@ impl Endpoint {
     /// Sends a request and reads the whole answer.
     ///
     /// # Errors
-    /// When there is no connection, or the answer breaks off or does not come in time.
+    /// When the connection fails, the answer breaks off, or it does not come in time.
     pub async fn ask(&self, request: &Request) -> Result<Answer, WireError> {
         let url = Url::parse(&request.url);
         let url = url.ok_or_else(|| WireError::Request(request.url.clone()))?;
@@ -126,7 +126,7 @@ impl Endpoint {
             .unwrap_or(Err(WireError::Silent(ANSWER_TIMEOUT)))
     }
 
-    /// Sends one request; the answer's body comes as it is read.
+    /// Sends a request; the answer's body is streamed.
     ///
     /// # Errors
     /// When there is no connection or no answer.
@@ -160,7 +160,7 @@ impl Endpoint {
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        // Names of metadata keep their capitals.
+        // Metadata names keep their capitals.
         let mut client = http1::Builder::new();
         client.preserve_header_case(true);
         let begun = begin(&client, stream).await;

@@ -1,4 +1,4 @@
-//! The emulator in this process, asked as if there were a wire in between.
+//! The emulator in this process, called as if over the wire.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use smalt::Emulator;
 use smalt_protocol::Service;
 use smalt_sleeve::transport::is_refusal;
 
-/// The URL that a service has by default: in process the port says which service is meant.
+/// Returns the default URL of a service; in process, the port selects the service.
 pub const fn base(service: Service) -> &'static str {
     match service {
         Service::Blob => "http://127.0.0.1:10000",
@@ -33,11 +33,11 @@ pub async fn call(emulator: &Emulator, request: Request<Bytes>) -> io::Result<Re
     }
 }
 
-/// An answer whose body breaks off, as the sleeve's transport on sockets hands it on: of a refusal
-/// the head counts.
+/// Returns an answer whose body broke off as the sleeve's socket transport does: an error answer is
+/// returned with its head.
 ///
 /// # Errors
-/// That of the body, when the answer is no refusal.
+/// The error of the body, when the answer is not an error answer.
 pub fn broken_off(head: Parts, error: io::Error) -> io::Result<Response<Bytes>> {
     if !is_refusal(head.status) {
         return Err(error);

@@ -8,26 +8,26 @@ use http_body_util::BodyExt as _;
 
 use super::WireError;
 
-/// Headers in the order in which they came, names in lower case.
+/// Headers in their original order, with names in lower case.
 ///
-/// A name that occurs twice keeps both values; look-ups see the first. The spelling of names with
-/// capitals is kept beside them, because the service shows names of metadata as it got them.
+/// Repeated names keep all values; look-ups return the first. The original spelling of names with
+/// capitals is kept as well, because the service returns metadata names as it received them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers(Vec<(String, String)>, Vec<String>);
 
 impl Headers {
-    /// The value of the first header of this name, in any case.
+    /// Returns the first value of a header; ignores case.
     pub fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Whether there is a header of this name, in any case.
+    /// Whether a header exists; ignores case.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Adds a header; the name is put in lower case.
+    /// Adds a header, with its name in lower case.
     pub fn push(&mut self, name: &str, value: impl Into<String>) {
         self.0.push((name.to_ascii_lowercase(), value.into()));
         if name.contains(|c: char| c.is_ascii_uppercase()) {
@@ -35,38 +35,38 @@ impl Headers {
         }
     }
 
-    /// Takes over how other headers of these names were written.
+    /// Copies the spelling of names with capitals from another set of headers.
     pub fn write_as(&mut self, other: &Headers) {
         self.1.clone_from(&other.1);
     }
 
-    /// The names that were written with capitals.
+    /// Returns the names with capitals in their original spelling.
     pub fn with_capitals(&self) -> impl Iterator<Item = &str> {
         self.1.iter().map(String::as_str)
     }
 
-    /// Replaces every header of this name by one.
+    /// Replaces all headers of this name by one.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         self.remove(name);
         self.push(name, value);
     }
 
-    /// Removes every header of this name (lower case).
+    /// Removes all headers of this name, which must be in lower case.
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|(n, _)| n != name);
     }
 
-    /// Names and values in order.
+    /// Iterates over names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(n, v)| (n.as_str(), v.as_str()))
     }
 
-    /// Names and values as owned pairs, in order.
+    /// Returns names and values as owned pairs, in order.
     pub fn pairs(&self) -> Vec<(String, String)> {
         self.0.clone()
     }
 
-    /// The values in order, to be changed in place.
+    /// Iterates over names and mutable values in order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut String)> {
         self.0.iter_mut().map(|(n, v)| (n.as_str(), v))
     }
@@ -92,24 +92,24 @@ impl<N: AsRef<str>, V: Into<String>> FromIterator<(N, V)> for Headers {
     }
 }
 
-/// One request: an absolute URL exactly as it was sent.
+/// A request, with an absolute URL exactly as it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// `GET`, `PUT`, `MERGE`, ...
+    /// HTTP method: `GET`, `PUT`, `MERGE`, ...
     pub method: String,
-    /// Absolute, with the percent-encoding that the client chose.
+    /// Absolute URL with the client's percent-encoding.
     pub url: String,
-    /// Without `Host`.
+    /// Headers without `Host`.
     pub headers: Headers,
-    /// Empty when there was none.
+    /// Body; empty when there was none.
     pub body: Bytes,
 }
 
 impl Request {
-    /// The request for the `http` crate with this request line, without its body.
+    /// Returns a builder of the `http` crate with method, `uri` and headers, without the body.
     ///
     /// # Errors
-    /// When method, `uri` or a header are not well formed.
+    /// When the method, `uri` or a header is malformed.
     pub fn builder(&self, uri: &str) -> Result<http::request::Builder, WireError> {
         let fail = |e: &dyn fmt::Display| WireError::request(format!("{e}: {}", self.url));
         let uri: http::Uri = uri.parse().map_err(|e| fail(&e))?;
@@ -123,19 +123,19 @@ impl Request {
     }
 }
 
-/// One answer, read to its end.
+/// A completely read answer.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The status code.
+    /// HTTP status code.
     pub status: u16,
     /// All headers.
     pub headers: Headers,
-    /// Empty when there was none.
+    /// Body; empty when there was none.
     pub body: Bytes,
 }
 
 impl Answer {
-    /// Reads an answer of the `http` crate to its end.
+    /// Reads an answer of the `http` crate completely.
     ///
     /// # Errors
     /// When the body breaks off.
@@ -153,15 +153,15 @@ impl Answer {
         })
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)
     }
 
-    /// The answer, when it has this status.
+    /// Returns the answer if it has this status.
     ///
     /// # Errors
-    /// When the status is another; the error shows the answer.
+    /// When the status differs; the error shows the answer.
     pub fn expect(self, status: u16) -> Result<Self, WireError> {
         if self.status == status {
             return Ok(self);
@@ -173,13 +173,13 @@ impl Answer {
         )))
     }
 
-    /// Status and error code, for people.
+    /// Returns status and error code for display.
     pub fn summary(&self) -> String {
         let code = self.header("x-ms-error-code").unwrap_or_default();
         format!("{} {code}", self.status).trim_end().to_owned()
     }
 
-    /// The error code: the header `x-ms-error-code`, or `Code` / `code` of the body.
+    /// Returns the error code: the header `x-ms-error-code`, or `Code` / `code` of the body.
     pub fn error_code(&self) -> Option<String> {
         if self.status < 300 {
             return None;
@@ -211,7 +211,7 @@ fn between(text: &str, open: &str, close: &str) -> Option<String> {
     Some(text[from..from + len].to_owned())
 }
 
-/// `{"odata.error":{"code":"ResourceNotFound",...}}`.
+/// Returns the code in `{"odata.error":{"code":"ResourceNotFound",...}}`.
 fn json_code(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
     let code = value.get("odata.error")?.get("code")?.as_str()?;

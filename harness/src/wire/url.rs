@@ -1,16 +1,16 @@
-//! URLs as clients wrote them: taken apart without losing their percent-encoding.
+//! URLs as clients wrote them, parsed without losing their percent-encoding.
 
 use percent_encoding::{
     AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode,
 };
 
-/// What may stand unescaped in a value that we write ourselves.
+/// Characters that stay unescaped in values that the harness writes.
 const VALUE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
-/// What no request line may carry raw, though some client wrote it so.
+/// Characters that no request line may contain unescaped, although some clients send them so.
 const FORBIDDEN: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -23,21 +23,21 @@ const FORBIDDEN: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// An absolute URL in pieces. Path and query keep the encoding of the client.
+/// An absolute URL in parts. Path and query keep the client's encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// `https` or `http`.
     pub scheme: String,
     /// Host and port.
     pub authority: String,
-    /// From the first slash; empty when the URL ends with the authority.
+    /// Path with its leading slash; empty when the URL ends with the authority.
     pub path: String,
-    /// Names and values in order, encoded; `None` where there was no `=`.
+    /// Encoded names and values in order; a value is `None` without `=`.
     pub query: Option<Vec<(String, Option<String>)>>,
 }
 
 impl Url {
-    /// Reads an absolute URL. `None` when there is no scheme or host.
+    /// Parses an absolute URL; `None` without a scheme or host.
     pub fn parse(text: &str) -> Option<Url> {
         let (scheme, rest) = text.split_once("://")?;
         let (rest, query) = match rest.split_once('?') {
@@ -57,14 +57,14 @@ impl Url {
         })
     }
 
-    /// The account and the service of `account.blob.core.windows.net`.
+    /// Returns account and service of `account.blob.core.windows.net`.
     pub fn account_and_service(&self) -> Option<(&str, &str)> {
         let (account, rest) = self.authority.split_once('.')?;
         let (service, domain) = rest.split_once('.')?;
         (domain == "core.windows.net").then_some((account, service))
     }
 
-    /// The decoded value of the first query parameter of this name (names ignore case).
+    /// Returns the decoded value of the first query parameter of this name; ignores case.
     pub fn param(&self, name: &str) -> Option<String> {
         let found = self
             .pairs()
@@ -72,7 +72,7 @@ impl Url {
         Some(decode(found.1.as_deref().unwrap_or_default()))
     }
 
-    /// Names and values of the query, decoded, in order; empty parameters left out.
+    /// Returns decoded names and values of the query in order, without empty parameters.
     pub fn decoded_query(&self) -> Vec<(String, String)> {
         let named = self
             .pairs()
@@ -82,12 +82,12 @@ impl Url {
             .collect()
     }
 
-    /// Whether there is a query parameter of this name.
+    /// Whether the query has a parameter of this name.
     pub fn has_param(&self, name: &str) -> bool {
         self.param(name).is_some()
     }
 
-    /// Replaces or adds a query parameter; the value is encoded.
+    /// Replaces or adds a query parameter; encodes the value.
     pub fn set_param(&mut self, name: &str, value: &str) {
         let encoded = Some(encode(value));
         let pairs = self.query.get_or_insert_default();
@@ -100,19 +100,19 @@ impl Url {
         }
     }
 
-    /// Removes every query parameter of this name.
+    /// Removes all query parameters of this name.
     pub fn remove_param(&mut self, name: &str) {
         if let Some(pairs) = &mut self.query {
             pairs.retain(|(n, _)| !decode(n).eq_ignore_ascii_case(name));
         }
     }
 
-    /// The decoded path segments, without the leading slash.
+    /// Returns the decoded path segments, without the leading slash.
     pub fn segments(&self) -> Vec<String> {
         self.path.split('/').skip(1).map(decode).collect()
     }
 
-    /// Lets `change` give another value for decoded path segments and query values.
+    /// Replaces decoded path segments and query values for which `change` returns a value.
     pub fn rewrite(&mut self, mut change: impl FnMut(Option<&str>, &str) -> Option<String>) {
         let segments: Vec<String> = self
             .path
@@ -130,7 +130,7 @@ impl Url {
         }
     }
 
-    /// Path and query, as in a request line.
+    /// Returns path and query as in a request line.
     pub fn path_and_query(&self) -> String {
         let mut text = self.path.clone();
         if let Some(pairs) = &self.query {
@@ -175,7 +175,7 @@ fn split_query(query: &str) -> Vec<(String, Option<String>)> {
     query.split('&').map(pair).collect()
 }
 
-/// Percent-decoded; what is not UTF-8 stays as it was written.
+/// Percent-decodes a string; sequences that are not UTF-8 stay encoded.
 pub fn decode(text: &str) -> String {
     match percent_decode_str(text).decode_utf8() {
         Ok(decoded) => decoded.into_owned(),
@@ -183,7 +183,7 @@ pub fn decode(text: &str) -> String {
     }
 }
 
-/// Percent-encoded for a path segment or a query value.
+/// Percent-encodes a path segment or a query value.
 pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, VALUE).to_string()
 }

@@ -1,14 +1,14 @@
-//! The check of the example, checked.
+//! Tests of the example's check.
 
 use crate::app::audit::{self, Faults, Found};
 use crate::{Outcome, SEVERAL, prepared};
 
-/// Something wrong, in what was right, with a channel that stays.
+/// Plants a fault in a correct state; the string is a channel that stays.
 type Planted = fn(&mut Found, &str);
 
-/// The check itself: each thing that can be wrong is noticed, and told in one line.
+/// Each possible fault is detected and reported in one line.
 #[tokio::test(start_paused = true)]
-async fn the_check_notices() -> Outcome {
+async fn the_check_detects_each_fault() -> Outcome {
     let (_, own) = prepared(&SEVERAL).await?;
     let at_first = audit::read(&own).await?;
     let requested = SEVERAL.requested();
@@ -23,26 +23,26 @@ async fn the_check_notices() -> Outcome {
     assert_eq!(good.faults(&SEVERAL), Faults::default());
     assert_eq!(at_first.faults(&SEVERAL).left.len(), requested.len());
     let table: [(&str, Planted); 7] = [
-        ("requests that are not done: 1", |found, _| {
+        ("requests not done: 1", |found, _| {
             found.waiting = 1;
         }),
         ("blogs without a valid channel: 1", |found, _| {
             let blogs = found.blogs.entry("gone".to_owned()).or_default();
             blogs.insert("2026".to_owned());
         }),
-        ("channels that were to stay", |found, stays| {
+        ("channels deleted without a request", |found, stays| {
             found.channels.remove(stays);
         }),
-        ("channels that were to stay", |found, stays| {
+        ("channels deleted without a request", |found, stays| {
             found.channels.insert(stays.to_owned(), false);
         }),
         ("blogs without a valid channel: 65", |found, stays| {
             found.channels.insert(stays.to_owned(), false);
         }),
-        ("blogs lost from channels that stay: 1", |found, stays| {
+        ("blogs missing from other channels: 1", |found, stays| {
             found.blogs.get_mut(stays).unwrap().pop_first();
         }),
-        ("blogs lost from channels that stay", |found, _| {
+        ("blogs missing from other channels", |found, _| {
             found.writers.insert("w9".to_owned(), SEVERAL.written);
         }),
     ];

@@ -1,5 +1,5 @@
-//! The example's client of the Table service: what it repeats, what it refuses to take for an
-//! answer, and its other credential.
+//! The example's client of the Table service: its retries, the answers that it rejects, and its
+//! other credential.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::app::tables::{Change, TableError};
 use crate::app::worker::delete_channel;
 use crate::{MENDED, ONE, Outcome, SEVERAL, VISIBILITY, faults, prepared, site, work_off};
 
-/// Asked for one entity.
+/// The operation that reads one entity.
 const GET: &str = "Table_QueryEntityWithPartitionAndRowKey";
 
 #[tokio::test(start_paused = true)]
-async fn it_asks_again_and_gives_up() -> Outcome {
+async fn it_retries_and_gives_up() -> Outcome {
     let (account, own) = prepared(&ONE).await?;
     let channel = ONE.channels().remove(0);
     account.fault(GET).times(2).server_busy(None);
@@ -35,9 +35,9 @@ async fn it_asks_again_and_gives_up() -> Outcome {
     Ok(())
 }
 
-/// A table that is missing is no channel that is gone.
+/// A missing table is an error, and not the same as a deleted channel.
 #[tokio::test(start_paused = true)]
-async fn a_missing_table_is_refused() -> Outcome {
+async fn a_missing_table_is_an_error() -> Outcome {
     let account = TestAccount::open()?;
     let own = site(&account, account.transport(), 1);
     let deleted = delete_channel(&own, "never made", MENDED).await;
@@ -49,9 +49,9 @@ async fn a_missing_table_is_refused() -> Outcome {
     Ok(())
 }
 
-/// A transaction that is refused says why, and nothing of it is done.
+/// A rejected transaction returns the reason, and none of it is applied.
 #[tokio::test(start_paused = true)]
-async fn all_or_nothing() -> Outcome {
+async fn a_rejected_transaction_applies_nothing() -> Outcome {
     let (_, own) = prepared(&ONE).await?;
     let before = audit::read(&own).await?.blogs["channel-000"].clone();
     let there = before.first().ok_or("no blog")?;
@@ -66,9 +66,9 @@ async fn all_or_nothing() -> Outcome {
     Ok(())
 }
 
-/// All roles with an account SAS in the place of the key.
+/// All roles work with an account SAS in place of the key.
 #[tokio::test(start_paused = true)]
-async fn a_sas_does_as_well() -> Outcome {
+async fn a_sas_works_in_place_of_the_key() -> Outcome {
     let account = TestAccount::open()?;
     let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY).ok_or("key")?;
     let sas = AccountSas {

@@ -1,5 +1,5 @@
-//! Lines to the service that a test holds in its hand: one that goes dead at a given request, which
-//! is a process's kill -9, and one that carries a request whenever the test says so.
+//! Transports that a test controls: one that dies at a given request, like a process's kill -9, and
+//! one that sends a request only when the test says so.
 
 use std::fmt;
 use std::future::Future;
@@ -14,16 +14,16 @@ use tokio::task::JoinHandle;
 
 type Answer = Result<http::Response<Bytes>, TransportError>;
 
-/// At which end of its last request a process dies.
+/// When a process dies during its last request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Death {
-    /// Before it is sent.
+    /// Before the request is sent.
     Unsent,
-    /// When it is executed, and before the answer comes.
+    /// After the request is executed, and before the answer arrives.
     Unanswered,
 }
 
-/// A line that carries so many requests, and then none any more.
+/// A transport that sends a number of requests, and then none.
 pub(crate) struct Mortal {
     inner: Arc<dyn Transport>,
     last: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Mortal {
 }
 
 impl Mortal {
-    /// The request of this number, from 0, is the last.
+    /// Makes the request with this number, from 0, the last.
     pub(crate) fn new(inner: Arc<dyn Transport>, last: u64, death: Death) -> Arc<Self> {
         Arc::new(Mortal {
             inner,
@@ -44,7 +44,8 @@ impl Mortal {
         })
     }
 
-    /// Lives until the line is dead: `None`, or what comes of the life when that ends before.
+    /// Runs `life` until the transport dies. Returns `None`, or the result of `life` if it ends
+    /// before.
     pub(crate) async fn life<T>(&self, life: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -75,7 +76,7 @@ impl Transport for Mortal {
     }
 }
 
-/// A process that goes on by one request at a time.
+/// A process that proceeds by one request at a time.
 pub(crate) struct Stepped<T> {
     line: Arc<Gate>,
     task: JoinHandle<T>,
@@ -101,7 +102,7 @@ impl Transport for Gate {
 }
 
 impl<T: Send + 'static> Stepped<T> {
-    /// Begins a life on a line of its own, up to its first request.
+    /// Starts a process with its own transport, and runs it up to its first request.
     pub(crate) fn begin<F>(
         inner: Arc<dyn Transport>,
         life: impl FnOnce(Arc<dyn Transport>) -> F,
@@ -118,7 +119,7 @@ impl<T: Send + 'static> Stepped<T> {
         Stepped { line, task }
     }
 
-    /// One request more; `false` when there is none any more.
+    /// Sends one more request; returns `false` if there is none.
     pub(crate) async fn step(&self) -> bool {
         let before = self.line.answered.load(Ordering::SeqCst);
         self.line.open.add_permits(1);
@@ -126,19 +127,19 @@ impl<T: Send + 'static> Stepped<T> {
             if self.task.is_finished() {
                 return false;
             }
-            // The other task has its turn, or the clock: it may be pausing.
+            // Lets the other task or the clock proceed, in case the process is pausing.
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
         true
     }
 
-    /// To the end, at its own pace.
+    /// Runs the process to its end without further control.
     pub(crate) async fn finish(self) -> Result<T, tokio::task::JoinError> {
         self.line.open.add_permits(Semaphore::MAX_PERMITS / 2);
         self.task.await
     }
 
-    /// Kill -9.
+    /// Ends the process like kill -9.
     pub(crate) fn kill(self) {
         self.task.abort();
     }

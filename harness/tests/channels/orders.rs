@@ -1,4 +1,4 @@
-//! Every order of a writer's requests and a worker's, and many of two workers'.
+//! Every order of a writer's requests and a worker's, and many orders of two workers'.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::app::writer::{self, Written};
 use crate::line::Stepped;
 use crate::{FORGETFUL, MENDED, ONE, Outcome, faults, prepared, site, work_off};
 
-/// What a writer and a worker came to whose requests were put in an order.
+/// The outcome of a writer and a worker whose requests ran in a given order.
 struct Interleaved {
-    /// When the worker had ended, and the writer, unless it was dead.
+    /// The faults when the worker had ended, and the writer too, unless it was dead.
     at_first: Faults,
-    /// When the writer had come back.
+    /// The faults after the writer restarted.
     in_the_end: Faults,
 }
 
-/// A worker and a writer of one blog: `places` says how many of the worker's requests come before
-/// the writer's first look, its insert and its second look. The writer may die behind one of them.
+/// Runs a worker and a writer of one blog. `places` says how many of the worker's requests precede
+/// the writer's first look, its insert and its second look. The writer may die after one of them.
 async fn interleave(places: &[usize], is_killed: bool, manner: Manner) -> Outcome<Interleaved> {
     let (account, own) = prepared(&ONE).await?;
     let channel = ONE.channels().remove(0);
@@ -35,7 +35,7 @@ async fn interleave(places: &[usize], is_killed: bool, manner: Manner) -> Outcom
         let site = site(&account, line, 3);
         async move { writer::run(&site, &ONE, "w1", Duration::ZERO).await }
     });
-    // It reads which blog it is at.
+    // The writer reads its position.
     writing.step().await;
     let mut done = 0;
     for place in places {
@@ -64,7 +64,7 @@ async fn interleave(places: &[usize], is_killed: bool, manner: Manner) -> Outcom
 /// DT3: a writer looks, the worker marks and deletes all blogs, the writer inserts and dies.
 /// Without the second look the blog outlives its channel, and the check says so.
 #[tokio::test(start_paused = true)]
-async fn a_blog_between_the_last_blog_and_the_channel() -> Outcome {
+async fn a_blog_inserted_before_the_channel_is_deleted_is_removed() -> Outcome {
     // Read and mark the channel, read and delete its blogs: four requests.
     let story = [0, 4];
     let mended = interleave(&story, true, MENDED).await?;
@@ -79,9 +79,9 @@ async fn a_blog_between_the_last_blog_and_the_channel() -> Outcome {
     Ok(())
 }
 
-/// Every place of a writer's requests among a worker's. Where the writer lives, no blog is left,
-/// and where it dies and comes back, none is left then. What a dead writer leaves meanwhile is what
-/// it inserted behind the last look, and without the second look what it inserted behind the scan.
+/// Every position of a writer's requests among a worker's. If the writer lives, no blog is left; if
+/// it dies and restarts, none is left then. Until then a dead writer leaves only a blog that it
+/// inserted after the last look, or without the second look one that it inserted after the scan.
 #[tokio::test(start_paused = true)]
 async fn every_order_of_their_requests() -> Outcome {
     // The mark is the worker's second request, the scan its third, the last look its fifth.
@@ -111,10 +111,10 @@ async fn every_order_of_their_requests() -> Outcome {
     Ok(())
 }
 
-/// A writer that inserts behind the last look and never comes back: the one who leaves a blog. The
-/// same channel requested once more is the remedy.
+/// A writer that inserts after the last look and never restarts is the only one to leave a blog.
+/// Another request for the same channel removes it.
 #[tokio::test(start_paused = true)]
-async fn what_a_writer_left_for_good() -> Outcome {
+async fn a_blog_left_by_a_dead_writer_is_removed_by_another_request() -> Outcome {
     let (account, own) = prepared(&ONE).await?;
     let channel = ONE.channels().remove(0);
     delete_channel(&own, &channel, MENDED).await?;
@@ -127,10 +127,10 @@ async fn what_a_writer_left_for_good() -> Outcome {
     Ok(())
 }
 
-/// Whoever makes the channel valid again before its row is deleted is seen, and the next attempt
-/// begins with the mark.
+/// If somebody makes the channel valid again before its row is deleted, the worker detects it, and
+/// the next attempt begins with the mark.
 #[tokio::test(start_paused = true)]
-async fn a_mark_that_is_taken_back() -> Outcome {
+async fn a_reverted_mark_is_detected() -> Outcome {
     let (account, own) = prepared(&ONE).await?;
     let channel = ONE.channels().remove(0);
     let deleting = Stepped::begin(account.transport(), |line| {
@@ -153,16 +153,16 @@ async fn a_mark_that_is_taken_back() -> Outcome {
     Ok(())
 }
 
-/// Two workers delete the same channel, their requests in thirty-two orders: both succeed.
+/// Two workers delete the same channel, with their requests in thirty-two orders: both succeed.
 #[tokio::test(start_paused = true)]
-async fn two_workers_at_once() -> Outcome {
+async fn two_concurrent_workers_succeed() -> Outcome {
     let plan = Plan {
         blogs: 150,
         seed: 2,
         ..ONE
     };
     let channel = plan.channels().remove(0);
-    assert!(plan.blogs(&channel).len() > 100, "one page is too little");
+    assert!(plan.blogs(&channel).len() > 100, "needs several pages");
     for order in 0..32_u32 {
         let (account, own) = prepared(&plan).await?;
         let begin = |seed| {
@@ -176,7 +176,7 @@ async fn two_workers_at_once() -> Outcome {
         let mut ended = BTreeSet::new();
         for turn in 0.. {
             let who = (order >> (turn % 5)) as usize % 2;
-            // Where the order has one of them only, the other has its turn when that one is done.
+            // If one of them has ended, the other takes its turns.
             let who = if ended.contains(&who) { 1 - who } else { who };
             if !workers[who].step().await {
                 ended.insert(who);

@@ -1,4 +1,4 @@
-//! Wrong answers on purpose: what, in which area, wrong in which aspect, and how.
+//! Deliberately wrong answers: description, area, wrong aspect, and change.
 
 use smalt_harness::cases::expect::Aspect;
 use smalt_harness::target::bent::Bend;
@@ -51,7 +51,7 @@ fn text(from: &'static str, to: &'static str) -> Bend {
     })
 }
 
-/// The text of an element, wherever it stands.
+/// Replaces the text of an element, wherever it is.
 fn element(name: &'static str, value: &'static str) -> Bend {
     bend(move |_, answer| {
         let Ok(body) = std::str::from_utf8(&answer.body) else {
@@ -69,7 +69,7 @@ fn element(name: &'static str, value: &'static str) -> Bend {
     })
 }
 
-/// Reads show another ETag than writes gave.
+/// Makes reads return another ETag than writes.
 fn fresh_etag() -> Bend {
     bend(|request, answer| {
         if request.method != "PUT" && answer.headers.has("etag") {
@@ -78,7 +78,7 @@ fn fresh_etag() -> Bend {
     })
 }
 
-/// The last byte of a body is missing.
+/// Removes the last byte of a body.
 fn short_body() -> Bend {
     bend(|request, answer| {
         if request.method == "GET" && !answer.body.is_empty() {
@@ -87,7 +87,7 @@ fn short_body() -> Bend {
     })
 }
 
-/// The last copy has another id than it began with.
+/// Changes the id of the last copy.
 fn another_copy() -> Bend {
     bend(|request, answer| {
         if request.method == "GET" && answer.headers.has("x-ms-copy-id") {
@@ -97,7 +97,7 @@ fn another_copy() -> Bend {
     })
 }
 
-/// Two names change places.
+/// Swaps two names.
 fn swapped_names() -> Bend {
     bend(|_, answer| {
         if let Ok(body) = std::str::from_utf8(&answer.body) {
@@ -108,7 +108,7 @@ fn swapped_names() -> Bend {
     })
 }
 
-/// The table.
+/// Returns all rows of the table.
 pub(crate) fn all() -> Vec<Row> {
     let rows = [statuses(), codes(), headers(), relations(), bodies()];
     rows.into_iter().flatten().collect()

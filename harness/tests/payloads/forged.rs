@@ -1,5 +1,5 @@
-//! Forged envelopes: whoever may add messages, and even read the container for payloads, has no
-//! power over the payload of another message. Nothing of it is handed out, marked or deleted.
+//! Forged envelopes: a client that may add messages, and even read the payload container, gains no
+//! access to the payload of another message. Nothing of it is delivered, marked or deleted.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use smalt_sleeve::port::{BlobId, BlobProperties, CallContext, MessageTtl, Metada
 use super::never;
 use super::support::*;
 
-/// Puts a text that a stranger wrote into a queue.
+/// Puts a forged text into a queue.
 async fn forge(world: &World, queue: &str, claim: &Claim, ttl: MessageTtl) -> Outcome {
     let (cx, text) = (CallContext::default(), STANDARD.encode(claim.text()));
     let put = world.storage.put_message(&cx, queue, &text, ttl, s(0));
@@ -40,15 +40,15 @@ async fn seen(world: &World, blob: &BlobId) -> Outcome<BlobProperties> {
     Ok(world.storage.blob_properties(&cx, blob).await?.0)
 }
 
-/// The envelope of the message that stands in the queue.
+/// Returns the envelope of the message in the queue.
 fn standing(world: &World) -> Outcome<Claim> {
     let body = STANDARD.decode(&world.standing(QUEUE)[0])?;
     Ok(serde_json::from_slice(&body)?)
 }
 
-/// Blobs of an application that nobody sent as a payload, their content known or not.
+/// Blobs of an application that were never sent as payloads, with known or unknown content.
 #[tokio::test(start_paused = true)]
-async fn blobs_of_others_are_no_payloads() -> Outcome {
+async fn blobs_of_other_applications_are_not_payloads() -> Outcome {
     for (content, ttl) in [
         (&b"VICTIM"[..], MessageTtl::Never),
         (b"VICTIM", MessageTtl::After(s(60))),
@@ -74,9 +74,9 @@ async fn blobs_of_others_are_no_payloads() -> Outcome {
     Ok(())
 }
 
-/// A stranger who knows name, length and hash of a payload knows nothing of the key in its message.
-/// Whatever the forgery ends as, handled, rejected or taken too often, the payload stays as it is,
-/// and its own message is handled.
+/// A forger who knows name, length and hash of a payload does not know the key in its message.
+/// Whether the forged message is handled, rejected or received too often, the payload does not
+/// change, and its own message is handled.
 #[tokio::test(start_paused = true)]
 async fn a_forged_envelope_has_no_power_over_a_payload() -> Outcome {
     for options in [never(), SendOptions::default()] {
@@ -91,7 +91,7 @@ async fn a_forged_envelope_has_no_power_over_a_payload() -> Outcome {
                 forged.reference.key = key.map(str::to_owned);
                 assert_ne!(forged, real);
                 let before = seen(&world, &blob).await?;
-                // Under the same queue's name it is judged by its key alone.
+                // Under the same queue's name only the key protects it.
                 let store =
                     PayloadStore::new(Arc::clone(&world.storage), Offload::into(CONTAINER), QUEUE);
                 let text = forged.text();
@@ -122,8 +122,8 @@ async fn a_forged_envelope_has_no_power_over_a_payload() -> Outcome {
     Ok(())
 }
 
-/// An envelope that was read in one queue opens nothing in another one on the same container,
-/// until an operator puts its message there.
+/// An envelope from one queue is invalid in another one with the same container, until an operator
+/// moves its message there.
 #[tokio::test(start_paused = true)]
 async fn an_envelope_of_another_queue_opens_nothing() -> Outcome {
     let world = World::open().await?;
@@ -160,8 +160,8 @@ async fn an_envelope_of_another_queue_opens_nothing() -> Outcome {
     Ok(())
 }
 
-/// What an earlier release put has no key: its name and the hash of its content bind it. It is
-/// handled and deleted; where the hash is another, it is left alone.
+/// A payload of an earlier release has no key: its name and the hash of its content bind it. It is
+/// handled and deleted; if the hash differs, it is left alone.
 #[tokio::test(start_paused = true)]
 async fn payloads_of_earlier_releases_are_handled() -> Outcome {
     let name = format!("{QUEUE}/00112233445566778899aabbccddeeff");
@@ -190,7 +190,7 @@ async fn payloads_of_earlier_releases_are_handled() -> Outcome {
     Ok(())
 }
 
-/// What lies in a payload is a body, however much it looks like an envelope.
+/// The content of a payload is a body, even if it looks like an envelope.
 #[tokio::test(start_paused = true)]
 async fn an_envelope_inside_of_a_payload_is_not_followed() -> Outcome {
     let world = World::open().await?;

@@ -1,4 +1,4 @@
-//! Payloads of messages on their way into the poison queue.
+//! Payloads of messages that move to the poison queue.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use smalt_sleeve::port::{BlobId, CallContext, Conditions, MessageTtl};
 use super::support::*;
 use super::{DAY, MIB};
 
-/// What a listener writes on a payload before it puts the copy.
+/// Marks a payload as a listener does before it puts the copy.
 async fn mark(world: &World, blob: &BlobId) -> Outcome {
     let (cx, any) = (CallContext::default(), Conditions::default());
     let (seen, _) = world.storage.blob_properties(&cx, blob).await?;
@@ -27,7 +27,7 @@ async fn mark(world: &World, blob: &BlobId) -> Outcome {
 }
 
 /// DL26: a listener marks a payload as kept and dies; another handles the message. Nobody knows
-/// whether the copy was put, so it is put: without one the payload would be left for good.
+/// whether the copy was put, so the listener puts it: otherwise the payload would stay for good.
 #[tokio::test(start_paused = true)]
 async fn dl26_a_mark_without_its_copy_gets_one() -> Outcome {
     for ttl in [MessageTtl::Never, MessageTtl::After(s(DAY))] {
@@ -54,8 +54,8 @@ async fn dl26_a_mark_without_its_copy_gets_one() -> Outcome {
     Ok(())
 }
 
-/// A poisoned message keeps its payload: the sweeper leaves it, and a year later the message is put
-/// back, handled, and its payload deleted.
+/// A poisoned message keeps its payload: the sweeper leaves it, and a year later the message is
+/// requeued, handled, and its payload deleted.
 #[tokio::test(start_paused = true)]
 async fn ls6_a_poisoned_message_keeps_its_payload() -> Outcome {
     let world = World::open().await?;
@@ -84,7 +84,7 @@ async fn ls6_a_poisoned_message_keeps_its_payload() -> Outcome {
 }
 
 /// While one consumer acknowledges, another has put a copy into the poison queue: the ack deletes
-/// the version that it read, and so leaves the copy its payload.
+/// only the version that it read, so the copy keeps its payload.
 #[tokio::test(start_paused = true)]
 async fn ls6_an_ack_leaves_the_payload_to_a_poison_copy() -> Outcome {
     let world = World::open().await?;

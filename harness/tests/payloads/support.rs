@@ -1,5 +1,5 @@
-//! What the tests of payloads share: an account in process, a listener, a sweeper, and the check of
-//! LS6 over what the service executed.
+//! Shared parts of the payload tests: an account in process, a listener, a sweeper, and the check
+//! of LS6 on the requests that the service executed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -33,7 +33,7 @@ pub(crate) const QUEUE: &str = "orders";
 pub(crate) const POISON: &str = "orders-poison";
 pub(crate) const CONTAINER: &str = "payloads";
 
-/// The client's machine has the service's time, also when that is set forward.
+/// A clock for the client that shows the service's time, also after it is moved forward.
 #[derive(Debug)]
 struct ServiceTime(TestAccount);
 
@@ -43,14 +43,14 @@ impl Clock for ServiceTime {
     }
 }
 
-/// An account in process, and the sleeve's way to it.
+/// An account in process, and a storage client for it.
 pub(crate) struct World {
     pub(crate) account: TestAccount,
     pub(crate) storage: Arc<dyn Storage>,
 }
 
 impl World {
-    /// With the queue, the container for payloads and that of the sweeper.
+    /// Opens an account and creates the queue, the payload container and the sweeper's container.
     pub(crate) async fn open() -> Outcome<World> {
         let account = TestAccount::open()?;
         let settings = Settings {
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// Works the queue off, until `time` has passed.
+    /// Runs a listener on the queue for `time`.
     pub(crate) async fn listen(&self, handler: &Keep, time: Duration) -> Outcome<Report> {
         self.listen_as(self.config(), handler, time).await
     }
@@ -109,12 +109,12 @@ impl World {
         let listener = QueueListener::new(config, storage, Arc::new(handler.clone()), 3)?
             .observed_by(metrics.clone());
         let report = listener.run_until(tokio::time::sleep(time)).await?;
-        // What is billed is what is shown, payloads included.
+        // All billed requests are reported, including those for payloads.
         assert_eq!(metrics.counts().requests(), report.requests);
         Ok(report)
     }
 
-    /// One cycle of a real sweeper over the payloads.
+    /// Runs one cycle of a real sweeper on the payloads.
     pub(crate) async fn sweep(&self) -> Outcome {
         let config = SweeperConfig {
             state_account: "default".to_owned(),
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// The payloads that lie there.
+    /// Returns the existing payloads.
     pub(crate) async fn payloads(&self) -> Outcome<Vec<(String, BlobProperties)>> {
         let (cx, all) = (CallContext::default(), ListBlobs::default());
         let page = self.storage.list_blobs(&cx, CONTAINER, &all).await?;
@@ -143,8 +143,8 @@ impl World {
         Ok(blobs.map(|blob| (blob.name, blob.properties)).collect())
     }
 
-    /// Sends a body that is put aside, by a message without end that is rejected; the text of that
-    /// message, as its copy in the poison queue has it.
+    /// Sends a body as a payload, in a message without expiry that is rejected; returns the text of
+    /// its copy in the poison queue.
     pub(crate) async fn poisoned(&self, body: &[u8]) -> Outcome<String> {
         let sender = self.sender(Offload::into(CONTAINER))?;
         let never = SendOptions {
@@ -158,13 +158,13 @@ impl World {
         Ok(envelope.body)
     }
 
-    /// Texts of what stands in a queue.
+    /// Returns the texts of the messages in a queue.
     pub(crate) fn standing(&self, queue: &str) -> Vec<String> {
         let messages = self.account.messages(queue);
         messages.standing_now().map(|m| m.text.clone()).collect()
     }
 
-    /// Nothing was visible without its payload, and nothing is now.
+    /// Checks that no message was visible without its payload, and that none is now.
     #[track_caller]
     pub(crate) fn assert_ls6(&self) {
         let broken = violations(&self.account.history());
@@ -176,7 +176,7 @@ pub(crate) fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A body that does not compress well, and is not the same twice.
+/// Returns a body that compresses poorly and depends on the seed.
 pub(crate) fn body(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -188,12 +188,12 @@ pub(crate) fn body(len: usize, seed: u64) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// `TimeToLive` of a payload.
+/// Returns the `TimeToLive` of a payload.
 pub(crate) fn ttl(properties: &BlobProperties) -> Option<&str> {
     metadata_value(&properties.metadata, "TimeToLive")
 }
 
-/// Keeps what it is given; says what it was told to.
+/// A handler that records its bodies and returns the given result.
 #[derive(Clone)]
 pub(crate) struct Keep {
     pub(crate) bodies: Arc<Mutex<Vec<Bytes>>>,
@@ -228,8 +228,8 @@ impl Handler for Keep {
     }
 }
 
-/// LS6, over what the service executed, in its order: a message that refers to a payload is put
-/// when that lies there, and while the message stands the payload is not deleted.
+/// Checks LS6 on the executed requests, in their order: the payload of a message exists when the
+/// message is put, and is not deleted while the message exists.
 pub(crate) fn violations(history: &[Exchange]) -> Vec<String> {
     let mut blobs: BTreeSet<String> = BTreeSet::new();
     let mut needs: BTreeMap<String, String> = BTreeMap::new();
@@ -267,7 +267,7 @@ pub(crate) fn violations(history: &[Exchange]) -> Vec<String> {
     broken
 }
 
-/// Id and payload of a message that was put, its copy in a poison queue included.
+/// Returns id and payload of a message that was put, including copies in a poison queue.
 fn reference(exchange: &Exchange) -> Option<(String, String)> {
     let answer = String::from_utf8_lossy(exchange.response.body());
     let (_, id) = answer.split_once("<MessageId>")?;
@@ -281,7 +281,7 @@ fn reference(exchange: &Exchange) -> Option<(String, String)> {
     Some((id.to_owned(), claim.reference.blob))
 }
 
-/// Whether a blob is not there.
+/// Returns whether a blob does not exist.
 pub(crate) async fn is_gone(world: &World, name: &str) -> bool {
     let (cx, blob) = (CallContext::default(), BlobId::new(CONTAINER, name));
     let seen = world.storage.blob_properties(&cx, &blob).await;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Announces itself as Azurite does, where nobody listens: a server that answers no more.
+# Prints Azurite's startup lines for a port where nobody listens, like a server that no longer answers.
 for service in Blob Queue Table; do
     echo "Azurite $service service is successfully listening at http://127.0.0.1:1"
 done

@@ -1,20 +1,20 @@
 //! Import circles: files of one crate that import each other in a loop.
 //!
 //! An edge leads from a file to the file that defines what it names: by a path that begins with
-//! `crate`, `self`, `super`, a module of its own or a module that it imported, in a `use` or in the
-//! code. `mod child;` is no edge. A re-export is none either: whoever names it depends on the file
-//! behind it. Tests are left out.
+//! `crate`, `self`, `super`, one of its own modules or an imported module, in a `use` or in the
+//! code. `mod child;` is not an edge. A re-export is not an edge either: a file that uses it
+//! depends on the defining file. Tests are excluded.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::finding::Finding;
 use crate::tree::Source;
 
-/// Most files that may import each other in a loop.
+/// Maximum number of files that may import each other in a loop.
 const CIRCLE_FILES_MAX: usize = 3;
 
-/// Crates that do not keep to it yet, with the files of their largest circle. A number may only
-/// fall; a crate that is clean has no line.
+/// Crates that do not keep to it yet, with the number of files of their largest circle. The number
+/// may only fall; a crate within the limit has no line.
 pub(crate) const LARGEST: &[(&str, usize)] = &[
     ("harness/model/src/", 6),
     ("harness/src/", 13),
@@ -22,9 +22,9 @@ pub(crate) const LARGEST: &[(&str, usize)] = &[
     ("sweeper/src/", 4),
 ];
 
-/// A module, from the root of its crate.
+/// The path of a module from the root of its crate.
 type Module = Vec<String>;
-/// For each file the files that it depends on.
+/// The dependencies of each file.
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
 /// A path that a file names, and the name that a `use` gives it.
@@ -34,13 +34,13 @@ struct Named {
     is_handed_on: bool,
 }
 
-/// One crate as its modules.
+/// The modules of one crate.
 struct Crate<'a> {
     files: BTreeMap<Module, &'a Source>,
     handed_on: BTreeMap<Module, Module>,
 }
 
-/// Circles that are too large, and numbers of `largest` that are stale.
+/// Returns circles that are too large, and numbers in `largest` that are stale.
 pub(crate) fn judge(sources: &[Source], largest: &[(&str, usize)]) -> Vec<Finding> {
     let roots = sources.iter().filter_map(|s| root(&s.path));
     let mut findings = Vec::new();
@@ -51,7 +51,7 @@ pub(crate) fn judge(sources: &[Source], largest: &[(&str, usize)]) -> Vec<Findin
         let most = held.map_or(CIRCLE_FILES_MAX, |(_, files)| *files);
         for circle in circles.iter().filter(|circle| circle.len() > most) {
             let what = format!(
-                "{} files import each other, {most} at most: {}; a shortest loop: {}",
+                "{} files import each other, at most {most} may: {}; a shortest loop: {}",
                 circle.len(),
                 circle.iter().copied().collect::<Vec<_>>().join(", "),
                 shortest(&edges, circle).join(" -> "),
@@ -61,14 +61,14 @@ pub(crate) fn judge(sources: &[Source], largest: &[(&str, usize)]) -> Vec<Findin
         let found = circles.iter().map(BTreeSet::len).max().unwrap_or_default();
         let kept = found.max(CIRCLE_FILES_MAX);
         if kept < most {
-            let what = format!("its largest circle has {found} files: lower the {most} of LARGEST");
+            let what = format!("its largest circle has {found} files: lower its {most} in LARGEST");
             findings.push(Finding::new(root, 0, what));
         }
     }
     findings
 }
 
-/// `harness/model/src/` of `harness/model/src/a.rs`.
+/// Returns `harness/model/src/` for `harness/model/src/a.rs`.
 fn root(path: &str) -> Option<&str> {
     path.find("src/").map(|at| &path[..at + "src/".len()])
 }
@@ -91,8 +91,8 @@ impl<'a> Crate<'a> {
         read
     }
 
-    /// Every path that a file of the crate names: the module and the file that name it, the path
-    /// from the root of the crate, and as it was written.
+    /// Returns every path that a file of the crate names: the module and the file that name it, the
+    /// path from the root of the crate, and the path as written.
     fn all(&self) -> Vec<(Module, &'a Source, Module, Named)> {
         let mut all = Vec::new();
         for (here, source) in &self.files {
@@ -138,10 +138,10 @@ impl<'a> Crate<'a> {
         Some([start, path[rest..].to_vec()].concat())
     }
 
-    /// The module that defines what a path names.
+    /// Returns the module that defines what a path names.
     fn home(&self, path: Module) -> Module {
         let mut path = path;
-        // A chain of re-exports has an end; `use a::b as b` would have none.
+        // Limits chains of re-exports, since `use a::b as b` would never end.
         for _ in 0..8 {
             let inside = (0..=path.len()).rev();
             let at = inside
@@ -178,7 +178,7 @@ impl<'a> Crate<'a> {
     }
 }
 
-/// The module of a file below `src/`.
+/// Returns the module of a file in `src/`.
 fn module(path: &str) -> Module {
     let path = path.strip_suffix(".rs").unwrap_or(path);
     let path = path.strip_suffix("/mod").unwrap_or(path);
@@ -189,7 +189,7 @@ fn module(path: &str) -> Module {
     }
 }
 
-/// The paths that a file names outside of its tests.
+/// Returns the paths that a file names outside of its tests.
 fn paths(source: &Source) -> Vec<Named> {
     let code = source.code[..source.tests_from() - 1].join("\n");
     let tokens = tokens(&code);
@@ -218,7 +218,7 @@ fn paths(source: &Source) -> Vec<Named> {
     paths
 }
 
-/// Reads the tree of a `use`, or a path, from the token at `at`; the place behind it.
+/// Parses the tree of a `use`, or a path, from the token at `at`; returns the position after it.
 fn tree(tokens: &[&str], mut at: usize, before: &[String], paths: &mut Vec<Named>) -> usize {
     let mut path = before.to_vec();
     while let Some(token) = tokens.get(at) {
@@ -283,7 +283,7 @@ fn is_word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Files that reach each other, largest circle first.
+/// Returns groups of files that reach each other, the largest first.
 fn circles(edges: &Edges) -> Vec<BTreeSet<&str>> {
     let reached: BTreeMap<_, _> = edges
         .keys()
@@ -315,7 +315,7 @@ fn reach<'a>(edges: &'a Edges, file: &str) -> BTreeSet<&'a str> {
     reached
 }
 
-/// A shortest loop through the first file of a circle that is in one of that length.
+/// Returns a shortest loop through the first file of a circle that is in a loop of that length.
 fn shortest<'a>(edges: &'a Edges, circle: &BTreeSet<&'a str>) -> Vec<&'a str> {
     let loops = circle.iter().filter_map(|start| loop_through(edges, start));
     loops.min_by_key(Vec::len).unwrap_or_default()
@@ -375,18 +375,18 @@ mod tests {
         assert_eq!(
             told,
             [
-                "4 files import each other, 3 at most: x/src/a.rs, x/src/b.rs, x/src/c.rs, \
+                "4 files import each other, at most 3 may: x/src/a.rs, x/src/b.rs, x/src/c.rs, \
                  x/src/d.rs; a shortest loop: x/src/a.rs -> x/src/c.rs -> x/src/d.rs -> x/src/a.rs"
             ]
         );
     }
 
     #[test]
-    fn a_number_is_held_and_may_only_fall() {
+    fn a_circle_limit_is_enforced_and_may_only_fall() {
         assert_eq!(found(&RING, &[("x/src/", 4)]).len(), 0);
         assert_eq!(
             found(&RING, &[("x/src/", 5)]),
-            ["its largest circle has 4 files: lower the 5 of LARGEST"]
+            ["its largest circle has 4 files: lower its 5 in LARGEST"]
         );
         let open = &RING[..4];
         assert_eq!(found(open, &[]).len(), 0);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reexport_leads_to_the_file_behind_it() {
+    fn a_reexport_resolves_to_the_defining_file() {
         let through = |facade: &str| {
             found(
                 &[
@@ -412,12 +412,12 @@ mod tests {
             through("pub use b::B;\npub(super) use self::c::C;\n").len(),
             1
         );
-        // The parent defines both and depends on nobody.
+        // The parent defines both and depends on no file.
         assert_eq!(through("pub struct B;\npub struct C;\n").len(), 0);
     }
 
     #[test]
-    fn tests_and_prose_are_no_edges() {
+    fn tests_and_comments_are_not_edges() {
         let tests = "//! See [`crate::a`].\n#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n";
         let mut files = RING;
         files[4].1 = tests;

@@ -1,7 +1,7 @@
-//! Source without its comments and without what stands in quotes, so that a rule about code does
-//! not stumble over prose. Lines and columns stay where they are.
+//! Removes comments and the contents of quotes from source code, so that rules about code ignore
+//! prose. Lines and columns keep their positions.
 
-/// `text` with comments and the insides of quotes made blank.
+/// Returns `text` with comments and the contents of quotes blanked.
 pub(crate) fn code(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -31,7 +31,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Length in bytes of a comment that may hold others.
+/// Returns the length in bytes of a block comment, which may be nested.
 fn block_comment(rest: &str) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -52,7 +52,7 @@ fn block_comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// Length in bytes of what stands up to the closing quote.
+/// Returns the length in bytes up to the closing quote.
 fn quoted(inside: &str) -> usize {
     let mut escaped = false;
     for (at, c) in inside.char_indices() {
@@ -66,7 +66,7 @@ fn quoted(inside: &str) -> usize {
     inside.len()
 }
 
-/// A raw string's opening, and the length of what it hides; else the letter `r`.
+/// Returns the length of a raw string's opening and of its content, or that of the letter `r`.
 fn raw(rest: &str) -> (usize, usize) {
     let hashes = rest[1..].bytes().take_while(|b| *b == b'#').count();
     let open = 1 + hashes;
@@ -81,13 +81,13 @@ fn raw(rest: &str) -> (usize, usize) {
     (open + 1, length)
 }
 
-/// A character's quote and the length of what it hides; else the tick of a lifetime.
+/// Returns the length of a character literal's quote and its content, or that of a lifetime's tick.
 fn character(rest: &str) -> (usize, usize) {
     let inside = &rest[1..];
     let mut chars = inside.char_indices();
     let first = chars.next().map(|(_, c)| c);
     if first == Some('\\') {
-        // The escaped character may be a quote itself.
+        // The escaped character may be a quote.
         let close = inside.get(2..).and_then(|tail| tail.find('\''));
         return (1, close.map_or(0, |at| at + 3));
     }
@@ -98,7 +98,7 @@ fn character(rest: &str) -> (usize, usize) {
 }
 
 #[test]
-fn comments_and_quotes_are_blank() {
+fn comments_and_quotes_are_blanked() {
     let cases = [
         ("a(); // sleep()", "a();           "),
         ("a(/* b /* c */ d */ e)", "a(                  e)"),

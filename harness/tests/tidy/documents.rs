@@ -1,12 +1,12 @@
-//! What documents say about the project is true: the README stays short, its figures are those of
-//! the page that measured them, and links and commands lead to files that exist.
+//! Checks documents: the README stays short, its figures are those of the page that measured them,
+//! and links and commands refer to files that exist.
 
 use std::path::Path;
 
 use crate::finding::Finding;
 use crate::tree::Tree;
 
-/// A README that is longer is not read.
+/// A longer README would not be read.
 const README_LINES_MAX: usize = 150;
 
 /// Rows of docs/speed.md that the README calls small reads.
@@ -16,7 +16,7 @@ pub(crate) fn readme(readme: &str, speed: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let lines = readme.lines().count();
     if lines > README_LINES_MAX {
-        let what = format!("{lines} lines, at most {README_LINES_MAX}");
+        let what = format!("has {lines} lines; the limit is {README_LINES_MAX}");
         findings.push(Finding::new("README.md", 0, what));
     }
     let ratios = [
@@ -32,7 +32,7 @@ pub(crate) fn readme(readme: &str, speed: &str) -> Vec<Finding> {
             findings.push(Finding::new(
                 "docs/speed.md",
                 0,
-                format!("measures no {name}"),
+                format!("has no row for {name}"),
             ));
             continue;
         };
@@ -45,7 +45,7 @@ pub(crate) fn readme(readme: &str, speed: &str) -> Vec<Finding> {
     findings
 }
 
-/// Links to files, and scripts that `bash` is to run, which do not exist.
+/// Returns links to missing files, and `bash` commands with missing scripts.
 pub(crate) fn names(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let root = Tree::root();
@@ -75,19 +75,20 @@ pub(crate) fn names(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// `ci/check.sh` of `ci/check.sh 20`.
+/// Returns `ci/check.sh` for `ci/check.sh 20`.
 fn script(command: &str) -> Option<&str> {
     let name = command.split([' ', '`', '"', ')']).next()?;
     (name.starts_with("ci/") || name.starts_with(".ci/")).then_some(name)
 }
 
-/// `docs/time.md` of `docs/time.md#moved) ...`; none of addresses and places in the same page.
+/// Returns `docs/time.md` for `docs/time.md#moved) ...`; `None` for URLs and anchors in the same
+/// page.
 fn link(rest: &str) -> Option<&str> {
     let name = rest.split([')', '#']).next()?;
     (!name.is_empty() && !name.contains(':')).then_some(name)
 }
 
-/// smalt's operations a second over Azurite's, of the rows that are asked for.
+/// Returns smalt's operations per second divided by Azurite's, for the wanted rows.
 fn ratios(speed: &str, wanted: impl Fn(&str) -> bool) -> Vec<f64> {
     let number = |cell: &str| cell.replace(',', "").parse::<f64>().ok();
     speed
@@ -119,7 +120,7 @@ fn a_stale_figure_and_a_long_readme_are_found() {
 }
 
 #[test]
-fn names_of_files_are_read_out_of_a_line() {
+fn file_names_are_parsed_from_a_line() {
     assert_eq!(script("ci/crash.sh 20` kills"), Some("ci/crash.sh"));
     assert_eq!(script("-c true"), None);
     assert_eq!(link("docs/time.md#moved), and"), Some("docs/time.md"));

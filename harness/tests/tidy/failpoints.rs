@@ -1,7 +1,7 @@
 //! `harness check crash --part failpoints` visits every step at which the store can be told to die.
 //!
-//! The command goes through one list, `POINTS`, and fails when no child came to a step of it. So it
-//! is enough that the list and the steps are the same.
+//! The command visits the steps of one list, `POINTS`, and fails when no child reached one of them.
+//! So it is enough to check that the list and the steps are the same.
 
 use crate::finding::Finding;
 use crate::tree::Source;
@@ -9,7 +9,7 @@ use crate::tree::Source;
 const STORE: &str = "emulator/src/store/";
 const LIST: &str = "emulator/src/store/failpoint.rs";
 
-/// Steps that are not in the list, stand there twice, or are in the list alone.
+/// Returns steps that are not in the list or in it twice, and names that occur only in the list.
 pub(crate) fn judge(sources: &[Source]) -> Vec<Finding> {
     let listed: Vec<_> = sources
         .iter()
@@ -30,17 +30,17 @@ pub(crate) fn judge(sources: &[Source]) -> Vec<Finding> {
     }
     for (line, name) in &listed {
         if reached.iter().filter(|(.., found)| found == name).count() != 1 {
-            let what = format!("{name:?} is not the name of one step");
+            let what = format!("{name:?} does not name exactly one step");
             findings.push(Finding::new(LIST, *line, what));
         }
     }
     if listed.is_empty() {
-        findings.push(Finding::new(LIST, 0, "lists nothing"));
+        findings.push(Finding::new(LIST, 0, "lists no steps"));
     }
     findings
 }
 
-/// Lines and names of the list: whatever stands in quotes up to its end.
+/// Returns lines and names of the list: the quoted strings up to its end.
 fn listed(source: &Source) -> Vec<(usize, String)> {
     let lines = (1..).zip(&source.lines);
     let list = lines
@@ -50,7 +50,7 @@ fn listed(source: &Source) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// Paths, lines and names of steps.
+/// Returns paths, lines and names of steps.
 fn reached(source: &Source) -> Vec<(String, usize, String)> {
     let lines = (1..).zip(&source.lines);
     lines
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_nobody_visits_is_found() {
+    fn an_unvisited_step_is_found() {
         let two = "    \"a.one\",\n    \"a.two\",\n";
         let steps = "failpoint::reach(\"a.one\");\nfailpoint::reach(\"a.two\");\n";
         assert_eq!(found(two, steps), [""; 0]);
@@ -92,10 +92,10 @@ mod tests {
             found("    \"a.one\",\n", steps),
             ["emulator/src/store/a.rs:2: \"a.two\" is not in POINTS"]
         );
-        let stale = "emulator/src/store/failpoint.rs:3: \"a.two\" is not the name of one step";
+        let stale = "emulator/src/store/failpoint.rs:3: \"a.two\" does not name exactly one step";
         assert_eq!(found(two, "failpoint::reach(\"a.one\");\n"), [stale]);
         let twice = format!("{steps}failpoint::reach(\"a.two\");\n");
         assert_eq!(found(two, &twice), [stale]);
-        assert!(found("", "").contains(&format!("{LIST}:0: lists nothing")));
+        assert!(found("", "").contains(&format!("{LIST}:0: lists no steps")));
     }
 }

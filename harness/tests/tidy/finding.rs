@@ -1,20 +1,18 @@
-//! What a rule finds, and how a test says it.
+//! The finding of a rule, and the test failure that reports it.
 
 use std::fmt;
 
-/// One violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
-    /// File, from the root of the tree.
+    /// The file, relative to the root of the tree.
     pub(crate) path: String,
-    /// Line, from 1; 0 for the file as a whole.
+    /// The line, from 1; 0 for the whole file.
     pub(crate) line: usize,
-    /// What is wrong.
     pub(crate) what: String,
 }
 
 impl Finding {
-    /// A violation at a line.
+    /// Returns a violation at a line.
     pub(crate) fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
         Finding {
             path: path.to_owned(),
@@ -30,7 +28,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Fails with every finding, one a line.
+/// Fails with every finding, one per line.
 pub(crate) fn hold(rule: &str, mut findings: Vec<Finding>) {
     findings.sort();
     let lines: Vec<_> = findings.iter().map(|f| format!("\n  {f}")).collect();
@@ -39,7 +37,7 @@ pub(crate) fn hold(rule: &str, mut findings: Vec<Finding>) {
 
 #[test]
 #[should_panic(expected = "short files:\n  a.rs:3: too long\n  b.rs:0: stale")]
-fn a_finding_fails_with_its_place() {
+fn a_finding_is_reported_with_its_location() {
     let findings = vec![
         Finding::new("b.rs", 0, "stale"),
         Finding::new("a.rs", 3, "too long"),

@@ -1,38 +1,47 @@
-//! How many lines of Rust each package has, tests included: a number that is raised on purpose.
+//! Limits the number of lines of Rust in each package, including tests, so that growth is
+//! deliberate.
 //!
-//! What a package may have stands below. A commit that needs more raises the number and says why,
-//! in the row and in its message; one that needs [`SLACK`] less lowers it.
+//! A commit that needs more lines raises the package's number and gives the reason, in the row and
+//! in its message; one that needs [`SLACK`] fewer lowers it.
 
 use std::collections::BTreeMap;
 
 use crate::finding::Finding;
 use crate::tree::Source;
 
-/// Lines by which a package may stay below its number.
+/// Number of lines by which a package may stay below its limit.
 const SLACK: usize = 1_000;
 
-/// A package's folder, its lines at most, and why the number was raised last.
+/// A package's folder, its maximum number of lines, and the reason for the last increase.
 type Row = (&'static str, usize, &'static str);
 
-/// The packages.
+/// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
     ("protocol/", 14_779, ""),
     ("emulator/", 73_505, ""),
     ("sleeve/", 8092, ""),
     ("sweeper/", 20_068, ""),
-    ("listener/", 27_161, ""),
+    (
+        "listener/",
+        27_211,
+        "Comments and help say units and bounds.",
+    ),
     ("worker/", 1798, ""),
-    ("harness/", 66_652, ""),
+    (
+        "harness/",
+        66_804,
+        "Comments and help say units and bounds.",
+    ),
     ("harness/fuzz/", 89, ""),
-    ("harness/model/", 5254, "The search of the bursts steps it."),
+    ("harness/model/", 5254, "The search of the bursts uses it."),
     ("harness/planted/", 573, ""),
     ("harness/shim/", 833, ""),
 ];
 
-/// Lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 218_784;
+/// Maximum lines of all packages together. It falls with them.
+pub(crate) const TOTAL: usize = 218_811;
 
-/// Packages that have grown beyond their number or fallen far below it.
+/// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
     let mut lines: BTreeMap<&str, usize> = rows.iter().map(|row| (row.0, 0)).collect();
     let mut findings = Vec::new();
@@ -41,7 +50,7 @@ pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Findi
         let package = package.filter(|package| source.path.starts_with(package));
         match package.max_by_key(|package| package.len()) {
             Some(package) => *lines.entry(package).or_default() += source.lines.len(),
-            None => findings.push(Finding::new(&source.path, 0, "is in no row of LINES")),
+            None => findings.push(Finding::new(&source.path, 0, "has no row in LINES")),
         }
     }
     let held = rows
@@ -51,10 +60,10 @@ pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Findi
     for (package, found, most) in held.chain([all]) {
         if found > most {
             let what =
-                format!("{found} lines, {most} at most: remove some, or raise it and say why");
+                format!("{found} lines, limit {most}: remove some, or raise the limit and say why");
             findings.push(Finding::new(package, 0, what));
         } else if found + SLACK < most {
-            let what = format!("{found} lines: lower the {most} that it may have");
+            let what = format!("{found} lines: lower its limit {most}");
             findings.push(Finding::new(package, 0, what));
         }
     }
@@ -75,15 +84,15 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_found_and_so_is_a_number_that_is_too_high() {
+    fn growth_and_excessive_limits_are_found() {
         assert_eq!(told(&[("a/x.rs", 2), ("a/b/x.rs", 2)], 4), [""; 0]);
         assert_eq!(
             told(&[("a/x.rs", 1), ("a/b/x.rs", 3), ("c.rs", 1)], 3),
             [
-                "c.rs:0: is in no row of LINES",
-                "a/:0: 1 lines: lower the 1002 that it may have",
-                "a/b/:0: 3 lines, 2 at most: remove some, or raise it and say why",
-                "all packages:0: 4 lines, 3 at most: remove some, or raise it and say why",
+                "c.rs:0: has no row in LINES",
+                "a/:0: 1 lines: lower its limit 1002",
+                "a/b/:0: 3 lines, limit 2: remove some, or raise the limit and say why",
+                "all packages:0: 4 lines, limit 3: remove some, or raise the limit and say why",
             ]
         );
     }

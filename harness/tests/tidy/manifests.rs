@@ -1,4 +1,4 @@
-//! Who depends on whom, read from the manifests.
+//! Checks the dependencies in the manifests.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +13,14 @@ pub(crate) struct Manifest {
     pub(crate) table: Table,
 }
 
-/// One dependency of a package.
 pub(crate) struct Dependency {
     pub(crate) name: String,
     pub(crate) is_for_tests: bool,
     pub(crate) is_optional: bool,
 }
 
-/// Each package of ours and the packages of ours that it may see. Tests are no exception: what the
-/// workers prove, they prove without the emulator.
+/// Each of the project's packages and the packages of the project that it may depend on, including
+/// its tests: the workers' tests do without the emulator.
 const MAY_SEE: &[(&str, &[&str])] = &[
     ("smalt-protocol", &[]),
     ("smalt-planted", &[]),
@@ -30,7 +29,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("smalt-sleeve", &["smalt-protocol"]),
     // Nothing links to it: it is loaded into children of the crash test (docs/adr/0014).
     ("smalt-shim", &[]),
-    // Apart from the workspace: nothing links to it.
+    // Outside of the workspace: nothing links to it.
     ("smalt-fuzz", &["smalt-harness"]),
     ("smalt-worker", &["smalt-protocol", "smalt-sleeve"]),
     (
@@ -56,7 +55,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Runtimes and sockets: what the words of the wire do without, so that anything can use them.
+/// Runtimes and sockets, which `protocol` must not use, so that any crate can depend on it.
 const NOT_IN_PROTOCOL: &[&str] = &[
     "tokio",
     "hyper",
@@ -70,11 +69,11 @@ const NOT_IN_PROTOCOL: &[&str] = &[
     "rustls",
 ];
 
-/// The pin of docs/adr/0002.
+/// The pinned version of docs/adr/0002.
 const SLED: &str = "=0.34.7";
 
 impl Manifest {
-    /// A manifest of this text; an unreadable one has nothing in it, and no name.
+    /// Parses a manifest; an unreadable one has no content and no name.
     pub(crate) fn parse(path: &str, text: &str) -> Self {
         Manifest {
             path: path.to_owned(),
@@ -87,7 +86,7 @@ impl Manifest {
         self.table.get("package")?.get("name")?.as_str()
     }
 
-    /// All of them: for every platform, build scripts included.
+    /// Returns all dependencies, for every platform, including those of build scripts.
     pub(crate) fn dependencies(&self) -> Vec<Dependency> {
         let platforms = self.table.get("target").and_then(Value::as_table);
         let platforms = platforms.into_iter().flat_map(|t| t.values());
@@ -98,7 +97,7 @@ impl Manifest {
             .collect()
     }
 
-    /// Features that bring this optional dependency along.
+    /// Returns the features that enable this optional dependency.
     pub(crate) fn features_with(&self, dependency: &str) -> Vec<&str> {
         let starts = [format!("dep:{dependency}"), format!("{dependency}/")];
         let brings = |entry: &Value| {
@@ -130,7 +129,7 @@ fn of_table(table: &Table) -> impl Iterator<Item = Dependency> {
         .filter_map(|kind| Some((kind, table.get(kind)?.as_table()?)))
         .flat_map(|(kind, entries)| {
             entries.iter().map(move |(key, value)| Dependency {
-                // A renamed dependency is what it was before.
+                // A renamed dependency counts under its original name.
                 name: value
                     .get("package")
                     .and_then(Value::as_str)
@@ -142,19 +141,19 @@ fn of_table(table: &Table) -> impl Iterator<Item = Dependency> {
         })
 }
 
-/// Dependencies of ours against the layers, and packages that no layer is named for.
+/// Returns dependencies that violate the layers, and packages that have no layer.
 pub(crate) fn directions(manifests: &[Manifest]) -> Vec<Finding> {
     let ours: BTreeSet<_> = manifests.iter().filter_map(Manifest::package).collect();
     let mut findings = Vec::new();
     for (package, manifest) in packages(manifests) {
         let Some((_, may_see)) = MAY_SEE.iter().find(|(name, _)| *name == package) else {
-            findings.push(manifest.finding("name", format!("{package} has no layer: MAY_SEE")));
+            findings.push(manifest.finding("name", format!("{package} is not in MAY_SEE")));
             continue;
         };
         for dependency in manifest.dependencies() {
             let name = dependency.name.as_str();
             if ours.contains(name) && !may_see.contains(&name) {
-                findings.push(manifest.finding(name, format!("{package} may not see {name}")));
+                findings.push(manifest.finding(name, format!("{package} cannot use {name}")));
             }
         }
     }
@@ -163,7 +162,7 @@ pub(crate) fn directions(manifests: &[Manifest]) -> Vec<Finding> {
     findings
 }
 
-/// Libraries in packages that do without them.
+/// Returns libraries in packages that must not use them.
 pub(crate) fn libraries(manifests: &[Manifest]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (package, manifest) in packages(manifests) {
@@ -179,13 +178,13 @@ pub(crate) fn libraries(manifests: &[Manifest]) -> Vec<Finding> {
 fn refusal(package: &str, manifest: &Manifest, dependency: &Dependency) -> Option<String> {
     let name = dependency.name.as_str();
     if package == "smalt-protocol" && NOT_IN_PROTOCOL.contains(&name) {
-        return Some(format!("words of the wire do without {name}"));
+        return Some(format!("protocol may not depend on {name}"));
     }
     if name == "sled" && package != "smalt" {
-        return Some("only the emulator's store knows sled".to_owned());
+        return Some("only the emulator's store may use sled".to_owned());
     }
     if name == "libc" && package != "smalt-shim" {
-        return Some("only the shim calls the C library by itself".to_owned());
+        return Some("only the shim may call the C library directly".to_owned());
     }
     if !name.starts_with("azure_") {
         return None;
@@ -194,15 +193,15 @@ fn refusal(package: &str, manifest: &Manifest, dependency: &Dependency) -> Optio
         "smalt-sleeve" | "smalt-harness" => None,
         "smalt" if dependency.is_for_tests => None,
         "smalt" if dependency.is_optional && manifest.features_with(name) == ["sdk"] => None,
-        "smalt" => Some(format!("{name} belongs behind the feature `sdk` alone")),
-        _ => Some(format!("{name} belongs behind the sleeve's port")),
+        "smalt" => Some(format!("{name} is allowed only behind the feature `sdk`")),
+        _ => Some(format!("{name} is allowed only behind the sleeve's port")),
     }
 }
 
-/// What the root manifest must pin and does not.
+/// Returns missing pins of the root manifest.
 pub(crate) fn pins(manifests: &[Manifest]) -> Vec<Finding> {
     let Some(root) = manifests.iter().find(|m| m.table.contains_key("workspace")) else {
-        return vec![Finding::new("Cargo.toml", 0, "there is no workspace")];
+        return vec![Finding::new("Cargo.toml", 0, "has no workspace")];
     };
     let version = root
         .table
@@ -216,7 +215,7 @@ pub(crate) fn pins(manifests: &[Manifest]) -> Vec<Finding> {
     for manifest in manifests.iter().filter(|m| !std::ptr::eq(*m, root)) {
         for dependency in manifest.own_versions() {
             if dependency == "sled" {
-                findings.push(manifest.finding("sled", "the workspace pins sled".to_owned()));
+                findings.push(manifest.finding("sled", "the workspace must pin sled".to_owned()));
             }
         }
     }
@@ -224,7 +223,7 @@ pub(crate) fn pins(manifests: &[Manifest]) -> Vec<Finding> {
 }
 
 impl Manifest {
-    /// Dependencies that bring a version of their own instead of the workspace's.
+    /// Returns dependencies with a version of their own instead of the workspace's.
     fn own_versions(&self) -> impl Iterator<Item = &str> {
         ["dependencies", "dev-dependencies", "build-dependencies"]
             .into_iter()
@@ -243,7 +242,7 @@ fn packages(manifests: &[Manifest]) -> impl Iterator<Item = (&str, &Manifest)> {
 mod tests {
     use super::*;
 
-    /// Manifests of every package, this one of them with these lines.
+    /// Returns manifests of every package; the named one has these lines.
     fn tree(package: &str, lines: &str) -> Vec<Manifest> {
         let of = |name: &str| {
             let lines = if name == package { lines } else { "" };
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_upwards_is_found_in_every_section() {
+    fn an_upward_dependency_is_found_in_every_section() {
         for section in [
             "dependencies",
             "dev-dependencies",
@@ -268,7 +267,7 @@ mod tests {
             let lines = format!("[{section}]\nsmalt-protocol.workspace = true\nsmalt = \"1\"\n");
             assert_eq!(
                 told(&directions(&tree("smalt-sweeper", &lines))),
-                ["smalt-sweeper/Cargo.toml:5: smalt-sweeper may not see smalt"],
+                ["smalt-sweeper/Cargo.toml:5: smalt-sweeper cannot use smalt"],
                 "{section}"
             );
         }
@@ -290,7 +289,7 @@ mod tests {
         assert_eq!(
             told(&directions(&manifests)),
             [
-                "x/Cargo.toml:2: smalt-x has no layer: MAY_SEE",
+                "x/Cargo.toml:2: smalt-x is not in MAY_SEE",
                 "Cargo.toml:0: no smalt-protocol"
             ]
         );
@@ -348,7 +347,7 @@ mod tests {
         both.extend(root("\"=0.34.7\""));
         assert_eq!(
             told(&pins(&both)),
-            ["smalt/Cargo.toml:4: the workspace pins sled"]
+            ["smalt/Cargo.toml:4: the workspace must pin sled"]
         );
     }
 }

@@ -1,5 +1,5 @@
-//! ARCHITECTURE.md beside the tree: its code map names every module of a crate and nothing that is
-//! not there, and its table of keys has the prefixes that the code has.
+//! Compares ARCHITECTURE.md with the tree: its code map must name exactly the modules of each
+//! crate, and its table of keys the prefixes in the code.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::tree::{Source, Tree};
 const PAGE: &str = "ARCHITECTURE.md";
 const KEYS: &str = "emulator/src/keys.rs";
 
-/// What the page and the tree say differently.
+/// Returns the differences between the page and the tree.
 pub(crate) fn judge(tree: &Tree) -> Vec<Finding> {
     let page = tree.documents.iter().find(|document| document.path == PAGE);
     let page = page.map_or("", |page| &page.text);
@@ -18,7 +18,8 @@ pub(crate) fn judge(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Modules that the code map does not name, and names of files and folders that are not there.
+/// Returns modules that the code map does not name, and names of files and folders that do not
+/// exist.
 fn modules(page: &str, sources: &[Source]) -> Vec<Finding> {
     let map = between(page, "## Code map", "\n## ");
     let mut findings = Vec::new();
@@ -40,7 +41,7 @@ fn modules(page: &str, sources: &[Source]) -> Vec<Finding> {
             };
             let is_whole = sources.iter().any(|source| source.path == *name);
             if !is_whole && !paths.iter().any(is_there) {
-                let what = format!("the code map names `{name}`, which {folder} does not have");
+                let what = format!("the code map names `{name}`, which is not in {folder}");
                 findings.push(Finding::new(PAGE, 0, what));
             }
         }
@@ -62,7 +63,7 @@ fn modules(page: &str, sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-/// The modules at the top of a crate, without its roots and without tests.
+/// Returns the modules at the top of a crate, without its roots and tests.
 fn top_modules<'a>(folder: &str, paths: &[&'a str]) -> BTreeSet<&'a str> {
     let sources = format!("{folder}src/");
     let below = paths.iter().filter_map(|path| path.strip_prefix(&*sources));
@@ -72,7 +73,7 @@ fn top_modules<'a>(folder: &str, paths: &[&'a str]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Prefixes of keys that only the page or only the code has.
+/// Returns prefixes of keys that only the page or only the code has.
 fn prefixes(page: &str, sources: &[Source]) -> Vec<Finding> {
     let table = between(page, "The operations' keys", "\n\nA *generation*");
     let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -98,12 +99,12 @@ fn prefixes(page: &str, sources: &[Source]) -> Vec<Finding> {
             } else {
                 (PAGE, KEYS)
             };
-            Finding::new(lacks, 0, format!("has no key prefix {prefix}, {has} has"))
+            Finding::new(lacks, 0, format!("lacks key prefix {prefix} of {has}"))
         })
         .collect()
 }
 
-/// What stands behind `from`, up to `to` or the end.
+/// Returns the text after `from`, up to `to` or the end.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     let behind = text.split_once(from).map_or("", |(_, behind)| behind);
     behind.split_once(to).map_or(behind, |(before, _)| before)
@@ -138,8 +139,8 @@ mod tests {
         assert_eq!(
             told(modules(&map("`a.rs`, `d.rs`, `c/`, `b c.rs`"), &sources)),
             [
-                "the code map names `c/`, which x/ does not have",
-                "the code map names `d.rs`, which x/ does not have",
+                "the code map names `c/`, which is not in x/",
+                "the code map names `d.rs`, which is not in x/",
                 "the code map does not name `b.rs` of x/",
             ]
         );
@@ -158,8 +159,8 @@ mod tests {
         assert_eq!(
             told(prefixes(&page("| `10` | a |\n| `30` | |\n"), &sources)),
             [
-                "has no key prefix 1a, emulator/src/keys.rs has",
-                "has no key prefix 30, ARCHITECTURE.md has"
+                "lacks key prefix 1a of emulator/src/keys.rs",
+                "lacks key prefix 30 of ARCHITECTURE.md"
             ]
         );
         assert_eq!(prefixes(&page(""), &[]).len(), 1);

@@ -1,10 +1,10 @@
-//! What a file says of itself: its opening, its exceptions, its words.
+//! Checks each file's opening comment, the reasons of its exceptions, and its words.
 
 use crate::finding::Finding;
 use crate::places::has_word;
 use crate::tree::{Source, Tree};
 
-/// Files that do not open by saying what they are.
+/// Returns files that do not open with a module comment.
 pub(crate) fn without_opening(sources: &[Source]) -> Vec<Finding> {
     let is_silent = |source: &&Source| {
         let first = source
@@ -19,7 +19,7 @@ pub(crate) fn without_opening(sources: &[Source]) -> Vec<Finding> {
         .collect()
 }
 
-/// `ignore`, `allow` and `expect` that do not say why.
+/// Returns `ignore`, `allow` and `expect` without a reason.
 pub(crate) fn without_reason(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources {
@@ -29,7 +29,7 @@ pub(crate) fn without_reason(sources: &[Source]) -> Vec<Finding> {
                 continue;
             }
             if let Some(mark) = unreasoned(&attribute(&source.code[at..])) {
-                let what = format!("`{mark}` without its reason");
+                let what = format!("`{mark}` has no reason");
                 findings.push(Finding::new(&source.path, at + 1, what));
             }
         }
@@ -37,7 +37,7 @@ pub(crate) fn without_reason(sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-/// The whole attribute that the first line opens.
+/// Returns the whole attribute that starts in the first line.
 fn attribute(code: &[String]) -> String {
     let mut text = String::new();
     for line in code {
@@ -62,19 +62,19 @@ fn unreasoned(attribute: &str) -> Option<&'static str> {
     found.filter(|_| !has_word(attribute, "reason"))
 }
 
-/// Paths that exist on somebody's machine only.
+/// Paths that exist only on one person's machine.
 const PRIVATE_PATHS: &[&str] = &["/work/", "/home/", "/root/", "/Users/", r"C:\Users\"];
 
 /// The reader's folder in an example of the documentation.
 const PLACEHOLDER: &str = "/home/you/";
 
-/// Notes of work to do, which belong to an issue.
+/// Notes of open work, which belong in an issue.
 const NOTES: &[&str] = &["TODO", "FIXME", "XXX", "HACK"];
 
-/// This file has to name what it looks for.
+/// This file, which must name the words that it looks for.
 const OWN: &str = "harness/tests/tidy/marks.rs";
 
-/// Words that do not belong into the tree.
+/// Returns words that do not belong in the tree.
 pub(crate) fn foreign_words(tree: &Tree) -> Vec<Finding> {
     let sources = tree.sources.iter();
     let sources = sources.flat_map(|s| numbered(&s.path, s.lines.iter().map(String::as_str)));
@@ -105,7 +105,7 @@ fn foreign(line: &str) -> Option<String> {
     (!has_issue).then(|| format!("`{note}` names no issue"))
 }
 
-/// Whether a path starts here, rather than goes on: `/a/work/` is none of these.
+/// Returns whether a path starts here; in `/a/work/` the path `/work/` does not.
 fn starts_in(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -119,7 +119,7 @@ mod tests {
     use crate::tree::Document;
 
     #[test]
-    fn a_silent_file_is_found() {
+    fn a_file_without_opening_is_found() {
         for text in ["", "use a;\n", "// A.\n", "//!\nuse a;\n", "/// A.\n"] {
             assert_eq!(
                 without_opening(&[Source::new("a.rs", text)]).len(),

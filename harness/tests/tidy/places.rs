@@ -1,18 +1,18 @@
-//! What may be named in one place of a crate only.
+//! Names that each crate may use only in certain files.
 //!
-//! Clippy's disallowed methods hold the calls; this holds the names, so that not even an import
-//! strays, and that each place is still needed.
+//! Clippy's disallowed methods restrict the calls. These rules restrict the names, so that even
+//! imports stay in their place, and check that each exception is still needed.
 
 use crate::finding::Finding;
 use crate::tree::Source;
 
-/// Names, and where below a folder they may stand.
+/// Restricted names, and where in a folder they are allowed.
 pub(crate) struct Place {
-    /// Folder that the rule is about.
+    /// The folder that the rule applies to.
     within: &'static str,
     /// Names or paths, as code writes them.
     names: &'static [&'static str],
-    /// Files, or folders with their `/`, that may name them.
+    /// Files, or folders with a trailing `/`, in which the names are allowed.
     only: &'static [&'static str],
 }
 
@@ -27,7 +27,7 @@ const FILES: &[&str] = &[
     "from_pem_file",
 ];
 const TIME: &[&str] = &["SystemTime", "std::time::Instant", "std::time::UNIX_EPOCH"];
-/// Where randomness comes from; generators that take a seed are no source.
+/// Sources of randomness. Generators that take a seed are not restricted.
 const RANDOMNESS: &[&str] = &[
     "getrandom",
     "RandomState",
@@ -38,13 +38,12 @@ const RANDOMNESS: &[&str] = &[
     "new_v4",
 ];
 
-/// The rules.
 pub(crate) const PLACES: &[Place] = &[
     Place {
         within: "",
         names: &["unsafe", "libc"],
-        // The C library's functions are replaced there (docs/adr/0014), and the callback is defined
-        // that counts what an input of the fuzzers costs.
+        // The shim replaces the C library's functions (docs/adr/0014), and the fuzzers define the
+        // callback that counts the cost of an input.
         only: &["harness/shim/src/", "harness/fuzz/src/"],
     },
     Place {
@@ -60,7 +59,7 @@ pub(crate) const PLACES: &[Place] = &[
     Place {
         within: "emulator/src/",
         names: FILES,
-        // The stated exception: rustls reads certificate and key, which are not the store's.
+        // An exception: rustls reads certificate and key, which do not belong to the store.
         only: &[
             "emulator/src/disk.rs",
             "emulator/src/disk/",
@@ -135,7 +134,7 @@ pub(crate) const PLACES: &[Place] = &[
     Place {
         within: "listener/src/",
         names: FILES,
-        // The bodies that the command sends, and whether a handler's program exists.
+        // The bodies that the command sends, and the check that a handler's program exists.
         only: &["listener/src/cli/ambient.rs"],
     },
     Place {
@@ -164,7 +163,7 @@ pub(crate) const PLACES: &[Place] = &[
     },
 ];
 
-/// Names out of their places, and places that name nothing any more.
+/// Returns names outside of their places, and places that no longer use them.
 pub(crate) fn judge(sources: &[Source], places: &[Place]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for place in places {
@@ -178,7 +177,7 @@ pub(crate) fn judge(sources: &[Source], places: &[Place]) -> Vec<Finding> {
                 {
                     Some(at) => used[at] = true,
                     None => {
-                        let what = format!("`{name}` belongs into {:?}", place.only);
+                        let what = format!("`{name}` is allowed only in {:?}", place.only);
                         findings.push(Finding::new(&source.path, line, what));
                     }
                 }
@@ -186,7 +185,7 @@ pub(crate) fn judge(sources: &[Source], places: &[Place]) -> Vec<Finding> {
         }
         let unused = place.only.iter().zip(used).filter(|(_, used)| !used);
         findings.extend(unused.map(|(only, _)| {
-            Finding::new(only, 0, format!("names none of {:?} any more", place.names))
+            Finding::new(only, 0, format!("no longer names any of {:?}", place.names))
         }));
     }
     findings
@@ -205,7 +204,7 @@ fn named<'a>(source: &Source, names: &[&'a str]) -> Vec<(usize, &'a str)> {
     found
 }
 
-/// Lines with their numbers; an import that takes several is one.
+/// Returns lines with their numbers; a multi-line import is one line.
 fn statements(code: &[String]) -> Vec<(usize, String)> {
     let mut statements: Vec<(usize, String)> = Vec::new();
     let mut is_open = false;
@@ -221,7 +220,7 @@ fn statements(code: &[String]) -> Vec<(usize, String)> {
     statements
 }
 
-/// Whether this line names it: as a whole word, or as one of a group of imports.
+/// Returns whether this line uses the name: as a whole word, or in a group of imports.
 fn mentions(line: &str, name: &str) -> bool {
     if has_word(line, name) {
         return true;
@@ -233,7 +232,7 @@ fn mentions(line: &str, name: &str) -> bool {
     group.is_some_and(|(_, group)| has_word(group, last))
 }
 
-/// Whether `word` stands in `text` with no letter, digit or `_` at either side.
+/// Returns whether `word` occurs in `text` without an adjacent letter, digit or `_`.
 pub(crate) fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_only_look_like_it_are_not() {
+    fn similar_words_are_not_found() {
         for text in [
             "sled_engine();",
             "// sled",
@@ -293,9 +292,9 @@ mod tests {
     }
 
     #[test]
-    fn a_place_without_its_name_is_stale() {
+    fn a_place_that_is_no_longer_needed_is_found() {
         let sources = [Source::new("a/disk.rs", "use std::fs;\n")];
-        let expected = "a/store/:0: names none of [\"sled\", \"std::fs\"] any more";
+        let expected = "a/store/:0: no longer names any of [\"sled\", \"std::fs\"]";
         let findings = judge(&sources, RULE);
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].to_string(), expected);

@@ -1,11 +1,11 @@
-//! Planted bugs: data that fits the tree, and nothing of them in a product.
+//! Planted bugs: their data fits the sources, and the products do not mention them.
 
 use smalt_planted::patch;
 
 use crate::finding::Finding;
 use crate::tree::{Source, Tree};
 
-/// Folders of what ships, and of its tests.
+/// Folders of the products and their tests.
 const PRODUCTS: &[&str] = &[
     "protocol/",
     "emulator/",
@@ -14,15 +14,15 @@ const PRODUCTS: &[&str] = &[
     "sweeper/",
     "listener/",
 ];
-/// What no file in there says.
+/// The word that no file in them contains.
 const WORD: &str = "planted";
 
-/// Changes of `fixtures/planted` that cannot be made to the sources.
+/// Returns changes of `fixtures/planted` that do not fit the sources.
 pub(crate) fn patches(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in patch::files() {
         let Some(source) = sources.iter().find(|source| source.path == file) else {
-            let what = "fixtures/planted changes it, and it is not there".to_owned();
+            let what = "fixtures/planted changes it, but it does not exist".to_owned();
             findings.push(Finding::new(file, 0, what));
             continue;
         };
@@ -33,7 +33,7 @@ pub(crate) fn patches(sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-/// Lines of products that speak of planted bugs.
+/// Returns lines of products that mention planted bugs.
 pub(crate) fn products(tree: &Tree) -> Vec<Finding> {
     let sources = tree.sources.iter().map(|s| (&s.path, s.lines.join("\n")));
     let documents = tree.documents.iter().map(|d| (&d.path, d.text.clone()));
@@ -53,12 +53,12 @@ fn speaking(path: &str, text: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// Where the table of what catches what stands.
+/// The page with the table of bugs and the checks that catch them.
 const PAGE: &str = "docs/planted.md";
-/// What encloses the table.
+/// The markers around the table.
 const TABLE: [&str; 2] = ["<!-- planted: begin -->", "<!-- planted: end -->"];
 
-/// Bugs that the page's table does not name once, and rows of bugs that are gone.
+/// Returns bugs without exactly one row in the page's table, and rows of unknown bugs.
 pub(crate) fn table(page: &str, ids: impl Iterator<Item = &'static str>) -> Vec<Finding> {
     let mut unseen: Vec<&str> = ids.collect();
     let mut findings = Vec::new();
@@ -72,7 +72,7 @@ pub(crate) fn table(page: &str, ids: impl Iterator<Item = &'static str>) -> Vec<
         match unseen.iter().position(|known| *known == id) {
             Some(known) => drop(unseen.swap_remove(known)),
             None => {
-                let what = format!("`{id}` is not in the list, or has a second row");
+                let what = format!("`{id}` is unknown, or has a second row");
                 findings.push(Finding::new(PAGE, at + 1, what));
             }
         }
@@ -94,7 +94,7 @@ mod tests {
         let told = patches(&emptied);
         assert!(told.len() > files.len());
         assert!(
-            told[0].what.contains("is there 0 times"),
+            told[0].what.contains("occurs 0 times and"),
             "{}",
             told[0].what
         );
@@ -117,7 +117,7 @@ mod tests {
         };
         assert_eq!(told("| emulator `one` | `x` is wrong. |\n"), [""; 0]);
         assert_eq!(told(""), ["docs/planted.md:0: no row for `one`"]);
-        let again = "docs/planted.md:4: `one` is not in the list, or has a second row";
+        let again = "docs/planted.md:4: `one` is unknown, or has a second row";
         assert_eq!(told("| emulator `one` |\n| emulator `one` |\n"), [again]);
     }
 }

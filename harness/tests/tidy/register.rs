@@ -1,4 +1,4 @@
-//! Every operation that is built stands in the register and shows an exchange in its header.
+//! Every built operation is in the register and has an example exchange in its file's header.
 
 use crate::finding::Finding;
 use crate::tree::Source;
@@ -9,7 +9,7 @@ const METHODS: &[&str] = &[
     "GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "MERGE", "OPTIONS",
 ];
 
-/// Operations without a line in the register, and files of operations without an example.
+/// Returns operations without a line in the register, and files of operations without an example.
 pub(crate) fn judge(sources: &[Source]) -> Vec<Finding> {
     let registered: Vec<_> = sources
         .iter()
@@ -37,7 +37,7 @@ pub(crate) fn judge(sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-/// `blob::put::PutBlob` of each `write::<blob::put::PutBlob>` or `read::<...>` in a line.
+/// Returns `blob::put::PutBlob` for each `write::<blob::put::PutBlob>` or `read::<...>` in a line.
 fn run_by(line: &str) -> Vec<String> {
     ["read::<", "write::<"]
         .iter()
@@ -47,7 +47,7 @@ fn run_by(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Line and name of the types that are operations.
+/// Returns line and name of the types that are operations.
 fn operations(source: &Source) -> Vec<(usize, String)> {
     let end = source.tests_from() - 1;
     let code = source.code.iter().take(end);
@@ -72,13 +72,14 @@ fn operation(line: &str) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// `emulator/src/ops/blob/put.rs` as `blob::put`.
+/// Returns `blob::put` for `emulator/src/ops/blob/put.rs`.
 fn module(path: &str) -> String {
     let path = path.strip_prefix(OPS).unwrap_or(path);
     path.trim_end_matches(".rs").replace('/', "::")
 }
 
-/// Whether the header has a block of `http` with `PUT /account/container/blob` and `201 Created`.
+/// Returns whether the header has an `http` block with a request line such as `PUT
+/// /account/container/blob` and a status line such as `201 Created`.
 fn has_example(lines: &[String]) -> bool {
     let header = lines.iter().map_while(|line| line.strip_prefix("//!"));
     let header: Vec<_> = header
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_without_its_line_is_found() {
+    fn an_unregistered_operation_is_found() {
         let row = "op(write::<blob::put::PutBlob>()),";
         assert_eq!(found(HEADER, row), [""; 0]);
         let expected = "emulator/src/ops/blob/put.rs:10: the register has no line that runs \
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_without_a_whole_exchange_is_found() {
+    fn a_header_without_a_complete_exchange_is_found() {
         let row = "op(write::<blob::put::PutBlob>()),";
         for (whole, broken) in [
             ("//! ```http\n", "//! ```text\n"),
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impl_of_something_else_is_no_operation() {
+    fn an_impl_of_another_trait_is_not_an_operation() {
         assert_eq!(operation("impl std::fmt::Write for Out {"), None);
         assert_eq!(operation("impl Reader for Out {"), None);
         assert_eq!(

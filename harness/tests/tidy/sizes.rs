@@ -1,24 +1,24 @@
-//! How long files, functions and lines are.
+//! Limits the length of files, functions and lines.
 //!
-//! A function's length is counted by rustfmt's indentation: from the line of its `fn` to the brace
-//! that closes it at the same indentation, both included.
+//! A function's length relies on rustfmt's indentation: from the line of its `fn` to the closing
+//! brace at the same indentation, both included.
 
 use crate::finding::Finding;
 use crate::tree::Source;
 
-/// Longest file, in lines.
+/// Maximum lines of a file.
 pub(crate) const FILE_LINES_MAX: usize = 500;
 
-/// Longest function, in lines.
+/// Maximum lines of a function.
 pub(crate) const FUNCTION_LINES_MAX: usize = 70;
 
-/// Longest line, in columns. The width of rustfmt.toml.
+/// Maximum columns of a line, as in rustfmt.toml.
 pub(crate) const LINE_COLUMNS_MAX: usize = 100;
 
-/// What a file may have more of than the rule allows.
+/// A limit from which a file can be exempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// Lines.
+    /// Lines of the file.
     File,
     /// Lines of a function.
     Function,
@@ -26,42 +26,43 @@ pub(crate) enum Size {
     Line,
 }
 
-/// A file that is exempt from one size, and why. It is a finding once it needs it no more.
+/// A file that is exempt from one size, and why. An exemption that is no longer needed is a
+/// finding.
 pub(crate) type Exempt = (&'static str, Size, &'static str);
 
-/// Tables: a row of theirs reads better whole.
+/// Tables, which are easier to read with one line per row.
 pub(crate) const EXEMPT: &[Exempt] = &[
     (
         "emulator/src/register/blob.rs",
         Size::Line,
-        "a row an operation",
+        "one row per operation",
     ),
     (
         "emulator/src/register/queue.rs",
         Size::Line,
-        "a row an operation",
+        "one row per operation",
     ),
     (
         "emulator/src/register/table.rs",
         Size::Line,
-        "a row an operation",
+        "one row per operation",
     ),
     (
         "protocol/src/error/table.rs",
         Size::Line,
-        "a row an error code",
+        "one row per error code",
     ),
 ];
 
-/// Most lines of code of the model's rules: without comments, without blank lines. A model that
-/// grows towards what it judges is no judge of it. The search of the bursts steps it as well.
+/// Maximum lines of code of the model's rules, without comments and blank lines. A model that grows
+/// as complex as the emulator cannot check it. The search of the bursts uses the model as well.
 pub(crate) const MODEL_LINES_MAX: usize = 1_520;
-/// The same for the model of tables, which stands by itself.
+/// The same for the model of tables, which is independent of the rest.
 pub(crate) const MODEL_TABLES_LINES_MAX: usize = 260;
 /// The files of the model of tables.
 const MODEL_TABLES: &str = "tables.rs";
-/// What of the model is no rule: words, the answers' form, the list of outcomes, which rule answers
-/// which operation, what generators ask, tests.
+/// Files of the model that are not rules: vocabulary, the form of answers, the list of outcomes,
+/// dispatch, hints for generators, tests.
 const MODEL_BESIDE: &[&str] = &[
     "vocabulary",
     "expected.rs",
@@ -74,7 +75,7 @@ const MODEL_BESIDE: &[&str] = &[
 ];
 const MODEL_FOLDER: &str = "harness/model/src/";
 
-/// Whether the rules of the model have grown too long.
+/// Returns a finding if the rules of the model are too long.
 pub(crate) fn model(sources: &[Source]) -> Vec<Finding> {
     let name = |source: &Source| source.path.strip_prefix(MODEL_FOLDER).map(str::to_owned);
     let rules: Vec<(String, &Source)> = sources
@@ -89,13 +90,13 @@ pub(crate) fn model(sources: &[Source]) -> Vec<Finding> {
         .into_iter()
         .filter_map(|(rules, most)| {
             let lines: usize = rules.iter().map(|(_, rule)| code_lines(rule)).sum();
-            let told = format!("{lines} lines of rules, {most} at most");
+            let told = format!("{lines} lines of rules; the limit is {most}");
             (lines == 0 || lines > most).then(|| Finding::new(MODEL_FOLDER, 0, told))
         })
         .collect()
 }
 
-/// Lines without comments and blank lines.
+/// Counts lines without comments and blank lines.
 fn code_lines(source: &Source) -> usize {
     let is_code = |line: &&String| {
         let line = line.trim();
@@ -104,7 +105,7 @@ fn code_lines(source: &Source) -> usize {
     source.lines.iter().filter(is_code).count()
 }
 
-/// What is too long, and which exemption is stale.
+/// Returns sizes above their limit, and stale exemptions.
 pub(crate) fn judge(sources: &[Source], exempt: &[Exempt]) -> Vec<Finding> {
     let mut used = vec![false; exempt.len()];
     let mut findings = Vec::new();
@@ -124,7 +125,7 @@ pub(crate) fn judge(sources: &[Source], exempt: &[Exempt]) -> Vec<Finding> {
         Finding::new(
             path,
             0,
-            format!("is exempt from {size:?} and needs it no more"),
+            format!("is exempt from {size:?} but no longer needs it"),
         )
     }));
     findings
@@ -155,15 +156,14 @@ fn too_long(source: &Source) -> Vec<(Size, Finding)> {
 /// A function with a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Function {
-    /// Its name.
     pub(crate) name: String,
-    /// Line of its `fn`, from 1.
+    /// The line of its `fn`, from 1.
     pub(crate) line: usize,
     /// Its length in lines.
     pub(crate) lines: usize,
 }
 
-/// The functions of a source without comments and quotes. Declarations have no length.
+/// Returns the functions of a source without comments and quotes. Declarations are excluded.
 pub(crate) fn functions(code: &[String]) -> Vec<Function> {
     let named = code
         .iter()
@@ -178,13 +178,13 @@ pub(crate) fn functions(code: &[String]) -> Vec<Function> {
         .collect()
 }
 
-/// The name of the function that this line opens.
+/// Returns the name of the function that starts in this line.
 fn name(line: &str) -> Option<String> {
     const BEFORE: &[&str] = &["pub", "const", "async", "unsafe", "extern", "default"];
     let (before, after) = line.split_once("fn ")?;
     let is_qualifier = |word: &str| BEFORE.contains(&word) || word.starts_with(['(', '"', ')']);
     let spaced = before.replace('(', " (");
-    // `pub(in a::b)` has a word more; nothing else stands between a qualifier and `fn`.
+    // `pub(in a::b)` is the only qualifier of `fn` that contains a space.
     if !before.is_empty() && !before.ends_with([' ', '\t']) {
         return None;
     }
@@ -201,7 +201,7 @@ fn name(line: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Lines from the first up to the brace at its indentation; none for a declaration.
+/// Counts the lines up to the brace at the indentation of the first; `None` for a declaration.
 fn length(code: &[String]) -> Option<usize> {
     let depth = indentation(&code[0]);
     for (at, line) in code.iter().enumerate() {
@@ -223,7 +223,7 @@ fn indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The sizes of the tree, in one line each.
+/// Formats the sizes of the tree, one per line.
 pub(crate) fn report(sources: &[Source]) -> String {
     let files = sources.iter().map(|s| s.lines.len()).collect();
     let functions = sources
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_reaches_to_its_brace() {
+    fn a_function_ends_at_its_brace() {
         let text = "\
 trait A {
     fn declared(
@@ -320,7 +320,7 @@ impl A {
     }
 
     #[test]
-    fn what_is_one_too_long_is_found() {
+    fn sizes_above_the_limit_are_found() {
         let expected = [
             Finding::new("a.rs", 0, "501 lines"),
             Finding::new("a.rs", 1, "fn long has 71 lines"),
@@ -330,7 +330,7 @@ impl A {
     }
 
     #[test]
-    fn what_just_fits_is_not() {
+    fn sizes_at_the_limit_are_not_found() {
         let body = "    a();\n".repeat(FUNCTION_LINES_MAX - 2);
         let wide = format!("// {}\n", "x".repeat(LINE_COLUMNS_MAX - 3));
         let rest = "\n".repeat(FILE_LINES_MAX - FUNCTION_LINES_MAX - 1);
@@ -340,7 +340,7 @@ impl A {
     }
 
     #[test]
-    fn an_exemption_serves_its_size_only_and_goes_stale() {
+    fn an_exemption_applies_to_one_size_and_can_be_stale() {
         let exempt = [
             ("a.rs", Size::Function, "a table"),
             ("b.rs", Size::Line, "a table"),
@@ -348,13 +348,13 @@ impl A {
         let expected = [
             Finding::new("a.rs", 0, "501 lines"),
             Finding::new("a.rs", 72, "101 columns"),
-            Finding::new("b.rs", 0, "is exempt from Line and needs it no more"),
+            Finding::new("b.rs", 0, "is exempt from Line but no longer needs it"),
         ];
         assert_eq!(judge(&[planted()], &exempt), expected);
     }
 
     #[test]
-    fn percentiles_are_of_the_nearest_rank() {
+    fn percentiles_use_the_nearest_rank() {
         assert_eq!(
             spread((1..=10).rev().collect()),
             "10 of p50 5, p90 9, max 10 lines"

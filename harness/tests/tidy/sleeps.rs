@@ -1,26 +1,28 @@
-//! Tests sleep on tokio's paused clock, where an hour costs nothing and no machine is too slow.
+//! Tests sleep only on tokio's paused clock, where an hour passes at once and no machine is too
+//! slow.
 
 use crate::finding::Finding;
 use crate::places::has_word;
 use crate::sizes::{self, Function};
 use crate::tree::Source;
 
-/// A file whose tests wait for real time, and why. It is a finding once it does so no more.
+/// A file whose tests wait in real time, and why. An exemption that is no longer needed is a
+/// finding.
 pub(crate) type Exempt = (&'static str, &'static str);
 
 /// Tests that wait for something outside this process's clock.
 pub(crate) const EXEMPT: &[Exempt] = &[(
     "listener/tests/listener/handlers.rs",
-    "the end of a child process or a connection is awaited, which no clock of ours moves",
+    "waits for the end of a child process or a connection, which no test clock controls",
 )];
 
-/// Sleeps of tests that take real time, and stale exemptions.
+/// Returns sleeps of tests in real time, and stale exemptions.
 pub(crate) fn judge(sources: &[Source], exempt: &[Exempt]) -> Vec<Finding> {
     let mut findings: Vec<_> = sources.iter().flat_map(real_sleeps).collect();
     let stale: Vec<_> = exempt
         .iter()
         .filter(|(path, _)| !findings.iter().any(|f| f.path == *path))
-        .map(|(path, _)| Finding::new(path, 0, "may sleep and does so no more"))
+        .map(|(path, _)| Finding::new(path, 0, "is exempt but no longer sleeps"))
         .collect();
     findings.retain(|f| !exempt.iter().any(|(path, _)| f.path == *path));
     findings.extend(stale);
@@ -37,8 +39,8 @@ fn real_sleeps(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether the clock is paused where this line runs. A test says so itself; what is not a test
-/// goes by the tests and runtimes of its file.
+/// Returns whether the clock is paused where this line runs. For a test its own attribute decides;
+/// for other code the tests and runtimes of its file do.
 fn is_paused(source: &Source, functions: &[Function], at: usize) -> bool {
     let around = functions
         .iter()
@@ -62,7 +64,7 @@ fn builds_paused(source: &Source) -> bool {
     has("start_paused(true)") && !has("#[tokio::test]")
 }
 
-/// The attribute that makes a runtime for the function of this line, if one does.
+/// Returns the test attribute of the function that starts in this line, if it has one.
 fn test_attribute(code: &[String], function_line: usize) -> Option<&str> {
     let above = code[..function_line - 1].iter().rev();
     above
@@ -86,7 +88,7 @@ mod tests {
     const HELPER: &str = "async fn c() {\n    sleep(s).await;\n}\n";
 
     #[test]
-    fn a_sleep_of_real_time_is_found() {
+    fn a_real_sleep_is_found() {
         assert_eq!(lines(REAL), [3]);
         assert_eq!(lines(&format!("{PAUSED}{REAL}")), [7]);
         assert_eq!(
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_of_paused_time_is_not() {
+    fn a_sleep_on_the_paused_clock_is_not_found() {
         assert_eq!(lines(&format!("{PAUSED}{HELPER}")), [0_usize; 0]);
         let built =
             "fn e() {\n    Builder::new_current_thread()\n        .start_paused(true);\n}\n";
@@ -112,13 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn an_exemption_goes_stale() {
+    fn a_stale_exemption_is_found() {
         let sources = [Source::new("a/tests/a.rs", REAL)];
         assert_eq!(judge(&sources, &[("a/tests/a.rs", "a process")]), []);
         let stale = judge(&sources, &[("a/tests/a.rs", "x"), ("b/tests/b.rs", "x")]);
         assert_eq!(
             stale[0].to_string(),
-            "b/tests/b.rs:0: may sleep and does so no more"
+            "b/tests/b.rs:0: is exempt but no longer sleeps"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The tree as text: every source, document and manifest of the workspace.
+//! Reads the tree as text: every source, document and manifest of the workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,26 +7,24 @@ use std::sync::LazyLock;
 use crate::code;
 use crate::manifests::Manifest;
 
-/// A file that is no source.
+/// A file other than a Rust source.
 pub(crate) struct Document {
-    /// From the root of the tree, with `/`.
+    /// The path from the root of the tree, with `/`.
     pub(crate) path: String,
-    /// Its text.
     pub(crate) text: String,
 }
 
-/// A source of Rust.
+/// A Rust source file.
 pub(crate) struct Source {
-    /// From the root of the tree, with `/`.
+    /// The path from the root of the tree, with `/`.
     pub(crate) path: String,
-    /// Lines as they stand.
+    /// The lines as written.
     pub(crate) lines: Vec<String>,
-    /// The same lines without comments and without what stands in quotes.
+    /// The lines without comments and the contents of quotes.
     pub(crate) code: Vec<String>,
 }
 
 impl Source {
-    /// A source of this text.
     pub(crate) fn new(path: &str, text: &str) -> Self {
         Source {
             path: path.to_owned(),
@@ -35,8 +33,8 @@ impl Source {
         }
     }
 
-    /// First line, from 1, of the tests that the file ends with; past the end for none. A file of
-    /// tests is one from its start.
+    /// Returns the first line, from 1, of the tests at the end of the file; past the end if there
+    /// are none. A file of tests returns 1.
     pub(crate) fn tests_from(&self) -> usize {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         let is_tests = self.path.contains("/tests/")
@@ -57,25 +55,25 @@ impl Source {
     }
 }
 
-/// The tree.
+/// All files that the rules look at.
 pub(crate) struct Tree {
-    /// Sources of all crates.
+    /// Rust sources of all crates.
     pub(crate) sources: Vec<Source>,
     /// Manifests, scripts, pages.
     pub(crate) documents: Vec<Document>,
 }
 
-/// Endings of the documents that the rules look at. Data (recordings, stores) speaks for itself.
+/// Endings of the documents that the rules look at. Data (recordings, stores) is excluded.
 const DOCUMENT_ENDINGS: &[&str] = &["toml", "md", "sh", "yml", "yaml", "py", "js", "mjs", "html"];
 
-/// Folders that hold nothing of ours, unless they are modules: what is built, what is fetched, what
-/// git keeps.
+/// Folders without files of the project, unless they are modules: build output, downloads, git's
+/// data.
 const NOT_OURS: &[&str] = &["target", "build", "node_modules", ".git"];
 
 static TREE: LazyLock<Tree> = LazyLock::new(Tree::read);
 
 impl Tree {
-    /// The tree that this package stands in.
+    /// Returns the tree that contains this package.
     pub(crate) fn get() -> &'static Self {
         &TREE
     }
@@ -89,12 +87,12 @@ impl Tree {
         tree
     }
 
-    /// The directory of the workspace.
+    /// Returns the directory of the workspace.
     pub(crate) fn root() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
     }
 
-    /// The manifests of the workspace and its packages.
+    /// Returns the manifests of the workspace and its packages.
     pub(crate) fn manifests(&self) -> Vec<Manifest> {
         let manifests = self.documents.iter();
         manifests
@@ -147,7 +145,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn tests_start_where_their_module_opens() {
+fn tests_start_at_their_module() {
     let text = "//! A.\nfn a() {}\n#[cfg(test)]\nmod tests {\n}\n";
     assert_eq!(Source::new("a/src/a.rs", text).tests_from(), 3);
     let declared = "//! A.\n#[cfg(test)]\nmod tests;\nfn a() {}\n";

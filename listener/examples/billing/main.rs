@@ -1,8 +1,8 @@
 //! Billing by map and reduce over queues: an initiator splits submissions of transactions into
-//! chunks, processors compute them, a controller adds up what they found. Kill any of the processes
-//! with -9, as often as you like: the sums are exact in the end.
+//! chunks, processors compute them, a controller adds up the results. Kill any of the processes
+//! with -9, as often as you like: the final sums are exact.
 //!
-//! `cargo run -p smalt-listener --example billing -- --help` tells how to run it.
+//! `cargo run -p smalt-listener --example billing -- --help` shows how to run it.
 
 mod app;
 
@@ -39,11 +39,11 @@ Kill any of them with -9 and start it again, as often as you like. When the cont
 
   billing check
 
-computes the sums once more, straight from the transactions, and compares. `billing all` runs
+computes the sums again directly from the transactions and compares. `billing all` runs
 everything in one process.
 
 Why the sums are exact: delivery is at least once, so a chunk may be computed twice and its result
-may come twice. The ledger holds the numbers of the chunks that are in it beside the sums, in one
+may arrive twice. The ledger holds the sums and the numbers of their chunks in one
 blob, written only over the version that was read: a result is in both or in neither.
 
 The plan (--seed, --submissions, --transactions, --chunk, --accounts) must be the same for
@@ -60,7 +60,8 @@ struct Cli {
 
 #[derive(Args)]
 struct Common {
-    /// The account: smalt, Azurite or Azure. Without it, the emulator on its usual ports.
+    /// Connection string of the account: smalt, Azurite or Azure. Default: the emulator on its
+    /// usual ports.
     #[arg(
         long,
         global = true,
@@ -69,52 +70,52 @@ struct Common {
         default_value = "UseDevelopmentStorage=true"
     )]
     connection_string: String,
-    /// Names of queues and containers begin with it.
+    /// Prefix of the names of queues and containers.
     #[arg(long, global = true, default_value = "billing")]
     name: String,
-    /// How long the messages of a process that dies stay hidden from the others.
+    /// How long the messages of a dead process stay hidden from the others, for example 30s.
     #[arg(long, global = true, default_value = "30s", value_parser = span::parse)]
     visibility: Duration,
     /// Seed of the transactions.
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
-    /// Submissions.
+    /// Number of submissions.
     #[arg(long, global = true, default_value_t = 20)]
     submissions: u32,
-    /// Transactions of a submission.
+    /// Transactions per submission.
     #[arg(long, global = true, default_value_t = 10_000)]
     transactions: u32,
-    /// Transactions of a chunk. Chunks above 16 KiB, some 250 transactions, travel in blobs.
+    /// Transactions per chunk. Chunks above 16 KiB, about 250 transactions, are stored in blobs.
     #[arg(long, global = true, default_value_t = 500)]
     chunk: u32,
-    /// Accounts that the transactions belong to.
+    /// Number of accounts that the transactions belong to.
     #[arg(long, global = true, default_value_t = 100)]
     accounts: u32,
 }
 
 #[derive(Subcommand)]
 enum Role {
-    /// Splits submissions into chunks and puts them; goes on where it was when it died.
+    /// Split submissions into chunks and put them; a restart continues where the last run died.
     Initiator {
-        /// Pause after each submission.
+        /// Pause after each submission, for example 500ms.
         #[arg(long, default_value = "0s", value_parser = span::parse)]
         pause: Duration,
     },
-    /// Computes chunks until it is stopped. Any number of them may run.
+    /// Compute chunks until stopped. Any number of processors may run.
     Processor {
-        /// Pretend that each chunk takes this long.
+        /// Simulated work per chunk, for example 100ms.
         #[arg(long, default_value = "0s", value_parser = span::parse)]
         work: Duration,
     },
-    /// Adds results up until it is stopped.
+    /// Add results up until stopped.
     Controller {
-        /// End when all submissions are in.
+        /// Exit when all submissions are complete.
         #[arg(long)]
         until_complete: bool,
     },
-    /// All three in one process, until all submissions are in; then checks.
+    /// Run all three roles in one process until all submissions are complete, then check the sums.
     All,
-    /// Compares the ledger with sums that are computed straight from the transactions.
+    /// Compare the ledger with sums computed directly from the transactions.
     Check,
 }
 
@@ -141,7 +142,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything in one process.
+/// Runs all roles in one process.
 async fn all(site: &Site, plan: &Plan) -> anyhow::Result<ExitCode> {
     let (done, finished) = tokio::sync::oneshot::channel::<()>();
     let processing = processor::run(site, Duration::ZERO, async {
@@ -157,7 +158,7 @@ async fn all(site: &Site, plan: &Plan) -> anyhow::Result<ExitCode> {
     Ok(verdict(plan, &ledger))
 }
 
-/// Says whether the sums are exact; the exit code does, too.
+/// Prints whether the sums are exact and returns the exit code.
 fn verdict(plan: &Plan, ledger: &Ledger) -> ExitCode {
     let cents: u64 = ledger.cents.values().sum();
     println!(
@@ -181,7 +182,7 @@ fn verdict(plan: &Plan, ledger: &Ledger) -> ExitCode {
 /// Resolves at Ctrl-C.
 async fn stopped() {
     if tokio::signal::ctrl_c().await.is_err() {
-        // Without signals it is stopped by other means.
+        // Without signal support, the process is stopped by other means.
         std::future::pending::<()>().await;
     }
 }
@@ -203,7 +204,7 @@ impl Common {
         let transport = HyperTransport::new(HyperTransportSettings::default())?;
         let storage = AzureStorage::open(account, Arc::new(transport), Settings::default())?;
         let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no random seed: {error}"))?;
         Ok(Site {
             storage: Arc::new(storage),
             name: self.name.clone(),

@@ -1,8 +1,8 @@
-//! Consistency between two tables by a queue: deletes channels with all their blogs, while others
-//! write blogs. Kill any of the processes with -9, as often as you like: in the end no blog is
-//! without its channel.
+//! Consistency between two tables by a queue: deletes channels with all their blogs, while other
+//! processes write blogs. Kill any of the processes with -9, as often as you like: in the end every
+//! blog has its channel.
 //!
-//! `cargo run -p smalt-listener --example channels -- --help` tells how to run it.
+//! `cargo run -p smalt-listener --example channels -- --help` shows how to run it.
 
 mod app;
 
@@ -27,11 +27,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const ABOUT: &str = "\
 Cross-table consistency by a queue: deletes channels with all their blogs.
 
-  setup     makes the tables Channels, Blogs and Writers, the queue, channels and blogs
+  setup     creates the tables Channels, Blogs and Writers, the queue, channels and blogs
   request   puts the names of some channels into the queue deletechannelandblogs
   worker    takes names: marks the channel, deletes its blogs, looks again, deletes the channel
   writer    writes blogs into all channels meanwhile
-  check     says whether the tables fit together
+  check     checks that the tables are consistent
 
 Try it. Start smalt (or Azurite), then:
 
@@ -45,9 +45,9 @@ Kill any of them with -9 and start it again, as often as you like. When the writ
 
   channels check --wait 60s
 
-Why it works: a worker may die at any step, the message comes back, and every step that was done is
-found done. A writer looks at the channel before and after it writes, and takes its own blog back
-where the channel went; one that dies begins with the same blog again. The first lines of
+Why it works: a worker may die at any step, the message returns, and every completed step is found
+done. A writer reads the channel before and after it writes, and removes its own blog if the
+channel is gone; a writer that dies starts again with the same blog. The first lines of
 listener/examples/channels/app/mod.rs have the whole argument.
 
 The plan (--seed, --channels, --blogs, --requested, --written) must be the same for all but the
@@ -64,7 +64,8 @@ struct Cli {
 
 #[derive(Args)]
 struct Common {
-    /// The account: smalt, Azurite or Azure. Without it, the emulator on its usual ports.
+    /// Connection string of the account: smalt, Azurite or Azure. Default: the emulator on its
+    /// usual ports.
     #[arg(
         long,
         global = true,
@@ -73,53 +74,54 @@ struct Common {
         default_value = "UseDevelopmentStorage=true"
     )]
     connection_string: String,
-    /// How long the message of a worker that dies stays hidden from the others.
+    /// How long the message of a dead worker stays hidden from the others, for example 30s.
     #[arg(long, global = true, default_value = "30s", value_parser = span::parse)]
     visibility: Duration,
     /// Seed of the plan.
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
-    /// Channels.
+    /// Number of channels.
     #[arg(long, global = true, default_value_t = 20)]
     channels: u32,
-    /// Most blogs of a channel at first.
+    /// Largest number of blogs that a channel has at first.
     #[arg(long, global = true, default_value_t = 1000)]
     blogs: u32,
-    /// Channels that are to go.
+    /// Number of channels to delete.
     #[arg(long, global = true, default_value_t = 12)]
     requested: u32,
-    /// Blogs that each writer writes.
+    /// Number of blogs per writer.
     #[arg(long, global = true, default_value_t = 1000)]
     written: u32,
 }
 
 #[derive(Subcommand)]
 enum Role {
-    /// Makes tables, queue, channels and blogs: before all others.
+    /// Create tables, queue, channels and blogs; run this first.
     Setup,
-    /// Asks for channels to be deleted.
+    /// Request the deletion of channels.
     Request,
-    /// Deletes channels until it is stopped. Any number of them may run.
+    /// Delete channels until stopped. Any number of workers may run.
     Worker {
-        /// Pretend that each transaction takes this long.
+        /// Simulated duration of each transaction, for example 100ms.
         #[arg(long, default_value = "0s", value_parser = span::parse)]
         pause: Duration,
-        /// Leave out the look between the last blog and the channel, to see what comes of it.
+        /// Skip the second look for blogs before the channel is deleted, to see the effect.
         #[arg(long, hide = true)]
         forget_second_look: bool,
     },
-    /// Writes blogs; goes on where it was when it died. Several may run, each by its name.
+    /// Write blogs; a restart continues where the last run died. Several writers may run under
+    /// different names.
     Writer {
-        /// Its name: letters and digits.
+        /// Name of the writer: letters and digits.
         #[arg(long, default_value = "w1")]
         writer: String,
-        /// Pause after each blog.
+        /// Pause after each blog, for example 50ms.
         #[arg(long, default_value = "0s", value_parser = span::parse)]
         pause: Duration,
     },
-    /// Says whether the tables fit together, when all writers have ended.
+    /// Check that the tables are consistent, after all writers have ended.
     Check {
-        /// Give the workers this long to empty the queue.
+        /// Longest time for the workers to empty the queue, for example 30s.
         #[arg(long, default_value = "0s", value_parser = span::parse)]
         wait: Duration,
     },
@@ -158,7 +160,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says whether the tables fit together; the exit code does, too.
+/// Prints whether the tables are consistent and returns the exit code.
 async fn check(site: &Site, plan: &Plan, wait: Duration) -> anyhow::Result<ExitCode> {
     let emptied = async {
         while site.waiting().await? > 0 {
@@ -183,7 +185,7 @@ async fn check(site: &Site, plan: &Plan, wait: Duration) -> anyhow::Result<ExitC
 /// Resolves at Ctrl-C.
 async fn stopped() {
     if tokio::signal::ctrl_c().await.is_err() {
-        // Without signals it is stopped by other means.
+        // Without signal support, the process is stopped by other means.
         std::future::pending::<()>().await;
     }
 }
@@ -202,7 +204,7 @@ impl Common {
     fn site(&self) -> anyhow::Result<Site> {
         let transport = HyperTransport::new(HyperTransportSettings::default())?;
         let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no random seed: {error}"))?;
         Site::open(
             &self.connection_string,
             Arc::new(transport),

@@ -1,33 +1,33 @@
-//! What the command takes from this machine beside settings, secrets and seeds: files with the
-//! bodies of messages, whether a program is there, processor time.
+//! What commands read from the machine besides settings, secrets and seeds: message bodies in
+//! files, whether a program exists, processor time.
 
 use anyhow::Context;
 
-/// The bytes of a file.
+/// Reads a file.
 ///
 /// # Errors
-/// It cannot be read; the error names it.
+/// The file cannot be read; the error names it.
 pub(super) async fn bytes(path: &str) -> anyhow::Result<Vec<u8>> {
     tokio::fs::read(path).await.with_context(|| path.to_owned())
 }
 
-/// Whether there is a file that may be executed.
+/// Returns whether the path is an executable file.
 #[cfg(unix)]
 pub(super) fn is_program(path: &std::path::Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    /// Anybody's permission to execute.
+    /// The execute bits of owner, group and others.
     const EXECUTE: u32 = 0o111;
     let facts = std::fs::metadata(path);
     facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & EXECUTE != 0)
 }
 
-/// Whether there is a file.
+/// Returns whether the path is a file.
 #[cfg(not(unix))]
 pub(super) fn is_program(path: &std::path::Path) -> bool {
     path.is_file()
 }
 
-/// Processor time of this process so far, where the system tells it.
+/// Returns the processor time of this process so far, or `None` if the system does not report it.
 #[cfg(unix)]
 pub(super) fn cpu_time() -> Option<std::time::Duration> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -36,7 +36,7 @@ pub(super) fn cpu_time() -> Option<std::time::Duration> {
     Some(std::time::Duration::new(seconds, nanos))
 }
 
-/// Processor time of this process so far, where the system tells it.
+/// Returns the processor time of this process so far, or `None` if the system does not report it.
 #[cfg(not(unix))]
 pub(super) fn cpu_time() -> Option<std::time::Duration> {
     None

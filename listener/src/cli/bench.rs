@@ -1,9 +1,9 @@
-//! `bench`: this listener beside a bare loop of get and delete, with the same client, on a queue
-//! that is made for it and removed again.
+//! `bench`: compares this listener with a bare loop of get and delete that uses the same client, on
+//! a queue that is created for the measurement and deleted afterwards.
 //!
-//! Both take the same number of messages at a time with the same number of tasks and delete them
-//! at the same time. They run by turns, and each number is the median of its rounds. What the
-//! listener adds is what it is for: locks, decisions, a log, scaling.
+//! Both use the same number of tasks and receive and delete the same number of messages at once.
+//! They run alternately, and each result is the median of its rounds. The difference is the cost of
+//! the listener's locks, decisions, log and scaling.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -26,52 +26,48 @@ use tokio::time::Instant;
 use super::storage::{self, Retries};
 use super::{Common, ambient, progress};
 
-/// Puts at the same time, to fill the queue.
 const PUTS_AT_ONCE: usize = 16;
-/// Long enough for every round.
+/// Longer than any round.
 const VISIBILITY: Duration = Duration::from_secs(300);
-/// A bucket that never empties.
+/// High enough that the token bucket never empties.
 const RATE_PER_S: u32 = 10_000_000;
-/// Nothing takes longer than this for one round.
+/// Longest duration of one round.
 const ROUND_MAX: Duration = Duration::from_secs(600);
 
-/// Flags of `bench`.
 #[derive(Args)]
 pub(crate) struct BenchFlags {
-    /// Messages per round.
+    /// Messages per round, from 1 to 1,000,000.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     messages: u64,
-    /// Length of a message in bytes.
+    /// Length of each message in bytes, from 1 to 65,536.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_536))]
     size: u32,
-    /// Dequeue tasks.
+    /// Number of dequeue tasks, from 1 to 1000.
     #[arg(long, value_name = "N", default_value_t = 4)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     tasks: u32,
-    /// Messages per get, handled at the same time.
+    /// Messages per get, from 1 to 32, all handled at once.
     #[arg(long, value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=32))]
     slots: u32,
-    /// Rounds of each.
+    /// Rounds of the loop and of the listener, from 1 to 100. The result is the median.
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// One JSON object.
+    /// Print one JSON object in place of text.
     #[arg(long)]
     json: bool,
 }
 
-/// One round.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     per_s: f64,
-    /// Processor time of this process per message.
+    /// Processor time of this process per message; `None` if the system does not report it.
     cpu_us: Option<f64>,
 }
 
-/// Measures from its making to its end.
 struct Watch {
     at: Instant,
     cpu: Option<Duration>,
@@ -96,7 +92,6 @@ impl Watch {
     }
 }
 
-/// What is measured, and where.
 struct Bench<'a> {
     storage: Arc<dyn Storage>,
     queue: String,
@@ -117,7 +112,7 @@ impl Bench<'_> {
         puts.buffer_unordered(PUTS_AT_ONCE).try_collect().await
     }
 
-    /// The bare loop: gets, and deletes what came.
+    /// Runs the bare loop: get messages, delete them.
     async fn bare(&self) -> anyhow::Result<Round> {
         let left = Arc::new(AtomicU64::new(self.flags.messages));
         let watch = Watch::start();
@@ -156,7 +151,7 @@ impl Bench<'_> {
             .observed_by(Arc::clone(&seen) as Arc<dyn Observer>);
         let watch = Watch::start();
         let mut round = None;
-        // Measured to the last delete: what follows waits for an empty queue.
+        // Measures until the last delete; the listener then still waits for an empty queue.
         let ended = listener.run_until(async {
             if tokio::time::timeout(ROUND_MAX, seen.last.notified())
                 .await
@@ -208,7 +203,7 @@ async fn bare_task(
     Ok(())
 }
 
-/// Sees the last message end.
+/// Notifies when the last message is settled.
 struct Seen {
     left: AtomicU64,
     last: Notify,
@@ -223,7 +218,7 @@ impl Observer for Seen {
     }
 }
 
-/// Measures, and removes the queue whatever came of it.
+/// Measures, then deletes the queue even after a failure.
 pub(crate) async fn bench(common: &Common, flags: &BenchFlags) -> anyhow::Result<ExitCode> {
     let file = common.file()?;
     let azure = storage::open_azure(common, &file, Retries::OfTheListener).await?;
@@ -240,7 +235,7 @@ pub(crate) async fn bench(common: &Common, flags: &BenchFlags) -> anyhow::Result
     };
     let removed = azure.delete_queue(&cx, &bench.queue).await;
     let (bare, listener) = measured?;
-    removed.with_context(|| format!("the queue {} is left behind", bench.queue))?;
+    removed.with_context(|| format!("cannot delete the temporary queue {}", bench.queue))?;
     let (bare, listener) = (summary(&bare), summary(&listener));
     match flags.json {
         true => println!("{}", as_json(flags, &bare, &listener)),
@@ -249,7 +244,7 @@ pub(crate) async fn bench(common: &Common, flags: &BenchFlags) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// The medians.
+/// Returns the medians.
 fn summary(rounds: &[Round]) -> Round {
     let cpu: Option<Vec<f64>> = rounds.iter().map(|round| round.cpu_us).collect();
     Round {
@@ -265,7 +260,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
 
 fn as_text(flags: &BenchFlags, bare: &Round, listener: &Round) -> String {
     let cpu = |round: &Round| match round.cpu_us {
-        Some(us) => format!("{us:>10.0} us of processor each"),
+        Some(us) => format!("{us:>10.0} us of processor time each"),
         None => String::new(),
     };
     let line = |name: &str, round: &Round| {
@@ -303,9 +298,9 @@ mod tests {
     use super::*;
     use crate::cli::support::{FakeStorage, Op};
 
-    /// Both do all of the work, and the same: no message is left, each is deleted once.
+    /// Both process every message and delete each once.
     #[tokio::test(start_paused = true)]
-    async fn both_work_everything_off() {
+    async fn both_process_all_messages() {
         let storage = Arc::new(FakeStorage::new(&["bench"]));
         let flags = BenchFlags {
             messages: 100,
@@ -327,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_of_the_rounds_counts() {
+    fn the_median_of_the_rounds_is_reported() {
         assert_eq!(median(vec![9.0, 1.0, 3.0]), 3.0);
         assert_eq!(median(vec![2.0]), 2.0);
     }

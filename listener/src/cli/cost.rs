@@ -1,4 +1,5 @@
-//! `cost`: what polling costs, what a queue carries, what a listener that runs will cost.
+//! `cost`: estimates the cost of polling, the capacity of a queue, and the monthly cost of a
+//! running listener.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -15,9 +16,9 @@ use smalt_worker::span;
 
 use super::web;
 
-/// The longest idle interval that the listener has by default: what a long cap would cost.
+/// The listener's default longest idle interval, shown for comparison.
 const LONG_INTERVAL_S: f64 = 30.0;
-/// Attempts at a sentinel's lease come in this distance.
+/// Interval between two attempts to acquire a sentinel's lease.
 const LEASE_EVERY_S: f64 = 30.0;
 /// Messages of the largest get.
 const LARGEST_BATCH: f64 = 32.0;
@@ -30,55 +31,54 @@ Examples:
   With your price, 22 working days and 8 idle ones, and a million messages a month:
     smalt-listener cost --tasks 8 --interval 30s --days 22 --idle-days 8 --messages 1000000 \\
       --price 0.004
-  A month like what a running listener has done since its start:
+  A month at the rate of a running listener since its start:
     smalt-listener cost --from-metrics http://127.0.0.1:9100/metrics
   How many queues for 3,000 messages a second:
     smalt-listener cost --target 3000 --rate 2000";
 
-/// Flags of `cost`.
 #[derive(Args, Clone)]
 pub(crate) struct CostFlags {
-    /// Tasks that poll, of all processes.
+    /// Tasks that poll, summed over all processes.
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     tasks: f64,
-    /// From one poll of a task to its next.
+    /// Interval between two polls of a task, for example 30s.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     interval: Duration,
-    /// Idle hours of a working day.
+    /// Idle hours of a working day, from 0 to 24.
     #[arg(long, value_name = "H", default_value_t = IDLE_HOURS, value_parser = hours)]
     hours: f64,
-    /// Days of the month with work.
+    /// Working days per month.
     #[arg(long, value_name = "N", default_value_t = DAYS_PER_MONTH, value_parser = amount)]
     days: f64,
-    /// Further days of the month, on which nothing is to do.
+    /// Additional days per month without any work.
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     idle_days: f64,
-    /// Price of 10,000 requests. The default is an example of 2012, not a quotation.
+    /// Price of 10,000 requests. The default is an example from 2012, not a quotation.
     #[arg(long, value_name = "PRICE", default_value_t = EXAMPLE_PRICE_PER_10K)]
     #[arg(value_parser = amount, env = "LISTENER_PRICE")]
     price: f64,
     /// Messages that are put and processed in a month.
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     messages: f64,
-    /// Renewals per message.
+    /// Lock renewals per message.
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     renewals: f64,
-    /// Requests per second that the service takes for one queue.
+    /// Requests per second that the service accepts for one queue.
     #[arg(long, value_name = "N", default_value = "500", value_parser = positive)]
     rate: f64,
-    /// Messages per second that shall pass: says how many queues that needs.
+    /// Messages per second to process; prints how many queues that needs.
     #[arg(long, value_name = "N", value_parser = positive)]
     target: Option<f64>,
     /// Estimate from a running listener: the URL of its /metrics.
     #[arg(long = "from-metrics", visible_alias = "metrics", value_name = "URL")]
     from_metrics: Option<String>,
-    /// Estimate from the report of a run: `requests` of its line `finished`.
+    /// Estimate from a run's report: the value of `requests` in its log line `finished`.
     #[arg(long, value_name = "N", value_parser = amount, requires = "run_time")]
     requests: Option<f64>,
-    /// How long that run took.
+    /// Duration of that run, for example 10m.
     #[arg(long, value_name = "TIME", value_parser = span::parse, requires = "requests")]
     run_time: Option<Duration>,
-    /// One JSON object.
+    /// Print one JSON object in place of a table.
     #[arg(long)]
     json: bool,
 }
@@ -86,13 +86,13 @@ pub(crate) struct CostFlags {
 fn amount(text: &str) -> Result<f64, String> {
     match text.replace(['_', ','], "").parse::<f64>() {
         Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
-        _ => Err("needs a number, 0 or more".to_owned()),
+        _ => Err("must be a number of 0 or more".to_owned()),
     }
 }
 
 fn positive(text: &str) -> Result<f64, String> {
     amount(text).and_then(|number| match number {
-        0.0 => Err("needs more than 0".to_owned()),
+        0.0 => Err("must be greater than 0".to_owned()),
         number => Ok(number),
     })
 }
@@ -100,30 +100,29 @@ fn positive(text: &str) -> Result<f64, String> {
 fn hours(text: &str) -> Result<f64, String> {
     amount(text).and_then(|number| match number {
         0.0..=24.0 => Ok(number),
-        _ => Err("a day has 24 hours".to_owned()),
+        _ => Err("must be at most 24".to_owned()),
     })
 }
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Debug, PartialEq)]
 struct Line {
     what: String,
-    /// Requests of a month.
+    /// Requests per month.
     requests: f64,
 }
 
-/// The counts of a run, to estimate a month from.
+/// The counts of a run, from which a month is estimated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     requests: f64,
     seconds: f64,
 }
 
-/// Prints the estimate.
 pub(crate) async fn print(flags: &CostFlags) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         !flags.interval.is_zero(),
-        "--interval needs more than 0: a task that never pauses has no idle cost to reckon"
+        "--interval must be greater than 0: a task that never pauses has no idle cost"
     );
     let seen = match (&flags.from_metrics, flags.requests, flags.run_time) {
         (Some(url), ..) => Some(live(&web::get(url).await?).context(url.clone())?),
@@ -143,7 +142,7 @@ pub(crate) async fn print(flags: &CostFlags) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the metrics of a listener say: its requests since its start.
+/// Returns the requests since a listener's start from the text of its metrics.
 fn live(metrics: &str) -> anyhow::Result<Seen> {
     let sum = |name: &str| {
         let lines = metrics.lines().filter(|line| !line.starts_with('#'));
@@ -160,13 +159,13 @@ fn live(metrics: &str) -> anyhow::Result<Seen> {
     let seconds = sum("listener_uptime_s");
     match (requests, seconds) {
         (Some(requests), Some(seconds)) => Ok(Seen { requests, seconds }),
-        _ => anyhow::bail!("these are not the metrics of a listener"),
+        _ => anyhow::bail!("not the metrics of a listener; give the URL of its /metrics"),
     }
 }
 
-/// A month at the rate of the run.
+/// Returns the requests of a month at the rate of the run.
 fn monthly(seen: Seen, flags: &CostFlags) -> anyhow::Result<f64> {
-    anyhow::ensure!(seen.seconds > 0.0, "the run has taken no time yet");
+    anyhow::ensure!(seen.seconds > 0.0, "the run time is still 0");
     Ok(seen.requests / seen.seconds * DAY_S * (flags.days + flags.idle_days))
 }
 
@@ -212,11 +211,11 @@ fn lines(flags: &CostFlags, seen: Option<f64>) -> Vec<Line> {
             ));
         }
     }
-    lines.extend(seen.map(|month| line("as the listener was seen".to_owned(), month)));
+    lines.extend(seen.map(|month| line("at the observed rate of the listener".to_owned(), month)));
     lines
 }
 
-/// Messages per get, per second consumed, per second passed through, queues for the target.
+/// Returns messages per get and the capacity, for single gets and for the largest batch.
 fn capacities(flags: &CostFlags) -> [(f64, Capacity); 2] {
     [1.0, LARGEST_BATCH].map(|batch| {
         let capacity = Capacity {
@@ -230,13 +229,13 @@ fn capacities(flags: &CostFlags) -> [(f64, Capacity); 2] {
 
 fn as_text(flags: &CostFlags, lines: &[Line]) -> String {
     let mut text = String::new();
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(
         text,
         "{} per 10,000 requests{}; {} days with {} idle hours{}\n",
         flags.price,
         match flags.price == EXAMPLE_PRICE_PER_10K {
-            true => " (an example: give yours with --price)",
+            true => " (example price; set yours with --price)",
             false => "",
         },
         flags.days,
@@ -306,13 +305,12 @@ fn as_json(flags: &CostFlags, lines: &[Line]) -> serde_json::Value {
     json!({ "price_per_10k": flags.price, "polling": lines, "capacity": capacities })
 }
 
-/// A number of things.
 fn counted(number: f64, thing: &str) -> String {
     let plural = if number == 1.0 { "" } else { "s" };
     format!("{number} {thing}{plural}")
 }
 
-/// A whole number with its thousands apart.
+/// Formats a whole number with commas between the thousands.
 fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
@@ -366,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_numbers_are_rejected() {
         for words in [
             ["--tasks", "-1"],
             ["--hours", "25"],
@@ -380,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated() {
         for (number, text) in [(0.0, "0"), (999.0, "999"), (1000.0, "1,000")] {
             assert_eq!(grouped(number), text);
         }

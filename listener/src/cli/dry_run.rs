@@ -1,5 +1,5 @@
-//! `--dry-run` and `validate --connect`: a look at the account that takes nothing, and what the
-//! pools would be. No get is made, for a get counts as an attempt.
+//! `--dry-run` and `validate --connect`: inspect the account and print the planned pools. They make
+//! no get, because a get counts as an attempt.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use super::stats::Subject;
 use super::storage::{self, Retries};
 use super::{Common, exit};
 
-/// How the listeners would end.
+/// When the listeners would end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// When they are told to.
+    /// On a stop signal.
     Run,
     /// When the queues are empty.
     Once,
 }
 
-/// Looks at each queue of a plan, and at the addresses: prints what is there, and what a pool on it
-/// would be.
+/// Inspects each queue of a plan and the addresses, and prints what exists and which pool would
+/// process each queue.
 pub(crate) async fn look(
     common: &Common,
     file: &ConfigFile,
@@ -51,7 +51,7 @@ pub(crate) async fn look(
     }
     for address in [&plan.health, &plan.metrics].into_iter().flatten() {
         if let Err(error) = can_bind(address).await {
-            println!("warning: {address}: {error}: `run` would go on without it");
+            println!("warning: {address}: {error}; `run` would continue without it");
         }
     }
     Ok(match problems.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) async fn look(
     })
 }
 
-/// What a queue has, as `stats` shows it.
+/// Returns a queue's counts as `stats` shows them.
 async fn seen(storage: &Arc<dyn Storage>, queue: &Queue) -> anyhow::Result<String> {
     let (config, set) = (&queue.config, queue.partitions.clone());
     let name = config.queue.as_str();
@@ -71,7 +71,7 @@ async fn seen(storage: &Arc<dyn Storage>, queue: &Queue) -> anyhow::Result<Strin
             None => {
                 let count = set.partitions;
                 return Ok(format!(
-                    "{name}: no map of its queues yet, it will be created, of {count}"
+                    "{name}: no partition map yet; one of {count} queues will be created"
                 ));
             }
         },
@@ -86,7 +86,7 @@ async fn seen(storage: &Arc<dyn Storage>, queue: &Queue) -> anyhow::Result<Strin
     match subject.look_at(queues, None).await {
         Ok(look) => Ok(subject.text(&look)),
         Err(error) if error.kind == ErrorKind::NotFound && config.create_queue => {
-            Ok(format!("{name}: not there, will be created"))
+            Ok(format!("{name}: does not exist, will be created"))
         }
         Err(error) => Err(error.into()),
     }
@@ -109,11 +109,11 @@ async fn exists(storage: &Arc<dyn Storage>, queue: &str) -> PortResult<bool> {
     }
 }
 
-/// What the pool on a queue would be, in a line.
+/// Describes a queue's pool in one line.
 fn pool(plan: &Plan, queue: &Queue, mode: Mode) -> String {
     let config = &queue.config;
     let each = match &queue.partitions {
-        Some(_) => "on each of its queues ",
+        Some(_) => "for each of its queues ",
         None => "",
     };
     let policy = format!("{:?}", config.policy).to_ascii_lowercase();
@@ -132,11 +132,11 @@ fn pool(plan: &Plan, queue: &Queue, mode: Mode) -> String {
             let price = plan.price.unwrap_or(EXAMPLE_PRICE_PER_10K);
             let sleep = span::format(config.longest_sleep());
             let money = cost(requests, price);
-            format!("; idle it looks after {sleep} at most: {requests:.0} requests/h, {money:.6}")
+            format!("; idle polls at most {sleep} apart: {requests:.0} requests/h, {money:.6}")
         }
     };
     let budget = plan.budget.map_or_else(String::new, |budget| {
-        format!("; {} a day at most", budget.max_cost_per_day)
+        format!("; at most {} a day", budget.max_cost_per_day)
     });
     format!("{bounds}{idle}{budget}")
 }
@@ -158,9 +158,9 @@ mod tests {
         plan::make(&file, &flags.listen).ok().unwrap()
     }
 
-    /// The look takes nothing: no message is hidden, and none counts an attempt.
+    /// A dry run hides no message and counts no attempt.
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_taken() {
+    async fn a_dry_run_receives_no_message() {
         let fake = Arc::new(FakeStorage::new(&[QUEUE]));
         let storage = Arc::clone(&fake) as Arc<dyn Storage>;
         fake.put(QUEUE, "one");
@@ -176,18 +176,18 @@ mod tests {
         assert!(seen(&storage, &missing.queues[0]).await.is_err());
         let made = planned("", "run --queue mails --exec cat --create-queue");
         let text = seen(&storage, &made.queues[0]).await.unwrap();
-        assert_eq!(text, "mails: not there, will be created");
+        assert_eq!(text, "mails: does not exist, will be created");
         assert!(!exists(&storage, "mails").await.unwrap());
     }
 
     #[test]
-    fn a_pool_is_told_in_a_line() {
+    fn a_pool_is_described_in_one_line() {
         let file = "[listener]\nprice = 1.0\nmax_cost_per_day = 2.0";
         let plan = planned(file, "run --queue orders --exec cat --idle-max 10s");
         assert_eq!(
             pool(&plan, &plan.queues[0], Mode::Run),
-            "1 to 8 tasks of 8 messages by `little`, 500 requests/s at most; idle it looks after \
-             10s at most: 360 requests/h, 0.036000; 2 a day at most"
+            "1 to 8 tasks of 8 messages by `little`, 500 requests/s at most; idle polls at \
+             most 10s apart: 360 requests/h, 0.036000; at most 2 a day"
         );
         let plan = planned("", "run --queue orders --exec cat --policy seed");
         let once = pool(&plan, &plan.queues[0], Mode::Once);

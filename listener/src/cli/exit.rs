@@ -1,4 +1,4 @@
-//! Exit codes, and how an error is shown.
+//! Exit codes, and how errors are printed.
 
 use std::process::ExitCode;
 
@@ -9,13 +9,14 @@ use smalt_protocol::terminal::one_line;
 use smalt_sleeve::port::{ErrorKind, PortError};
 use smalt_worker::exit::{self, DENIED, FAILED_ITEMS, GRACE, GUARD, UNREACHABLE, USAGE};
 
-/// Shows an error with its causes; its exit code.
+/// Prints an error with its causes and returns its exit code.
 pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
     exit::show(&line(error), error.chain().find_map(hint));
     ExitCode::from(code(error))
 }
 
-/// An error with its causes. Whoever finds that the credential is refused, it is told alike.
+/// Formats an error with its causes. A refused credential gets the same text whichever component
+/// reports it.
 pub(super) fn line(error: &anyhow::Error) -> String {
     let line = one_line(&format!("{error:#}")).into_owned();
     match code(error) == DENIED && !line.contains(REFUSED) {
@@ -24,23 +25,23 @@ pub(super) fn line(error: &anyhow::Error) -> String {
     }
 }
 
-/// Shows several errors, a line each; the code of the first.
+/// Prints each error on its own line and returns the exit code of the first.
 pub(crate) fn all(errors: &[anyhow::Error]) -> ExitCode {
     let codes: Vec<ExitCode> = errors.iter().map(failed).collect();
     codes.first().copied().unwrap_or(ExitCode::from(USAGE))
 }
 
-/// The code of an error, by the first of its causes that has one.
+/// Returns the exit code of the first cause that has one.
 pub(crate) fn code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code_of).unwrap_or(USAGE)
 }
 
-/// Another listener's address that does not answer, or a map that is not there.
+/// Another listener's address does not answer, or a partition map does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Unreached(pub(crate) String);
 
-/// `once` did not come to the queue's end.
+/// `once` stopped before the queue was empty.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct BudgetSpent(String);
@@ -61,7 +62,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     if let Some(error) = cause.downcast_ref::<PortError>() {
         return Some(match error.kind {
-            // A value that the service does not take.
+            // The service rejected a value from the command line.
             ErrorKind::Refused if error.status == Some(400) => USAGE,
             _ => exit::of_port(error),
         });
@@ -76,9 +77,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     usage.then_some(USAGE)
 }
 
-/// What [`ListenerError::Denied`] begins with.
+/// The text that [`ListenerError::Denied`] begins with.
 const REFUSED: &str = "access denied: ";
-/// 403: whoever asks may not do that.
+/// 403: the credential lacks a permission.
 const FORBIDDEN_HINT: &str = "\
     check the key; a SAS needs process (p) and, to poison, add (a) and create (c); an identity \
     needs the role Storage Queue Data Contributor";
@@ -100,15 +101,15 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
     }
 }
 
-/// The exit code of reports: of `once`, failures count, and that the day's money did not suffice,
-/// which is `spent` in words.
+/// Returns the exit code for reports. For `once`, failed messages and a spent daily budget count;
+/// `spent` describes the latter.
 pub(crate) fn of_reports(reports: &[Report], once: bool, spent: Option<String>) -> ExitCode {
     if reports.iter().any(|r| r.ended == Ended::GraceExceeded) {
         return ExitCode::from(GRACE);
     }
     if reports.iter().any(|r| r.ended == Ended::BudgetSpent) {
-        // Without words when another day has begun since.
-        let words = spent.unwrap_or_else(|| "the day's budget was spent".to_owned());
+        // `None` if a new day has begun since.
+        let words = spent.unwrap_or_else(|| "the daily budget was spent".to_owned());
         return failed(&BudgetSpent(words).into());
     }
     if once && reports.iter().any(|r| r.failures() > 0) {
@@ -137,12 +138,12 @@ mod tests {
         code(&anyhow::Error::new(refusal(Some(status), kind)).context("put"))
     }
 
-    /// A 401 has one text and a 403 another, whichever command meets them and however.
+    /// A 401 has one hint and a 403 another, whichever command and error type reports it.
     #[test]
-    fn a_refused_credential_is_told_alike() {
+    fn a_refused_credential_has_one_text() {
         for (status, wanted) in [
-            (Some(401), "does not know who asks"),
-            (None, "does not know who asks"),
+            (Some(401), "did not accept the credential"),
+            (None, "did not accept the credential"),
             (Some(403), "a SAS needs process (p)"),
         ] {
             let port = || refusal(status, ErrorKind::Denied);
@@ -167,9 +168,9 @@ mod tests {
         assert_eq!(line(&other), "Put Message orders: NotFound: no");
     }
 
-    /// A value that the service does not take is the caller's to change.
+    /// A value that the service rejects is a usage error.
     #[test]
-    fn a_refused_value_is_usage() {
+    fn a_rejected_value_is_a_usage_error() {
         assert_eq!(answer(400, ErrorKind::Refused), USAGE);
         assert_eq!(answer(409, ErrorKind::Refused), UNREACHABLE);
         assert_eq!(answer(403, ErrorKind::Denied), DENIED);

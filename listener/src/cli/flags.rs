@@ -1,4 +1,4 @@
-//! What `run`, `once` and `validate` can be told about the work itself.
+//! The flags of `run`, `once` and `validate` that configure the listeners.
 
 use std::time::Duration;
 
@@ -12,20 +12,19 @@ use smalt_listener::config::{Encoding, Policy};
 use smalt_listener::handler::exec::CommandLine;
 use smalt_worker::span;
 
-/// Flags of `run` and `once`.
 #[derive(Args, Clone)]
 pub(crate) struct WorkFlags {
     #[command(flatten)]
     pub(crate) listen: ListenFlags,
-    /// Look at each queue and say what the pool on it would be; take nothing.
+    /// Check each queue and print the pool that would process it; receive no messages.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// What they and `validate` share.
 #[derive(Args, Clone)]
 pub(crate) struct ListenFlags {
-    /// Queue to process; with a file, only this one of its queues. May be repeated.
+    /// Queue to process. With a --config file, process only this queue of the file. May be
+    /// repeated.
     #[arg(
         long,
         value_name = "NAME",
@@ -33,12 +32,13 @@ pub(crate) struct ListenFlags {
         value_delimiter = ','
     )]
     pub(crate) queue: Vec<String>,
-    /// What stands in the place of the defaults: default, seed (the source article's listener),
-    /// low-latency, throughput or frugal. Every other setting wins over it.
+    /// Named set of defaults: default, seed (the source article's listener), low-latency,
+    /// throughput or frugal. Every explicit setting overrides it.
     #[arg(long, value_name = "NAME", env = "LISTENER_PROFILE")]
     profile: Option<Profile>,
-    /// Command per message: body on standard input, facts in MSG_*; exit 0 ok, 65 reject, 126
-    /// and 127 stop the listener, else retry.
+    /// Shell command to run for each message, for example 'jq .id'. It reads the body from standard
+    /// input and the message's properties from MSG_* variables. Exit status 0 means ok, 65 reject;
+    /// 126 and 127 stop the listener; any other means retry.
     #[arg(
         long,
         value_name = "COMMAND",
@@ -46,8 +46,9 @@ pub(crate) struct ListenFlags {
         conflicts_with = "http"
     )]
     exec: Option<String>,
-    /// Variables that the command gets of this environment, besides PATH, HOME, USER, LOGNAME,
-    /// SHELL, TERM, TMPDIR, TZ, LANG and LC_*. Nothing else is passed on: credentials stay here.
+    /// Environment variables to pass to the command in addition to PATH, HOME, USER, LOGNAME,
+    /// SHELL, TERM, TMPDIR, TZ, LANG and LC_*. The command inherits no other variable, so that it
+    /// gets no credentials.
     #[arg(
         long,
         value_name = "NAME",
@@ -55,19 +56,21 @@ pub(crate) struct ListenFlags {
         value_delimiter = ','
     )]
     exec_env: Option<Vec<String>>,
-    /// URL to post each message to: 2xx ok, 409 and 422 reject, 429 and 503 retry.
+    /// URL to post each message to. Status 2xx means ok, 409 and 422 reject, 429 and 503 retry.
     #[arg(long, value_name = "URL", env = "LISTENER_HTTP")]
     http: Option<String>,
-    /// Most time for one message.
+    /// Longest run time of the handler for one message, for example 10m. Default: 5m.
     #[arg(long, value_name = "TIME", env = "LISTENER_TIMEOUT", value_parser = span::parse)]
     timeout: Option<Duration>,
-    /// How long a taken message is hidden at a time; renewed at half.
+    /// Visibility timeout of received messages, in whole seconds from 1s to 7d; renewed after half
+    /// of it. Default: 60s.
     #[arg(long, value_name = "TIME", env = "LISTENER_VISIBILITY", value_parser = span::parse)]
     visibility: Option<Duration>,
-    /// Attempts before a message goes to the poison queue.
+    /// Attempts, from 1, before a message goes to the poison queue. Default: 5.
     #[arg(long, value_name = "N", env = "LISTENER_MAX_DEQUEUE")]
     max_dequeue: Option<u32>,
-    /// Delays before further attempts, like 1s,10s,1m.
+    /// Delays before the second and later attempts, each up to 7d; the last one repeats. Default:
+    /// 1s,10s,1m,10m.
     #[arg(
         long,
         value_name = "TIMES",
@@ -76,13 +79,13 @@ pub(crate) struct ListenFlags {
     )]
     #[arg(value_parser = span::parse)]
     retry: Option<Vec<Duration>>,
-    /// Poison queue; by default the queue's name with -poison.
+    /// Queue for messages that failed. Default: the queue's name followed by -poison.
     #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
     poison_queue: Option<String>,
-    /// How bodies are written into messages.
+    /// Encoding of the bodies in the messages. Default: text.
     #[arg(long, env = "LISTENER_ENCODING")]
     encoding: Option<Encoding>,
-    /// Create the queue when it is missing.
+    /// Create the queue if it does not exist. Default: false.
     #[arg(long, env = "LISTENER_CREATE_QUEUE", num_args = 0..=1, default_missing_value = "true")]
     create_queue: Option<bool>,
     #[command(flatten)]
@@ -92,63 +95,65 @@ pub(crate) struct ListenFlags {
 }
 
 #[derive(Args, Clone)]
-#[command(next_help_heading = "Scale")]
+#[command(next_help_heading = "Scaling")]
 pub(crate) struct ScaleFlags {
-    /// Fewest dequeue tasks while there is work.
+    /// Smallest number of dequeue tasks while there is work, from 1 to 1000. Default: 1.
     #[arg(long, value_name = "N", env = "LISTENER_TASKS_MIN")]
     tasks_min: Option<u32>,
-    /// Most dequeue tasks.
+    /// Largest number of dequeue tasks, from 1 to 1000. Default: 8.
     #[arg(long, value_name = "N", env = "LISTENER_TASKS_MAX")]
     tasks_max: Option<u32>,
-    /// Messages that one task handles at once (1 to 32).
+    /// Messages that one task receives with one get and handles at once, from 1 to 32. Default: 8.
     #[arg(long, value_name = "N", env = "LISTENER_SLOTS")]
     slots: Option<u32>,
-    /// Tasks that go on polling while idle; 0 leaves only the watchdog, `sentinel` one poller for
-    /// the whole fleet.
+    /// Tasks that poll while the queue is empty; 0 leaves only the watchdog, `sentinel` one poller
+    /// for the whole fleet. Default: 1.
     #[arg(long, value_name = "N", env = "LISTENER_IDLE_TASKS")]
     idle_tasks: Option<IdleTasks>,
-    /// Longest idle interval.
+    /// Longest interval between two polls of an idle task, from 1ms to 1d. Default: 30s.
     #[arg(long, value_name = "TIME", env = "LISTENER_IDLE_MAX", value_parser = span::parse)]
     idle_max: Option<Duration>,
-    /// How the number of tasks is chosen.
+    /// Policy that sets the number of tasks. Default: little.
     #[arg(long, env = "LISTENER_POLICY")]
     policy: Option<Policy>,
-    /// Most requests per second to the queue.
+    /// Largest number of requests per second to one queue, from 1. Default: 500.
     #[arg(long, value_name = "N", env = "LISTENER_RATE")]
     rate: Option<u32>,
-    /// Take no more messages on a day whose requests would cost more; go on the next day (UTC).
+    /// Stop receiving messages when the day's requests have cost this much, until the next day
+    /// (UTC); 0 sets no limit. Default: 0.
     #[arg(long, value_name = "MONEY", env = "LISTENER_MAX_COST_PER_DAY")]
     pub(crate) max_cost_per_day: Option<f64>,
-    /// Price of 10,000 requests. For --max-cost-per-day the default is that of `cost`: an example.
+    /// Price of 10,000 requests. With --max-cost-per-day it defaults to the example price that
+    /// `cost` prints.
     #[arg(long, value_name = "MONEY", env = "LISTENER_PRICE")]
     pub(crate) price: Option<f64>,
-    /// Most time for running handlers after the order to stop.
+    /// Longest time that running handlers get to finish after a stop signal. Default: 30s.
     #[arg(long, value_name = "TIME", env = "LISTENER_GRACE", value_parser = span::parse)]
     pub(crate) grace: Option<Duration>,
-    /// Name of this worker in logs and requests.
+    /// Name of this worker in logs and requests. Default: host name and process id.
     #[arg(long, value_name = "NAME", env = "LISTENER_WORKER_ID")]
     pub(crate) worker_id: Option<String>,
-    /// Seed of all randomness.
+    /// Seed for all random choices, to repeat a run. Default: a random seed.
     #[arg(long, value_name = "N", env = "LISTENER_SEED")]
     pub(crate) seed: Option<u64>,
 }
 
 #[derive(Args, Clone)]
-#[command(next_help_heading = "Looking in")]
+#[command(next_help_heading = "Monitoring")]
 pub(crate) struct LookFlags {
-    /// Answer /livez, /readyz, /status and POST /notify here.
+    /// Address that serves /livez, /readyz, /status and POST /notify, for example 127.0.0.1:9100.
     #[arg(long, value_name = "HOST:PORT", env = "LISTENER_HEALTH")]
     pub(crate) health: Option<String>,
-    /// Answer /metrics here, in Prometheus' text form; may be the same address.
+    /// Address that serves /metrics in the Prometheus text format; may be the same as --health.
     #[arg(long, value_name = "HOST:PORT", env = "LISTENER_METRICS")]
     pub(crate) metrics: Option<String>,
-    /// Queue whose messages wake the listener (see `notify`).
+    /// Queue whose messages wake the listener; `notify --to queue:NAME` puts them.
     #[arg(long, value_name = "NAME", env = "LISTENER_TRIGGER_QUEUE")]
     trigger_queue: Option<String>,
 }
 
 impl ListenFlags {
-    /// The flags as a layer over the file.
+    /// Returns the flags as a layer over the file.
     pub(crate) fn layer(&self) -> QueueLayer {
         let human = |d: Option<Duration>| d.map(span::Span);
         let s = &self.scale;

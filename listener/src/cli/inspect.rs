@@ -1,4 +1,4 @@
-//! `peek`: a look at a queue that changes nothing.
+//! `peek`: shows messages of a queue without changing it.
 
 use std::process::ExitCode;
 
@@ -15,25 +15,23 @@ use smalt_sleeve::port::{CallContext, PortResult, QueueMessage, Storage};
 use super::storage::{self, Retries};
 use super::{Common, partitions};
 
-/// Flags of `peek`.
 #[derive(Args)]
 pub(crate) struct PeekFlags {
-    /// Queue; where the --config file has `partitions` for it, all its queues.
+    /// Queue to look at. If the --config file has `partitions` for it, all its queues.
     #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
     queue: String,
-    /// How many, 1 to 32; of several queues, those that were put first.
+    /// Number of messages, from 1 to 32. Of several queues, the messages that were put first.
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=32))]
     count: u32,
-    /// How bodies are written into messages; by default as the --config file says, or text.
+    /// Encoding of the bodies in the messages. Default: as in the --config file, or text.
     #[arg(long, env = "LISTENER_ENCODING")]
     encoding: Option<Encoding>,
-    /// One JSON object per message.
+    /// Print one JSON object per message.
     #[arg(long)]
     json: bool,
 }
 
-/// Shows waiting messages.
 pub(crate) async fn peek(common: &Common, flags: &PeekFlags) -> anyhow::Result<ExitCode> {
     queue_name("--queue", &flags.queue)?;
     let file = common.file()?;
@@ -54,7 +52,7 @@ pub(crate) async fn peek(common: &Common, flags: &PeekFlags) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Messages that wait, with their queues: of several queues, those that were put first.
+/// Returns visible messages with their queues; of several queues, those that were put first.
 async fn waiting<'a>(
     storage: &dyn Storage,
     queues: &'a [String],
@@ -74,7 +72,8 @@ async fn waiting<'a>(
     Ok(waiting)
 }
 
-/// A line about a message, and its body, indented so that it is taken for nothing else.
+/// Formats a message as a line of properties and its body, indented so that a body cannot imitate
+/// other output.
 pub(super) fn as_text(place: &str, message: &QueueMessage, body: &str) -> String {
     let line = format!(
         "{}  put {}  expires {}  taken {}{place}",
@@ -104,13 +103,14 @@ fn expires(message: &QueueMessage) -> Option<String> {
     (!never).then(|| message.expires.iso_s())
 }
 
-/// How bodies are written: as a flag says, or the file.
+/// Returns the encoding of the bodies: the flag's, else the file's, else the default.
 pub(super) fn encoding(file: &ConfigFile, queue: &str, flag: Option<Encoding>) -> Encoding {
     let in_file = file.queue(queue).and_then(|layer| layer.encoding);
     flag.or(in_file).unwrap_or_default()
 }
 
-/// The body for people: what cannot be decoded or is no text is shown as stored.
+/// Formats the body for display. A body that cannot be decoded, or that is not text, is shown as
+/// stored.
 fn body(text: &str, encoding: Encoding) -> String {
     match encoding {
         Encoding::Text => text.to_owned(),
@@ -129,7 +129,7 @@ mod tests {
 
     /// A flag wins over the file, the file over the default.
     #[test]
-    fn the_file_says_how_bodies_are_written() {
+    fn the_file_sets_the_encoding() {
         use clap::Parser;
         let file: ConfigFile =
             toml::from_str("[[listener.queue]]\nname = \"orders\"\nencoding = \"base64\"").unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_of_all_queues_are_shown() {
+    async fn the_oldest_messages_of_all_queues_are_shown() {
         let queues = ["orders-00", "orders-01"];
         let storage = FakeStorage::new(&queues);
         for (at, text) in ["a", "b", "c", "d"].into_iter().enumerate() {

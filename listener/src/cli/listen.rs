@@ -1,4 +1,4 @@
-//! `run` and `once`: one listener per queue, together in one process.
+//! `run` and `once`: one listener per queue, all in one process.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -25,7 +25,6 @@ use super::storage::{self, Retries};
 use super::trigger::{TriggerQueue, Wakers};
 use super::{Common, exit, progress, validate};
 
-/// Carries out `run` or `once`.
 pub(crate) async fn listen(
     common: &Common,
     flags: &WorkFlags,
@@ -88,13 +87,13 @@ pub(crate) async fn listen(
     Ok(exit::of_reports(&reports.concat(), once, spent))
 }
 
-/// What works one queue of the plan off.
+/// The listener, or listeners, of one queue of the plan.
 enum Work {
     One(QueueListener),
     Many(PartitionedListener),
 }
 
-/// What there is to see of a plan's listeners, which are yet to come.
+/// Returns the surface of a plan's listeners, to which they are added later.
 fn surface(plan: &Plan, storage: &Arc<dyn Storage>, account: AccountLimit) -> Surface {
     let sets = plan
         .queues
@@ -117,7 +116,7 @@ fn surface(plan: &Plan, storage: &Arc<dyn Storage>, account: AccountLimit) -> Su
     }
 }
 
-/// The listeners of a plan, each with its metrics.
+/// Creates the listeners of a plan and registers each with the surface.
 fn listeners(
     plan: &Plan,
     storage: &Arc<dyn Storage>,
@@ -154,7 +153,7 @@ fn listeners(
     Ok(works)
 }
 
-/// The trigger queues, each once, however many listeners it serves.
+/// Creates one reader per trigger queue, even if several listeners use the queue.
 fn triggers(plan: &Plan, storage: &Arc<dyn Storage>, surface: &Surface) -> Vec<TriggerQueue> {
     let mut every: BTreeMap<&str, Duration> = BTreeMap::new();
     for (queue, wished) in plan.queues.iter().filter_map(plan::Queue::trigger) {
@@ -174,7 +173,7 @@ fn triggers(plan: &Plan, storage: &Arc<dyn Storage>, surface: &Surface) -> Vec<T
         .collect()
 }
 
-/// How far `once` has come, on a terminal.
+/// Shows the progress of `once` on a terminal.
 async fn show(surface: &Surface) {
     let bar = progress::bar(None, "once");
     if bar.is_hidden() {
@@ -188,8 +187,8 @@ async fn show(surface: &Surface) {
     }
 }
 
-/// A queue of `run` that ends by itself takes the others along: a process that works off only a
-/// part of what it was started for would look well.
+/// Stops all queues of `run` when one ends with an error, so that a process does not seem healthy
+/// while it processes only some of its queues.
 async fn stopping_all<T>(
     work: impl Future<Output = anyhow::Result<T>>,
     stop: &watch::Sender<bool>,

@@ -1,4 +1,4 @@
-//! Tests of what a log line says.
+//! Tests of the log lines' fields.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 use crate::cli::support::handlers::Obey;
 use crate::cli::support::{FakeStorage, QUEUE, config, listener};
 
-/// The fields of a message's line: those of the guide's table.
+/// The fields of a message's line, as in the guide's table.
 const OF_A_MESSAGE: [&str; 15] = [
     "attempt",
     "expiring",
@@ -42,7 +42,7 @@ impl std::io::Write for Written {
     }
 }
 
-/// The lines of `once` over these messages, as `--log json` writes them.
+/// Returns the lines of `once` over these messages, as `--log json` writes them.
 async fn logged(texts: &[&str]) -> Vec<Value> {
     let written = Written::default();
     let writer = written.clone();
@@ -68,7 +68,7 @@ async fn once(
     String::from_utf8(written.0.lock().unwrap().clone()).unwrap()
 }
 
-/// Every line says who wrote it and what it is about; a message's line has all of its fields.
+/// Every line has the common fields; a message's line has all of its own.
 #[tokio::test(start_paused = true)]
 async fn a_line_has_the_fields_of_the_guide() {
     let lines = logged(&["sleep 250", "reject", "retry"]).await;

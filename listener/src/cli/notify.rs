@@ -14,7 +14,7 @@ use smalt_worker::process::{Process, Sources};
 use super::storage::{self, Retries};
 use super::{Common, token, web};
 
-/// How long an event waits in a trigger queue: afterwards the watchdog has looked anyway.
+/// Time to live of an event in a trigger queue. By then the watchdog has looked at the queue.
 const EVENT_TTL: Duration = Duration::from_secs(600);
 
 const EXAMPLES: &str = "\
@@ -28,26 +28,24 @@ Examples:
   To all listeners that read the trigger queue `events`:
     smalt-listener notify orders --to queue:events";
 
-/// Flags of `notify`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct NotifyFlags {
     /// Queue that messages were put into.
     #[arg(value_name = "QUEUE")]
     queue: String,
-    /// Where the listener hears: the URL of its health address, or queue:NAME.
+    /// Where to send the event: the URL of the listener's --health address, or queue:NAME for its
+    /// trigger queue.
     #[arg(long, value_name = "URL|queue:NAME", env = "LISTENER_NOTIFY_TO")]
     to: String,
-    /// Token of that address: env:NAME or file:/path. Without, LISTENER_NOTIFY_TOKEN holds it, if
-    /// it is set.
+    /// Token that the address requires: env:NAME or file:/path. Default: the value of
+    /// LISTENER_NOTIFY_TOKEN, if that variable is set.
     #[arg(long, value_name = "env:NAME|file:PATH")]
     token: Option<String>,
 }
 
-/// Holds the token where no flag says where it is.
 const TOKEN_VARIABLE: &str = "LISTENER_NOTIFY_TOKEN";
 
-/// Sends the event.
 pub(crate) async fn notify(common: &Common, flags: &NotifyFlags) -> anyhow::Result<ExitCode> {
     let mut event = Trigger {
         queue: flags.queue.trim().to_ascii_lowercase(),
@@ -72,7 +70,8 @@ pub(crate) async fn notify(common: &Common, flags: &NotifyFlags) -> anyhow::Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts the event into a trigger queue. The listeners create it: where there is none, nobody hears.
+/// Puts the event into a trigger queue. Listeners create that queue, so if it does not exist, no
+/// listener reads it.
 async fn put(storage: &dyn Storage, to: &str, event: &Trigger) -> anyhow::Result<()> {
     let (cx, text) = (CallContext::default(), json!(event).to_string());
     let life = MessageTtl::After(EVENT_TTL);
@@ -80,7 +79,7 @@ async fn put(storage: &dyn Storage, to: &str, event: &Trigger) -> anyhow::Result
     match put.await {
         Ok(_) => Ok(()),
         Err(error) if error.kind == ErrorKind::NotFound => Err(anyhow::Error::new(error).context(
-            format!("there is no trigger queue `{to}`: the listeners that read it create it"),
+            format!("no trigger queue `{to}` exists; a listener creates it when it starts"),
         )),
         Err(error) => Err(error.into()),
     }
@@ -91,7 +90,7 @@ async fn post(to: &str, event: &Trigger, shown: Option<&str>) -> anyhow::Result<
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
     match answer["woken"].as_u64() {
         Some(0) => {
-            println!("no listener there works on {}", event.queue);
+            println!("no listener at that address processes {}", event.queue);
             Ok(ExitCode::from(smalt_worker::exit::FAILED_ITEMS))
         }
         Some(woken) => {
@@ -102,7 +101,7 @@ async fn post(to: &str, event: &Trigger, shown: Option<&str>) -> anyhow::Result<
     }
 }
 
-/// The address of the event: `/notify` when none is given.
+/// Returns the URL to post to; the path defaults to `/notify`.
 fn address(to: &str) -> String {
     let web = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https"));
     let uri = to.parse::<Uri>().ok().filter(web);
@@ -119,7 +118,7 @@ mod tests {
     use crate::cli::support::{FakeStorage, QUEUE};
 
     #[tokio::test]
-    async fn a_trigger_queue_that_is_not_there_is_an_error() {
+    async fn a_missing_trigger_queue_is_an_error() {
         let storage = FakeStorage::new(&[QUEUE]);
         let event = Trigger {
             queue: "jobs".to_owned(),
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_address_gets_its_path() {
+    fn an_address_without_path_gets_notify() {
         for (to, url) in [
             ("http://h:1", "http://h:1/notify"),
             ("http://h:1/", "http://h:1/notify"),

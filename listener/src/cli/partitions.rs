@@ -1,4 +1,4 @@
-//! `partitions`: the queues of a partitioned queue, and how many there are.
+//! `partitions`: shows or changes the queues of a partitioned queue.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,28 +14,29 @@ use super::Common;
 use super::exit::Unreached;
 use super::storage::{self, Retries};
 
-/// Flags of `partitions`.
 #[derive(Args)]
 pub(crate) struct PartitionFlags {
-    /// Queue that has `partitions` in the --config file.
+    /// Partitioned queue: one with `partitions` in the --config file.
     #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
     queue: String,
-    /// Change the number of queues. Listeners and senders follow within the time that the map is
-    /// trusted; what is left in queues that are written no more is worked off first.
+    /// New number of queues, from 1 to 100. Listeners and senders follow within `max_age` of the
+    /// `partitions` setting (default 1m); listeners first empty the queues that are no longer
+    /// written.
     #[arg(long, value_name = "N")]
     resize: Option<u32>,
-    /// One JSON object.
+    /// Print one JSON object in place of text.
     #[arg(long)]
     json: bool,
 }
 
-/// How the file says that a queue is partitioned.
+/// Returns the queue's partition settings from the file.
 pub(crate) fn of(file: &ConfigFile, queue: &str) -> Result<Option<PartitionSettings>, ConfigError> {
     let layer = file.queue(queue);
     layer.map_or(Ok(None), |layer| layer.partitions.settings(queue))
 }
 
-/// The queues in a queue's place: those that are read, or itself where it is not partitioned.
+/// Returns the queues to read for a queue: those of its map, or the queue itself if it is not
+/// partitioned.
 pub(crate) async fn queues(
     storage: &Arc<dyn Storage>,
     settings: Option<&PartitionSettings>,
@@ -48,18 +49,18 @@ pub(crate) async fn queues(
     match set.known_map().await? {
         Some(map) => Ok(map.read()),
         None => Err(Unreached(format!(
-            "queue `{queue}` has no map of its queues yet: its first sender or listener creates it"
+            "queue `{queue}` has no partition map yet; its first sender or listener creates one"
         ))
         .into()),
     }
 }
 
-/// Shows the map, changed where that is asked for. There is one afterwards.
+/// Prints the map, after the resize if one was asked for. Creates the map if there is none.
 pub(crate) async fn show(common: &Common, flags: &PartitionFlags) -> anyhow::Result<ExitCode> {
     let file = common.file()?;
     let queue = &flags.queue;
     let settings = of(&file, queue)?
-        .with_context(|| format!("queue `{queue}` has no `partitions` in a --config file"))?;
+        .with_context(|| format!("queue `{queue}` has no `partitions` in the --config file"))?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
     let set = Partitions::new(Arc::clone(&storage), settings)?;
     let map = match flags.resize {

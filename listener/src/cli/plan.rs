@@ -1,4 +1,4 @@
-//! What flags, environment and file come to: checked, before anything is opened.
+//! The plan: checked settings from flags, environment and file, made before anything is opened.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,23 +18,22 @@ use super::flags::ListenFlags;
 use super::program;
 use super::token::Token;
 
-/// Least time between two looks at a trigger queue.
 const TRIGGER_EVERY_MIN: Duration = Duration::from_millis(100);
 
-/// One queue to work off.
+/// The plan for one queue.
 pub(crate) struct Queue {
     pub(crate) config: ListenerConfig,
-    /// Where several queues take its place.
+    /// Set for a partitioned queue.
     pub(crate) partitions: Option<PartitionSettings>,
     pub(crate) handler: Arc<dyn Handler>,
-    /// Flags over file.
+    /// The flags' settings over the file's.
     pub(crate) merged: QueueLayer,
-    /// The file's part.
+    /// The file's settings alone.
     pub(crate) below: QueueLayer,
 }
 
 impl Queue {
-    /// The trigger queue, and the time from one look at it to the next.
+    /// Returns the trigger queue and the polling interval.
     pub(crate) fn trigger(&self) -> Option<(&str, Duration)> {
         let every = self.merged.trigger.every.map_or(TRIGGER_EVERY, |e| e.0);
         let queue = self.merged.trigger.queue.as_deref();
@@ -42,15 +41,14 @@ impl Queue {
     }
 }
 
-/// What `run`, `once` and `validate` go by.
+/// The checked settings of `run`, `once` and `validate`.
 pub(crate) struct Plan {
     pub(crate) worker: String,
     pub(crate) health: Option<String>,
     pub(crate) metrics: Option<String>,
-    /// What `POST /notify` asks for.
+    /// The token that `POST /notify` requires.
     pub(crate) token: Option<Token>,
     pub(crate) price: Option<f64>,
-    /// What a day may cost.
     pub(crate) budget: Option<Budget>,
     /// Requests per second of all queues together.
     pub(crate) account_rate: u32,
@@ -58,7 +56,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What its listeners share: requests per second, and the money of a day.
+    /// Returns the limit that the listeners share: requests per second, and the daily budget.
     pub(crate) fn account(&self) -> AccountLimit {
         let account = AccountLimit::new(self.account_rate);
         match self.budget {
@@ -68,7 +66,7 @@ impl Plan {
     }
 }
 
-/// Makes the plan, or says all that is wrong.
+/// Makes the plan, or returns all problems.
 pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<anyhow::Error>> {
     let mut problems = Vec::new();
     let worker = worker(file, flags);
@@ -96,12 +94,12 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
     let max_cost = flags.scale.max_cost_per_day.or(in_file.max_cost_per_day);
     for (setting, money) in [("price", price), ("max_cost_per_day", max_cost)] {
         if money.is_some_and(|money| !money.is_finite() || money < 0.0) {
-            problems.push(anyhow::anyhow!("{setting}: needs a number, 0 or more"));
+            problems.push(anyhow::anyhow!("{setting}: must be a number of 0 or more"));
         }
     }
     let account_rate = in_file.account_rate.unwrap_or(ACCOUNT_RATE_PER_S);
     if account_rate == 0 {
-        problems.push(anyhow::anyhow!("account_rate: needs at least 1"));
+        problems.push(anyhow::anyhow!("account_rate: must be at least 1"));
     }
     if !problems.is_empty() {
         return Err(problems);
@@ -121,7 +119,7 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
     })
 }
 
-/// The queues without fault; what is wrong with the others is among the problems afterwards.
+/// Returns the valid queues and appends the problems of the others to `problems`.
 fn queues(
     file: &ConfigFile,
     flags: &ListenFlags,
@@ -160,8 +158,8 @@ fn is_address(text: &str) -> bool {
     parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
-/// The queues that are meant: those named by flags, or all of the file; each as flags over file,
-/// and the file's part alone.
+/// Returns the queues named by flags, or else all of the file, each as flags over file and as the
+/// file's part alone.
 fn chosen(file: &ConfigFile, flags: &ListenFlags) -> Vec<(QueueLayer, QueueLayer)> {
     let in_file = |name: &String| {
         let mut found = file.listener.queue.iter();
@@ -188,7 +186,7 @@ fn chosen(file: &ConfigFile, flags: &ListenFlags) -> Vec<(QueueLayer, QueueLayer
         .collect()
 }
 
-/// A queue, or all that is wrong with it.
+/// Returns the plan for a queue, or all its problems.
 fn queue(
     merged: &QueueLayer,
     below: &QueueLayer,
@@ -202,7 +200,7 @@ fn queue(
     faults.extend(config.faults());
     let mut faults: Vec<anyhow::Error> = faults.into_iter().map(Into::into).collect();
     faults.extend(trigger_faults(merged, &config));
-    // Said already where it is wrong.
+    // `draft` has already reported invalid partitions.
     let partitions = merged.partitions.settings(&config.queue).ok().flatten();
     match handler(&merged.handler) {
         Ok(handler) if faults.is_empty() => Ok(Queue {
@@ -227,13 +225,13 @@ fn trigger_faults(merged: &QueueLayer, config: &ListenerConfig) -> Vec<anyhow::E
             faults.push(fault.into());
         } else if *trigger == config.queue || *trigger == config.poison_queue() {
             faults.push(anyhow::anyhow!(
-                "trigger.queue: is the queue or its poison queue"
+                "trigger.queue: must differ from the queue and its poison queue"
             ));
         }
     }
     let every = merged.trigger.every.map_or(TRIGGER_EVERY, |every| every.0);
     if every < TRIGGER_EVERY_MIN {
-        faults.push(anyhow::anyhow!("trigger.every: needs at least 100ms"));
+        faults.push(anyhow::anyhow!("trigger.every: must be at least 100ms"));
     }
     faults
 }
@@ -264,7 +262,7 @@ fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
             }
             Ok(Arc::new(handler))
         }
-        (None, None) => anyhow::bail!("name what handles messages: --exec COMMAND or --http URL"),
-        (Some(_), Some(_)) => anyhow::bail!("a queue has one handler: exec or http, not both"),
+        (None, None) => anyhow::bail!("no handler is named: give --exec COMMAND or --http URL"),
+        (Some(_), Some(_)) => anyhow::bail!("two handlers are named: give exec or http, not both"),
     }
 }

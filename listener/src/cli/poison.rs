@@ -1,4 +1,4 @@
-//! `poison`: what failed, why, and back with it or away.
+//! `poison`: lists failed messages and their errors, puts them back, or deletes them.
 
 mod payloads;
 mod requeue;
@@ -27,7 +27,7 @@ use self::walk::BATCH;
 use super::storage::{self, Retries};
 use super::{Common, progress, send};
 
-/// Characters of an error that a list shows.
+/// Characters of an error in a list.
 const ERROR_CHARS: usize = 60;
 
 const EXAMPLES: &str = "\
@@ -38,13 +38,12 @@ Examples:
     smalt-listener poison show --queue orders 5f0c7d8e-...
   Put that one back into its queue:
     smalt-listener poison requeue --queue orders 5f0c7d8e-...
-  See what putting all back would do, then do it for a hundred, with a week to live:
+  Preview putting all of them back, then put a hundred back with a week to live:
     smalt-listener poison requeue --queue orders --all --dry-run
     smalt-listener poison requeue --queue orders --all --max 100 --ttl 7d
-  Throw the rest away:
+  Delete the rest:
     smalt-listener poison purge --queue orders --all --yes";
 
-/// Flags of `poison`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PoisonFlags {
@@ -54,11 +53,11 @@ pub(crate) struct PoisonFlags {
 
 #[derive(Subcommand)]
 enum PoisonCommand {
-    /// List what failed: id, attempts, time, error. Changes nothing.
+    /// List failed messages with id, attempts, age and error. Changes nothing.
     List(ListFlags),
-    /// Show messages whole, with their bodies.
+    /// Show whole messages with their bodies, as JSON.
     Show(ShowFlags),
-    /// Put messages back into their queue, as they were first put; then delete the copies.
+    /// Put messages back into their queue with their original text, then delete the copies.
     Requeue(RequeueFlags),
     /// Delete messages permanently.
     Purge(PurgeFlags),
@@ -66,13 +65,13 @@ enum PoisonCommand {
 
 #[derive(Args)]
 struct Place {
-    /// Queue that the messages failed in.
+    /// Queue in which the messages failed.
     #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
     queue: String,
-    /// Poison queue; by default that of the --config file, or the queue's name with -poison.
+    /// Poison queue. Default: as in the --config file, or the queue's name followed by -poison.
     #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
     poison_queue: Option<String>,
-    /// One JSON object per message.
+    /// Print one JSON object per message.
     #[arg(long)]
     json: bool,
 }
@@ -81,7 +80,8 @@ struct Place {
 struct ListFlags {
     #[command(flatten)]
     place: Place,
-    /// Messages at most. More than 32 are taken for a moment and given back.
+    /// Largest number of messages to list. For more than 32, messages are received briefly and
+    /// given back, which counts as an attempt at the copies.
     #[arg(long, value_name = "N", default_value_t = u64::from(BATCH))]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
@@ -91,7 +91,7 @@ struct ListFlags {
 struct ShowFlags {
     #[command(flatten)]
     place: Place,
-    /// Ids: of the copy, or of the message that it was made of.
+    /// Ids of the copies or of the original messages.
     #[arg(required = true, value_name = "ID")]
     id: Vec<String>,
 }
@@ -99,10 +99,10 @@ struct ShowFlags {
 #[derive(Args)]
 #[group(id = "which", required = true, multiple = false)]
 struct Which {
-    /// Ids: of the copy, or of the message that it was made of.
+    /// Ids of the copies or of the original messages.
     #[arg(value_name = "ID")]
     id: Vec<String>,
-    /// All that is visible in the poison queue.
+    /// All visible messages of the poison queue.
     #[arg(long)]
     all: bool,
 }
@@ -113,16 +113,17 @@ struct RequeueFlags {
     place: Place,
     #[command(flatten)]
     which: Which,
-    /// Put them into this queue, wherever they came from.
+    /// Put the messages into this queue, whichever queue they came from.
     #[arg(long, value_name = "NAME")]
     to: Option<String>,
-    /// Give them this life, like 7d or never; without, each lives until it would have expired.
+    /// New time to live, for example 7d, or never. Default: each message expires when the original
+    /// would have.
     #[arg(long, value_name = "TIME", value_parser = send::ttl)]
     ttl: Option<MessageTtl>,
-    /// Messages at most.
+    /// Largest number of messages to put back.
     #[arg(long, value_name = "N")]
     max: Option<u64>,
-    /// Say what would be done, and change nothing.
+    /// Print what would be done, and change nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -133,18 +134,18 @@ struct PurgeFlags {
     place: Place,
     #[command(flatten)]
     which: Which,
-    /// Needed with --all: nothing brings the messages back.
+    /// Confirm that --all deletes permanently; required with --all unless --dry-run is given.
     #[arg(long)]
     yes: bool,
-    /// Messages at most.
+    /// Largest number of messages to delete.
     #[arg(long, value_name = "N")]
     max: Option<u64>,
-    /// Say what would be done, and change nothing.
+    /// Print what would be done, and change nothing.
     #[arg(long)]
     dry_run: bool,
 }
 
-/// The account, and the poison queue's name.
+/// Opens the account and returns it with the poison queue's name.
 async fn place(common: &Common, place: &Place) -> anyhow::Result<(Arc<dyn Storage>, String)> {
     let file = common.file()?;
     let poison_queue = poison_queue(&file, &place.queue, place.poison_queue.as_deref())?;
@@ -152,7 +153,7 @@ async fn place(common: &Common, place: &Place) -> anyhow::Result<(Arc<dyn Storag
     Ok((storage, poison_queue))
 }
 
-/// The poison queue of a queue: as a flag says, or the file, or by the queue's name.
+/// Returns a queue's poison queue: the flag's, else the file's, else the name with `-poison`.
 pub(super) fn poison_queue(
     file: &ConfigFile,
     queue: &str,
@@ -169,7 +170,7 @@ pub(super) fn poison_queue(
     Ok(config.poison_queue())
 }
 
-/// Where the payloads of these messages lie, by the file.
+/// Returns where the file says that these messages' payloads are.
 fn payloads(
     common: &Common,
     queue: &str,
@@ -194,7 +195,6 @@ fn payloads(
     })
 }
 
-/// Carries out a command about the poison queue.
 pub(crate) async fn poison(common: &Common, flags: &PoisonFlags) -> anyhow::Result<ExitCode> {
     match &flags.command {
         PoisonCommand::List(flags) => list(common, flags).await,
@@ -252,7 +252,7 @@ async fn count(storage: &dyn Storage, queue: &str) -> PortResult<u64> {
     Ok(facts.approximate_count)
 }
 
-/// One line about a message.
+/// Formats a message as one line.
 pub(super) fn row(message: &QueueMessage, now: Timestamp) -> String {
     let age = now.since(message.inserted).as_secs();
     let row = match open(&message.text) {
@@ -266,7 +266,7 @@ pub(super) fn row(message: &QueueMessage, now: Timestamp) -> String {
     one_line(&row).into_owned()
 }
 
-/// Seconds, in the unit that suits.
+/// Formats seconds in a suitable unit.
 pub(crate) fn spoken(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
@@ -276,12 +276,12 @@ pub(crate) fn spoken(seconds: u64) -> String {
     }
 }
 
-/// All that is known of a message, as JSON for people.
+/// Formats all properties of a message as indented JSON for a terminal.
 pub(super) fn shown(message: &QueueMessage) -> String {
     terminal::json(&format!("{:#}", entry(message))).into_owned()
 }
 
-/// All that is known of a message.
+/// Returns all properties of a message.
 fn entry(message: &QueueMessage) -> serde_json::Value {
     let envelope = open(&message.text);
     let mut entry = json!({
@@ -356,7 +356,8 @@ async fn work(
         },
         payloads,
         action,
-        // What fails again meanwhile comes back here: without an end it would go round for ever.
+        // A message that fails again meanwhile returns to the poison queue. The bound keeps this
+        // command from taking it in an endless loop.
         max: match which.all {
             true => max.unwrap_or(total).min(total),
             false => max.unwrap_or(u64::MAX),

@@ -1,7 +1,7 @@
-//! Whether the program of a command can be found: said before a message is taken for nothing.
+//! Checks whether a command's program exists, before any message is received.
 //!
-//! Of a line for the shell only a first word that is plainly a name or a path is judged, and no
-//! word of the shell's own: what quotes, variables or assignments come to, the shell knows alone.
+//! In a shell command line, only a first word that is plainly a name or a path is checked, unless
+//! it is a word of the shell itself. Only the shell can expand quotes, variables and assignments.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,7 @@ use smalt_listener::handler::exec::CommandLine;
 
 use super::ambient::is_program;
 
-/// Words that shells understand themselves: POSIX's reserved words and built-in utilities, and
-/// those of the shells that serve as `sh`.
+/// POSIX's reserved words and built-in utilities, and those of the shells that serve as `sh`.
 const OF_THE_SHELL: &str = "\
     . : [ [[ ! { } alias bg bind break builtin caller case cd command compgen \
     complete compopt continue coproc declare dirs disown do done echo elif else \
@@ -20,34 +19,35 @@ const OF_THE_SHELL: &str = "\
     then time times trap true type typeset ulimit umask unalias unset until wait \
     whence while";
 
-/// What is wrong with a command, as far as that shows before it is run.
+/// Returns why a command cannot run, as far as that is visible before running it.
 pub(crate) fn problem(line: &CommandLine, path: Option<&str>) -> Option<String> {
     let word = match line {
         CommandLine::Shell(line) if line.trim().is_empty() => return Some("is empty".to_owned()),
         CommandLine::Shell(line) => plain_word(line)?,
         CommandLine::Argv(argv) => match argv.first().map(String::as_str) {
-            None | Some("") => return Some("names no program".to_owned()),
+            None | Some("") => return Some("is empty; give a program".to_owned()),
             Some(program) => program,
         },
     };
     if cfg!(not(unix)) {
-        // Extensions and built-in commands are found by rules of their own.
+        // Other systems find extensions and built-in commands by their own rules.
         return None;
     }
     if word.contains('/') {
         return match is_program(Path::new(word)) {
             true => None,
             false if Path::new(word).exists() => Some(format!("`{word}` cannot be executed")),
-            false => Some(format!("`{word}` is not there")),
+            false => Some(format!("`{word}` does not exist")),
         };
     }
-    // Without a PATH there is the system's own.
+    // Without `PATH` the system uses a default of its own.
     let mut folders = path?.split(':').map(PathBuf::from);
     let found = folders.any(|folder| is_program(&folder.join(word)));
     (!found).then(|| format!("no program `{word}` is found in PATH"))
 }
 
-/// The first word of a line for the shell, where it is a name or a path and no word of the shell's.
+/// Returns the first word of a shell command line if it is a name or path and not a word of the
+/// shell.
 fn plain_word(line: &str) -> Option<&str> {
     let word = line.split_whitespace().next()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
@@ -64,12 +64,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_plainly_missing_is_said() {
+    fn a_missing_program_is_reported() {
         for (line, says) in [
             ("", "is empty"),
             (" \t", "is empty"),
-            ("/no/such/binary --fast", "`/no/such/binary` is not there"),
-            ("./no-such-script", "`./no-such-script` is not there"),
+            ("/no/such/binary --fast", "`/no/such/binary` does not exist"),
+            ("./no-such-script", "`./no-such-script` does not exist"),
             ("/etc", "`/etc` cannot be executed"),
             ("/etc/passwd", "`/etc/passwd` cannot be executed"),
             (
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_shell_knows_is_left_to_it() {
+    fn shell_syntax_is_not_checked() {
         for line in [
             "cat",
             "  cat > /dev/null",

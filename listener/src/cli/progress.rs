@@ -1,8 +1,8 @@
-//! A bar on standard error while something long runs.
+//! A progress bar on standard error.
 
 use indicatif::ProgressBar;
 
-/// A bar for `total` steps, or a spinner when the number is unknown.
+/// Returns a bar for `total` steps, or a spinner if the number is unknown.
 pub(crate) fn bar(total: Option<u64>, what: &'static str) -> ProgressBar {
     let template = match total {
         Some(_) => "{prefix} {wide_bar} {pos}/{len} {per_sec} {msg}",

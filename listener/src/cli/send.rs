@@ -18,50 +18,49 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use super::storage::{self, Retries};
 use super::{Common, ambient, inspect, partitions};
 
-/// Messages that are put at the same time.
 const AT_ONCE: usize = 16;
 
-/// Flags of `send`.
 #[derive(Args)]
 pub(crate) struct SendFlags {
-    /// Queue.
+    /// Queue to put the messages into.
     #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
     queue: String,
-    /// Texts, a message each; without texts and files, each line of standard input is one.
+    /// Message bodies, one per argument. Without bodies and files, each line of standard input is
+    /// one.
     text: Vec<String>,
-    /// A file whose whole content is one message. May be repeated.
+    /// File whose whole content is one message. May be repeated.
     #[arg(long, value_name = "FILE")]
     file: Vec<String>,
-    /// How bodies are written into messages; by default as the --config file says, or text.
+    /// Encoding of the bodies in the messages. Default: as in the --config file, or text.
     #[arg(long, env = "LISTENER_ENCODING")]
     encoding: Option<Encoding>,
-    /// Lifetime: a time like 2h, or never. The service's default is 7 days.
+    /// Time to live, for example 2h (at least 1s), or never. The default is the service's own.
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = ttl)]
     ttl: MessageTtl,
-    /// Hide the messages for this long at first.
+    /// Time during which the messages stay hidden, for example 30s. Must be less than --ttl.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = span::parse)]
     delay: Duration,
-    /// Key of the messages, where the --config file has `partitions` for the queue: messages of one
-    /// key go to one queue. Without, each body is its own key.
+    /// Key of the messages, for a queue that has `partitions` in the --config file: messages with
+    /// one key go to one queue. Default: each body is its own key.
     #[arg(long, value_name = "TEXT")]
     key: Option<String>,
-    /// Create the queue when it is missing.
+    /// Create the queue if it does not exist.
     #[arg(long)]
     create_queue: bool,
 }
 
-/// A lifetime: a time, or `never`.
+/// Parses a time to live: a duration or `never`.
 pub(crate) fn ttl(text: &str) -> Result<MessageTtl, String> {
     match text {
         "never" => Ok(MessageTtl::Never),
         text => match span::parse(text).map_err(|error| error.to_string())? {
-            life if life < Duration::from_secs(1) => Err("needs at least 1s".to_owned()),
+            life if life < Duration::from_secs(1) => Err("must be at least 1s".to_owned()),
             life => Ok(MessageTtl::After(life)),
         },
     }
 }
 
-/// Puts the messages; prints the id of each.
+/// Puts the messages and prints the id of each.
 pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<ExitCode> {
     queue_name("--queue", &flags.queue)?;
     check_times(&flags)?;
@@ -106,7 +105,8 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
             )) => e,
             Err(error) => return Err(error.into()),
         };
-        // Every later message would fail alike; one that may have been put is not put again.
+        // The remaining messages would fail in the same way. A message that may have been put is
+        // not put again.
         if !error.is_transient() {
             return Err(error.into());
         }
@@ -120,18 +120,18 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     })
 }
 
-/// A message is to be seen before it expires (Put Message).
+/// Rejects a delay that reaches the time to live: a message must become visible before it expires
+/// (Put Message).
 fn check_times(flags: &SendFlags) -> anyhow::Result<()> {
     match flags.ttl {
         MessageTtl::After(life) if flags.delay >= life => {
             let (delay, life) = (span::format(flags.delay), span::format(life));
-            anyhow::bail!("--delay: {delay} is not shorter than the --ttl, {life}")
+            anyhow::bail!("--delay: {delay} must be shorter than the --ttl of {life}")
         }
         _ => Ok(()),
     }
 }
 
-/// Where messages go.
 enum To {
     One(Box<Sender>),
     Many(Box<PartitionSender>),
@@ -154,13 +154,13 @@ impl To {
     }
 }
 
-/// How the file says that large bodies travel to this queue.
+/// Returns the queue's settings for large bodies from the file.
 fn offload(file: &ConfigFile, queue: &str) -> Result<Option<Offload>, ConfigError> {
     file.queue(queue)
         .map_or(Ok(None), |layer| layer.offload.settings())
 }
 
-/// The bodies to put, one after the other: standard input is read as it comes.
+/// Returns the bodies one by one; reads standard input as it arrives.
 fn bodies(flags: &SendFlags) -> stream::BoxStream<'_, anyhow::Result<Vec<u8>>> {
     if flags.text.is_empty() && flags.file.is_empty() {
         let lines = BufReader::new(tokio::io::stdin()).lines();

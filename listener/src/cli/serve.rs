@@ -1,4 +1,4 @@
-//! What a running listener shows at its addresses, and `POST /notify`.
+//! The HTTP addresses of a running listener: health, status, metrics and `POST /notify`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use tokio::sync::watch;
 use super::token::Token;
 use super::trigger::{Wakers, Woken};
 
-/// One listener, seen from outside.
+/// One listener and its state.
 #[derive(Clone)]
 pub(crate) struct Watched {
-    /// The partitioned queue that its queue is one of.
+    /// The partitioned queue that this listener's queue belongs to.
     pub(crate) set: Option<String>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) status: watch::Receiver<PoolStatus>,
-    /// The longest that it goes without a call.
+    /// Longest time without a request to storage.
     pub(crate) interval: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Watched {
         *self.status.borrow()
     }
 
-    /// Messages that came to their end.
+    /// Returns the number of messages that have an outcome.
     pub(crate) fn settled(&self) -> u64 {
         self.metrics.counts().outcomes.values().sum()
     }
@@ -40,7 +40,7 @@ impl Watched {
     fn readiness(&self) -> Result<(), String> {
         let in_flight = self.pool().in_flight;
         if self.set.is_some() && self.pool().state == PoolState::Stopped {
-            // Drained, and read no longer.
+            // A drained partition is no longer read.
             return Ok(());
         }
         let ready = self.metrics.readiness(self.interval, in_flight);
@@ -93,24 +93,24 @@ fn trigger_status(metrics: &Metrics) -> serde_json::Value {
     })
 }
 
-/// What there is to see of a process.
+/// The state of the process that its addresses serve.
 pub(crate) struct Surface {
     pub(crate) worker: String,
     pub(crate) wakers: Arc<Wakers>,
-    /// What events have to show.
+    /// The token that `POST /notify` requires.
     pub(crate) token: Option<Token>,
     pub(crate) price: Option<f64>,
-    /// The requests of all, and what they may cost in a day.
+    /// The limits on all requests: their rate and their daily cost.
     pub(crate) account: AccountLimit,
     pub(crate) queues: Mutex<Vec<Watched>>,
-    /// Partitioned queues, with the requests about their maps: their listeners come and go.
+    /// The request counts of the partitioned queues' maps; their listeners come and go.
     pub(crate) sets: Vec<Arc<Metrics>>,
-    /// Requests to the trigger queues.
+    /// The request counts of the trigger queues.
     pub(crate) triggers: Vec<Arc<Metrics>>,
 }
 
 impl Surface {
-    /// The listeners of this moment.
+    /// Returns the current listeners.
     pub(crate) fn queues(&self) -> Vec<Watched> {
         self.locked().clone()
     }
@@ -119,7 +119,8 @@ impl Surface {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A listener begins; what counts for it, carried on from one before it on the same queue.
+    /// Registers a listener. Returns its metrics, which continue those of an earlier listener on
+    /// the same queue.
     pub(crate) fn add(&self, listener: &QueueListener, set: Option<&str>) -> Arc<Metrics> {
         let (config, mut queues) = (listener.config(), self.locked());
         let before = queues
@@ -150,7 +151,7 @@ impl Surface {
         uptimes.max().unwrap_or_default()
     }
 
-    /// A few words for a progress bar.
+    /// Returns a short text for a progress bar.
     pub(crate) fn summary(&self) -> String {
         let queues = self.queues();
         let pools = queues.iter().map(Watched::pool);
@@ -188,8 +189,8 @@ impl Face for Surface {
         for metrics in self.triggers.iter().chain(&self.sets) {
             let (queue, counts) = (metrics.queue(), metrics.counts());
             match looks.iter_mut().find(|look| look.queue == queue) {
-                // One series for each queue and operation. A partitioned queue has its own name's
-                // queue among those that are worked off, too.
+                // Prometheus allows one series per queue and operation, and a partitioned queue's
+                // own name is also the name of one of its queues.
                 Some(look) => look.counts.add_requests(&counts),
                 None => looks.push(Look {
                     queue,
@@ -202,7 +203,7 @@ impl Face for Surface {
     }
 
     fn readiness(&self) -> Result<(), String> {
-        // That its queues are silent then is no news.
+        // With a spent budget the queues are expected to be silent.
         if let Some(spent) = self.account.today().and_then(|today| today.spent()) {
             return Err(spent);
         }
@@ -212,7 +213,7 @@ impl Face for Surface {
         let sets = self.sets.iter().map(|set| set.queue());
         for set in sets.filter(|set| !known(set)) {
             problems.push(format!(
-                "{set}: the map of its queues has not been read yet"
+                "{set}: the map of its partitions has not been read yet"
             ));
         }
         match problems.is_empty() {
@@ -226,11 +227,11 @@ impl Face for Surface {
     }
 
     fn posted(&self, head: &Parts, body: &[u8]) -> Answer {
-        // A web page has no business here; only its browser sends this header.
+        // Only browsers send `Origin`; web pages must not wake the listener.
         if head.headers.contains_key(header::ORIGIN) {
             return Answer::refusal(
                 StatusCode::FORBIDDEN,
-                "requests of web pages are not answered",
+                "requests from web pages are not answered",
             );
         }
         if self
@@ -238,7 +239,7 @@ impl Face for Surface {
             .as_ref()
             .is_some_and(|token| !token.is_shown(&head.headers))
         {
-            return Answer::refusal(StatusCode::UNAUTHORIZED, "this address asks for a token");
+            return Answer::refusal(StatusCode::UNAUTHORIZED, "this address requires a token");
         }
         let event = std::str::from_utf8(body).map_err(|error| error.to_string());
         match event.and_then(Trigger::parse) {

@@ -1,4 +1,4 @@
-//! Tests of the answers, and of one real exchange over a socket.
+//! Tests of the answers, and of one exchange over a socket.
 
 use smalt_listener::handler::{Verdict, function};
 use smalt_listener::observers::Called;
@@ -52,7 +52,7 @@ fn ask(surface: &Surface, roles: Roles, request: &str, body: &str) -> (u16, Stri
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_that_works_is_ready_and_counted() {
+async fn a_running_listener_is_ready_and_counted() {
     let (storage, listener, surface) = surface();
     for number in 0..5 {
         storage.put(QUEUE, &number.to_string());
@@ -78,9 +78,9 @@ async fn a_listener_that_works_is_ready_and_counted() {
     );
 }
 
-/// DL21: another queue's event is ignored; ours is found however it is written.
+/// DL21: an event for another queue is ignored; an event for this queue matches in any spelling.
 #[tokio::test(start_paused = true)]
-async fn dl21_events_are_for_somebody() {
+async fn dl21_events_match_their_queue() {
     let (_storage, _listener, surface) = surface();
     for (event, code, woken) in [
         (r#"{"queue":"orders"}"#, 202, "{\n  \"woken\": 1\n}\n"),
@@ -106,10 +106,10 @@ async fn dl21_events_are_for_somebody() {
     assert_eq!(refused.status.as_u16(), 403);
 }
 
-/// An event for a partitioned queue wakes the listener of each of its queues; without a map it is
-/// not ready.
+/// An event for a partitioned queue wakes the listener of each of its queues; before the map is
+/// read the queue is not ready.
 #[tokio::test(start_paused = true)]
-async fn a_partitioned_queue_is_one_to_the_outside() {
+async fn a_partitioned_queue_is_addressed_by_its_name() {
     let (storage, listener, surface) = surface();
     let mut surface = Arc::into_inner(surface).unwrap();
     surface.sets = vec![Arc::new(Metrics::new("mails"))];
@@ -122,13 +122,14 @@ async fn a_partitioned_queue_is_one_to_the_outside() {
         let part = QueueListener::new(ListenerConfig::new(queue), port, handler, 1).unwrap();
         surface.add(&part, Some("mails"));
     }
-    assert_eq!(surface.queues().len(), 3, "one taken up again is the same");
+    assert_eq!(surface.queues().len(), 3, "a restart adds no second one");
     let event = r#"{"queue":"MAILS"}"#;
     let answer = ask(&surface, ALL, "POST /notify", event);
     assert_eq!(answer, (202, "{\n  \"woken\": 2\n}\n".to_owned()));
 }
 
-/// Requests about a map count for the queue that it is of, beside those of a queue of that name.
+/// Requests for a map count for its partitioned queue, in addition to those of the queue of that
+/// name.
 #[tokio::test(start_paused = true)]
 async fn requests_about_maps_are_counted() {
     let (_storage, _listener, surface) = surface();
@@ -162,9 +163,9 @@ async fn requests_about_maps_are_counted() {
     assert_eq!(series, wanted);
 }
 
-/// With a token nobody else wakes the listener, and the answer says how to be let in.
+/// With a token, requests without it are refused, and the answer says what is missing.
 #[tokio::test(start_paused = true)]
-async fn a_token_keeps_others_out() {
+async fn events_need_the_token() {
     let (_storage, _listener, surface) = surface();
     let mut surface = Arc::into_inner(surface).unwrap();
     surface.token = Some(Token::named("env:TOKEN", &OneToken).unwrap());
@@ -187,7 +188,7 @@ async fn a_token_keeps_others_out() {
     );
 }
 
-/// It is said everywhere that the day's money is spent, and when it goes on.
+/// Every address reports that the daily budget is spent and when work resumes.
 #[tokio::test(start_paused = true)]
 async fn a_spent_budget_is_shown() {
     let (storage, listener, surface) = surface();
@@ -232,7 +233,6 @@ async fn a_spent_budget_is_shown() {
     assert!(metrics.contains("\nlistener_budget_spent 0\n"));
 }
 
-/// Over a socket, with the client of the other commands.
 #[tokio::test]
 async fn one_exchange_over_a_socket() {
     let (_storage, _listener, surface) = surface();
@@ -256,7 +256,6 @@ async fn one_exchange_over_a_socket() {
     server.abort();
 }
 
-/// An environment with one token.
 struct OneToken;
 
 impl Sources for OneToken {

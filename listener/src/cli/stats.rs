@@ -1,4 +1,4 @@
-//! `stats`: how many messages wait, how old they are, and how fast their number changes.
+//! `stats`: counts waiting messages, their age, and the rate at which their number changes.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -15,43 +15,41 @@ use tokio::time::Instant;
 use super::storage::{self, Retries};
 use super::{Common, partitions, poison};
 
-/// Between two looks of `--watch`.
+/// Default interval of `--watch`.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
-/// Messages that a peek shows at most: the oldest of these is taken for the oldest of all.
+/// Largest number of messages in a peek; the oldest of them stands for the oldest of all.
 const PEEK: u32 = 32;
 
-/// Flags of `stats`.
 #[derive(Args)]
 pub(crate) struct StatsFlags {
-    /// Queue; where the --config file has `partitions` for it, all its queues and each of them.
+    /// Queue to count. If the --config file has `partitions` for it, all its queues, with totals.
     #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
     queue: String,
-    /// Poison queue; by default that of the --config file, or the queue's name with -poison.
+    /// Poison queue. Default: as in the --config file, or the queue's name followed by -poison.
     #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
     poison_queue: Option<String>,
-    /// Look again after this time, and say how fast the number changes.
+    /// Count again after this time, for example 10s, and show the rate of change.
     #[arg(long, value_name = "TIME", value_parser = span::parse)]
     interval: Option<Duration>,
-    /// Go on looking until interrupted, every 2 s or --interval.
+    /// Count repeatedly until interrupted, every 2s or every --interval.
     #[arg(long)]
     watch: bool,
-    /// One JSON object per look.
+    /// Print one JSON object per count.
     #[arg(long)]
     json: bool,
 }
 
-/// One look.
+/// The counts at one time.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     at: Instant,
-    /// What each queue has.
     parts: Vec<Part>,
     poisoned: Option<u64>,
-    /// Messages per second since the look before: less than 0 when the number falls.
+    /// Messages per second since the previous look; negative while the number falls.
     per_s: Option<f64>,
 }
 
-/// What one queue has.
+/// The counts of one queue.
 #[derive(Clone, Debug)]
 struct Part {
     queue: String,
@@ -69,18 +67,18 @@ impl Look {
     }
 }
 
-/// Where to look.
+/// The queue to look at.
 pub(super) struct Subject<'a> {
     pub(super) storage: &'a Arc<dyn Storage>,
     pub(super) queue: &'a str,
-    /// Where several queues take its place.
+    /// Set for a partitioned queue.
     pub(super) set: Option<PartitionSettings>,
     pub(super) poison_queue: &'a str,
 }
 
 impl Subject<'_> {
     async fn look(&self, before: Option<&Look>) -> anyhow::Result<Look> {
-        // A resize may have changed them since the last look.
+        // A resize may have changed the queues since the last look.
         let queues = partitions::queues(self.storage, self.set.as_ref(), self.queue).await?;
         Ok(self.look_at(queues, before).await?)
     }
@@ -175,7 +173,6 @@ impl Subject<'_> {
     }
 }
 
-/// Counts messages.
 pub(crate) async fn stats(common: &Common, flags: &StatsFlags) -> anyhow::Result<ExitCode> {
     let file = common.file()?;
     let poison_queue = flags.poison_queue.as_deref();
@@ -207,7 +204,7 @@ pub(crate) async fn stats(common: &Common, flags: &StatsFlags) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Looks for good: in place on a terminal, else one look after the other.
+/// Prints looks until interrupted: in place on a terminal, otherwise one after the other.
 async fn watch(subject: &Subject<'_>, every: Duration, json: bool) -> anyhow::Result<()> {
     let in_place = std::io::stdout().is_terminal() && !json;
     let mut before: Option<Look> = None;
@@ -220,7 +217,7 @@ async fn watch(subject: &Subject<'_>, every: Duration, json: bool) -> anyhow::Re
         };
         let mut out = std::io::stdout().lock();
         match in_place && before.is_some() {
-            // Up over the lines of the look before, which are written anew.
+            // Moves the cursor up over the previous look and clears it.
             true => writeln!(out, "\u{1b}[{lines}A\u{1b}[J{text}")?,
             false => writeln!(out, "{text}")?,
         }
@@ -237,9 +234,9 @@ mod tests {
     use super::*;
     use crate::cli::support::{FakeStorage, POISON, QUEUE, s};
 
-    /// A flag wins over the file, the file over the queue's name.
+    /// A flag wins over the file, the file over the default name.
     #[test]
-    fn the_file_says_where_failures_go() {
+    fn the_file_names_the_poison_queue() {
         let file = "[[listener.queue]]\nname = \"orders\"\npoison = { queue = \"dead\" }";
         let file = toml::from_str(file).unwrap();
         for (queue, flag, wanted) in [

@@ -1,4 +1,4 @@
-//! Opens the account: the one place that knows the storage client behind the port.
+//! Opens the account. The only module that names the storage client behind the port.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -15,12 +15,12 @@ use smalt_worker::process::Process;
 
 use super::Common;
 
-/// Who tries again when a call fails.
+/// Which component retries a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retries {
-    /// The listener itself: it knows how long a lock still holds.
+    /// The listener, which knows how long a lock is still valid.
     OfTheListener,
-    /// The storage client: for commands that make a few calls.
+    /// The storage client, for commands that make few calls.
     OfTheClient,
 }
 
@@ -33,7 +33,7 @@ pub(crate) async fn open(
     Ok(open_azure(common, file, retries).await?)
 }
 
-/// The same, for what is not in the port.
+/// Like [`open`], but returns the client itself, for operations outside the port.
 pub(crate) async fn open_azure(
     common: &Common,
     file: &ConfigFile,
@@ -59,7 +59,7 @@ pub(crate) async fn open_azure(
     Ok(Arc::new(storage))
 }
 
-/// `--connect-to`: the address that stands in for the endpoint's own.
+/// Resolves the address of `--connect-to`, which replaces the endpoint's own.
 async fn stand_in(to: &str, account: &Account) -> anyhow::Result<HashMap<String, SocketAddr>> {
     let address = tokio::net::lookup_host(to)
         .await

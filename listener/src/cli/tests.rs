@@ -1,4 +1,4 @@
-//! Tests of the command line itself.
+//! Tests of the command line.
 
 use super::flags::ListenFlags;
 use super::*;
@@ -13,7 +13,7 @@ fn listen_flags(line: &str) -> ListenFlags {
 }
 
 #[test]
-fn the_definition_is_sound() {
+fn the_command_definition_is_valid() {
     Cli::command().debug_assert();
 }
 
@@ -51,7 +51,7 @@ fn a_queue_of_the_file_can_be_chosen() {
     assert!(none.is_err());
 }
 
-/// A file, flags, and what is wrong with them.
+/// A file, flags, and the expected problems.
 const WRONG: &[(&str, &str, &[&str])] = &[
     ("", "run --exec cat", &["no queue is named"]),
     (
@@ -62,7 +62,7 @@ const WRONG: &[(&str, &str, &[&str])] = &[
     (
         "",
         "run --queue orders",
-        &["`orders`: name what handles messages"],
+        &["`orders`: no handler is named: give --exec"],
     ),
     (
         "",
@@ -72,7 +72,7 @@ const WRONG: &[(&str, &str, &[&str])] = &[
     (
         "",
         "run --queue orders --exec /no/such/binary",
-        &["`orders`: handler.exec: `/no/such/binary` is not there"],
+        &["`orders`: handler.exec: `/no/such/binary` does not exist"],
     ),
     (
         "[[listener.queue]]\nname = \"orders\"\nhandler = { exec = \"\" }",
@@ -82,7 +82,7 @@ const WRONG: &[(&str, &str, &[&str])] = &[
     (
         "[[listener.queue]]\nname = \"orders\"\nhandler = { exec = [] }",
         "once",
-        &["`orders`: handler.exec: names no program"],
+        &["`orders`: handler.exec: is empty; give a program"],
     ),
     (
         "",
@@ -97,7 +97,7 @@ const WRONG: &[(&str, &str, &[&str])] = &[
     (
         "",
         "run --queue orders --exec cat --slots 33",
-        &["slots: needs 1 to 32"],
+        &["slots: must be 1 to 32"],
     ),
     (
         "",
@@ -117,7 +117,7 @@ const WRONG: &[(&str, &str, &[&str])] = &[
     (
         "",
         "run --queue orders --exec cat --trigger-queue orders",
-        &["trigger.queue: is the"],
+        &["trigger.queue: must differ"],
     ),
     (
         "",
@@ -127,7 +127,7 @@ const WRONG: &[(&str, &str, &[&str])] = &[
     (
         "[listener]\naccount_rate = 0",
         "run --queue orders --exec cat",
-        &["account_rate: needs"],
+        &["account_rate: must be"],
     ),
     (
         "[[listener.queue]]\nname = \"Orders\"\nslots = 0\nretry = [\"8d\"]\n\
@@ -143,42 +143,42 @@ const WRONG: &[(&str, &str, &[&str])] = &[
             "retry: 8d",
             "idle.max: 10ms is not between 1s",
             "grace: 2d",
-            "slots: needs",
-            "tasks: needs",
+            "slots: must be",
+            "tasks: must",
             "trigger.queue: `E`",
             "trigger.every",
-            "name what handles",
+            "no handler is named",
         ],
     ),
     (
         "[[listener.queue]]\nslots = 33",
         "run --exec cat",
-        &["name the queue", "slots: needs"],
+        &["give a queue", "slots: must be"],
     ),
     (
         "[listener]\nprice = -1.0\nmax_cost_per_day = -0.5",
         "run --queue orders --exec cat",
-        &["price: needs", "max_cost_per_day: needs"],
+        &["price: must be", "max_cost_per_day: must be"],
     ),
     (
         "",
         "run --queue orders --exec cat --max-cost-per-day inf",
-        &["max_cost_per_day: needs a number, 0 or more"],
+        &["max_cost_per_day: must be a number of 0 or more"],
     ),
     (
         "[[listener.queue]]\nname = \"a-1\"\nslots = 0\n[[listener.queue]]\nname = \"b-1\"",
         "run",
         &[
             "queue `a-1`: slots",
-            "queue `a-1`: name what",
-            "queue `b-1`: name what",
+            "queue `a-1`: no handler",
+            "queue `b-1`: no handler",
         ],
     ),
 ];
 
-/// Each thing that can be wrong is said in one line, with the queue's name.
+/// Each problem gets its own line with the queue's name.
 #[test]
-fn what_is_wrong_is_said_for_each_queue() {
+fn each_problem_names_its_queue() {
     for (file, flags, wanted) in WRONG {
         let file = toml::from_str(file).unwrap();
         let problems = plan::make(&file, &listen_flags(flags)).err().unwrap();
@@ -191,9 +191,9 @@ fn what_is_wrong_is_said_for_each_queue() {
     }
 }
 
-/// A flag wins over the file; 0 is no budget; without a price it is that of `cost`.
+/// A flag wins over the file; 0 disables the budget; the default price is that of `cost`.
 #[test]
-fn a_budget_is_what_was_said() {
+fn flags_and_file_set_the_budget() {
     let file = "[listener]\nprice = 0.004\nmax_cost_per_day = 0.5\n";
     for (file, flags, wanted) in [
         ("", "", None),
@@ -212,7 +212,7 @@ fn a_budget_is_what_was_said() {
 }
 
 #[test]
-fn nonsense_is_a_usage_error() {
+fn invalid_arguments_are_usage_errors() {
     for line in [
         "run --visibility soon",
         "once --exec a --http b",
@@ -223,14 +223,14 @@ fn nonsense_is_a_usage_error() {
     }
 }
 
-/// What a stranger may write into a message: an escape sequence in both forms, a line of a log,
-/// separators, a turn of direction.
+/// Text that a hostile sender may put into a message: an escape sequence in both forms, a forged
+/// log line, line separators, and a bidirectional override.
 const HOSTILE: &str = "\u{1b}[31mRED\u{9b}2J\r\nERROR forged\u{85}\u{2028}\u{202e}gpj";
 
-/// No text that a command prints for people steers the terminal, and none but a body, which is
-/// indented, makes a line of its own. JSON stays the same document.
+/// Text output contains no control characters from messages, and only an indented body starts lines
+/// of its own. JSON output keeps the same document.
 #[test]
-fn no_text_output_steers_a_terminal() {
+fn text_output_has_no_control_characters() {
     use smalt_protocol::Timestamp;
     use smalt_protocol::terminal::steers;
     use smalt_worker::settings::{Setting, Source};

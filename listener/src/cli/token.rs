@@ -1,4 +1,4 @@
-//! The token of `POST /notify`: where it is kept, and whether a request has it.
+//! The token of `POST /notify`: reads it and checks requests.
 
 use std::fmt;
 
@@ -8,12 +8,13 @@ use smalt_listener::config::ConfigError;
 use smalt_worker::process::Sources;
 use smalt_worker::secret::Secret;
 
-/// Shortest token: what is shorter can be guessed over a network.
+/// Length of the shortest token; a shorter one could be guessed over a network.
 const TOKEN_MIN_CHARS: usize = 16;
-/// How it stands in the `Authorization` header (RFC 6750).
+/// Scheme of the `Authorization` header (RFC 6750).
 const SCHEME: &str = "Bearer ";
 
-/// A token. Only its hash is kept: it cannot be shown, and hashes may be compared in any time.
+/// A token. Only its hash is kept, so it cannot be printed, and comparing hashes needs no constant
+/// time.
 #[derive(Clone)]
 pub(crate) struct Token([u8; 32]);
 
@@ -33,7 +34,7 @@ impl Token {
         Token(Sha256::digest(token).into())
     }
 
-    /// Whether a request shows it.
+    /// Returns whether a request carries the token.
     pub(crate) fn is_shown(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(header::AUTHORIZATION);
         let shown = shown.and_then(|value| value.to_str().ok());
@@ -42,7 +43,7 @@ impl Token {
     }
 }
 
-/// The value of an `Authorization` header with the token that `written` names.
+/// Returns the `Authorization` header value for the token that `written` names.
 pub(crate) fn authorization(written: &str, sources: &dyn Sources) -> Result<String, ConfigError> {
     text("--token", written, sources).map(|token| format!("{SCHEME}{token}"))
 }
@@ -67,10 +68,10 @@ fn text(
         Err(error) => return wrong(&error.to_string()),
     };
     if token.len() < TOKEN_MIN_CHARS {
-        return wrong("a token needs at least 16 characters");
+        return wrong("a token must have at least 16 characters");
     }
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return wrong("a token has visible ASCII characters only");
+        return wrong("a token must consist of visible ASCII characters");
     }
     Ok(token)
 }
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_token_itself_is_let_in() {
+    fn only_the_exact_token_is_accepted() {
         let token = Token::named("env:T", &Fixed("0123456789abcdef")).unwrap();
         assert_eq!(format!("{token:?}"), "Token(***)");
         for (value, is_in) in [
@@ -114,9 +115,9 @@ mod tests {
         assert_eq!(shown, "Bearer 0123456789abcdef");
     }
 
-    /// One clear line each, without the token in it.
+    /// Each error is one line that does not contain the token.
     #[test]
-    fn what_is_no_token_is_refused() {
+    fn invalid_tokens_are_rejected() {
         for (written, value, problem) in [
             ("env:T", "short-secret", "at least 16"),
             ("env:T", "with a blank in the middle", "visible"),

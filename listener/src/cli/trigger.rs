@@ -1,4 +1,4 @@
-//! The triggers that come from outside of the process, and the queue that they may come through.
+//! Events from outside the process that wake listeners, and the trigger queue.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,31 +10,31 @@ use smalt_listener::rules::trigger::Trigger;
 use smalt_listener::{AccountLimit, Waker};
 use smalt_sleeve::port::{CallContext, ErrorKind, PortResult, Storage};
 
-/// How long a taken event is hidden: one for another process comes back to be found by it.
+/// Visibility timeout of a received event. An event for another process becomes visible again after
+/// it.
 const HIDDEN: Duration = Duration::from_secs(30);
-/// Between two looks while the trigger queue cannot be read.
+/// Pause after a failed look at the trigger queue.
 const AFTER_ERROR: Duration = Duration::from_secs(60);
-/// Between two looks at a budget that is spent.
+/// Pause between two checks of a spent budget.
 const WHILE_SPENT: Duration = Duration::from_secs(60);
 
-/// Events of one get: the most that the service gives.
+/// Events per get, the service's maximum.
 const BATCH: u32 = 32;
 
-/// Whom events can wake.
+/// The listeners that events can wake.
 pub(crate) struct Wakers {
     pub(crate) account: String,
     pub(crate) wakers: Mutex<Vec<Woken>>,
 }
 
-/// Who can be woken.
 pub(crate) struct Woken {
-    /// The partitioned queue that its queue is one of.
+    /// The partitioned queue that this listener's queue belongs to.
     pub(crate) set: Option<String>,
     pub(crate) waker: Waker,
 }
 
 impl Wakers {
-    /// Wakes those that the event is for; how many.
+    /// Wakes the listeners that the event is for and returns their number.
     pub(crate) fn wake(&self, event: &Trigger) -> usize {
         if !event.is_about(&self.account) {
             return 0;
@@ -53,7 +53,7 @@ impl Wakers {
         woken.count()
     }
 
-    /// From now on this listener can be woken, in place of one before it on the same queue.
+    /// Adds a listener, in place of an earlier one on the same queue.
     pub(crate) fn add(&self, woken: Woken) {
         let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
         wakers.retain(|known| known.waker.queue() != woken.waker.queue());
@@ -61,24 +61,24 @@ impl Wakers {
     }
 }
 
-/// A trigger queue. Its requests are counted, since they are billed.
+/// A trigger queue. Its requests are counted because they are billed.
 pub(crate) struct TriggerQueue {
     /// Name of the process in its log.
     pub(crate) worker: String,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) metrics: Arc<Metrics>,
-    /// From one look to the next.
+    /// Interval between two looks.
     pub(crate) every: Duration,
     pub(crate) wakers: Arc<Wakers>,
-    /// What its requests are drawn from.
+    /// The limit that its requests count against.
     pub(crate) account: AccountLimit,
 }
 
 impl TriggerQueue {
-    /// Reads it for good.
+    /// Reads the queue until the future is dropped.
     pub(crate) async fn watch(self) {
         loop {
-            // Nobody who is woken would take anything.
+            // Woken listeners would receive nothing.
             if self.account.is_spent() {
                 tokio::time::sleep(WHILE_SPENT).await;
                 continue;
@@ -92,7 +92,7 @@ impl TriggerQueue {
                     }
                     let queue = self.metrics.queue();
                     let worker = self.worker.as_str();
-                    tracing::warn!(worker, op = "trigger", queue, reason = %error, "no triggers");
+                    tracing::warn!(worker, op = "trigger", queue, reason = %error, "cannot poll");
                     AFTER_ERROR.max(self.every)
                 }
             };
@@ -106,8 +106,8 @@ impl TriggerQueue {
         self.counted("Create Queue", call).await.is_ok()
     }
 
-    /// Takes what is there, and wakes whom it is for. An event for somebody else is left: it is
-    /// visible again soon, and its time to live ends it.
+    /// Receives events and wakes the listeners that they are for. Leaves an event for another
+    /// process: it becomes visible again soon, and its time to live ends it.
     async fn look(&self) -> PortResult<()> {
         let (cx, queue) = (CallContext::default(), self.metrics.queue());
         loop {
@@ -117,7 +117,7 @@ impl TriggerQueue {
                 let (id, receipt) = (&message.id, &message.pop_receipt);
                 let delete = self.storage.delete_message(&cx, queue, id, receipt);
                 if let Err(error) = self.counted("Delete Message", delete).await {
-                    tracing::debug!(op = "trigger", queue, reason = %error, "it comes again");
+                    tracing::debug!(op = "trigger", queue, reason = %error, "not deleted");
                 }
             }
             if got.len() < BATCH as usize {
@@ -126,7 +126,7 @@ impl TriggerQueue {
         }
     }
 
-    /// Whether an event has done its work, or never will.
+    /// Returns whether an event can be deleted: it woke a listener, or it is malformed.
     fn is_settled(&self, text: &str) -> bool {
         match Trigger::parse(text) {
             Ok(event) => self.wakers.wake(&event) > 0,
@@ -135,7 +135,7 @@ impl TriggerQueue {
                 let worker = self.worker.as_str();
                 tracing::warn!(
                     worker, op = "trigger", queue, reason = %problem,
-                    "no event: deleted"
+                    "deleted a malformed event"
                 );
                 true
             }
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Seconds from the put to the delete, with these events sent right after the put.
+    /// Returns the seconds from the put to the delete, with `events` sent right after the put.
     async fn latency(events: &[&str]) -> u64 {
         let storage = Arc::new(FakeStorage::new(&[QUEUE, EVENTS]));
         let (listener, wakers) = asleep(&storage);
@@ -226,9 +226,9 @@ mod tests {
         assert!(latency(&[r#"{"queue":"Orders","account":"FAKE"}"#]).await <= 2);
     }
 
-    /// DL18, DL21: an event that is lost, broken or about something else strands nothing.
+    /// DL18, DL21: a lost, malformed or unrelated event strands no message.
     #[tokio::test(start_paused = true)]
-    async fn dl18_the_watchdog_finds_what_no_event_told() {
+    async fn dl18_the_watchdog_finds_messages_without_events() {
         for events in [
             &[][..],
             &[r#"{"queue":"mails"}"#],
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_missing_trigger_queue_is_made() {
+    async fn a_missing_trigger_queue_is_created() {
         let storage = Arc::new(FakeStorage::new(&[QUEUE]));
         let (_listener, wakers) = asleep(&storage);
         let events = trigger_queue(&storage, wakers);

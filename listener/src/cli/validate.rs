@@ -1,4 +1,4 @@
-//! `validate`: what `run` would go by, where each value comes from, and what is wrong with it.
+//! `validate`: prints the settings of `run` with the source of each, or all problems.
 
 use std::process::ExitCode;
 
@@ -19,20 +19,19 @@ use super::flags::ListenFlags;
 use super::plan::{self, Plan};
 use super::{Cli, Common, exit};
 
-/// Flags of `validate`.
 #[derive(Args, Clone)]
 pub(crate) struct ValidateFlags {
     #[command(flatten)]
     listen: ListenFlags,
-    /// Look at each queue, too, as `run --dry-run` does, and try the addresses.
+    /// Also check each queue and address, as `run --dry-run` does.
     #[arg(long)]
     connect: bool,
-    /// One JSON object.
+    /// Print one JSON object in place of text.
     #[arg(long)]
     json: bool,
 }
 
-/// Shows the settings, or all that is wrong.
+/// Prints the settings, or all problems.
 pub(crate) async fn validate(
     common: &Common,
     flags: &ValidateFlags,
@@ -60,7 +59,7 @@ pub(crate) async fn validate(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The account, without its secrets.
+/// Returns the account without its secrets.
 pub(super) fn account(common: &Common, file: &ConfigFile) -> anyhow::Result<Setting> {
     let given = connection(common.connection_layer(), file.storage.clone(), &Process)?;
     given.access.account(Service::Queue, &Process)?;
@@ -77,7 +76,7 @@ pub(super) fn account(common: &Common, file: &ConfigFile) -> anyhow::Result<Sett
     })
 }
 
-/// The variable that gave a flag its value, if one did.
+/// Returns the environment variable that gave a flag its value, if one did.
 fn variable(matches: &ArgMatches, flag: &str) -> Option<String> {
     let (name, matches) = matches.subcommand()?;
     let command = Cli::command();
@@ -88,10 +87,9 @@ fn variable(matches: &ArgMatches, flag: &str) -> Option<String> {
     Some(variable.to_string_lossy().into_owned())
 }
 
-/// Whether a flag sets it, and the file.
+/// Whether a flag sets the value, and whether the file does.
 type Said = (bool, bool);
 
-/// The settings of the process.
 fn process(
     plan: &Plan,
     file: &ConfigFile,
@@ -170,7 +168,7 @@ fn of_queue(
     )
 }
 
-/// One setting for people.
+/// Formats one setting for people.
 pub(super) fn row(s: &Setting) -> String {
     let row = format!("  {:<22}{:<28}  {}", s.key, s.value, s.source);
     format!("{}\n", one_line(&row))

@@ -1,4 +1,4 @@
-//! Requests to the listener's own addresses, made by other commands.
+//! Requests of other commands to a listener's addresses.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri, header};
 use smalt_sleeve::{HyperTransport, HyperTransportSettings, Transport};
 
-/// The text that `url` answers.
+/// Returns the body that `url` serves.
 pub(crate) async fn get(url: &str) -> anyhow::Result<String> {
     let answer = send(Method::GET, url, Bytes::new(), None).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Posts a JSON document to `url`, with this `Authorization` if there is one.
+/// Posts a JSON document to `url`, with `authorization` as the header if given.
 pub(crate) async fn post(
     url: &str,
     document: &serde_json::Value,
@@ -57,7 +57,7 @@ async fn send(
     let text = String::from_utf8_lossy(answer.body());
     anyhow::ensure!(
         status == StatusCode::OK || status == StatusCode::ACCEPTED,
-        "{url} answers {status}: {}",
+        "{url} answered {status}: {}",
         text.lines().next().unwrap_or_default()
     );
     Ok(answer.into_body())

@@ -1,4 +1,4 @@
-//! Which account is talked to, with which credential.
+//! Which account is opened, and with which credential.
 
 use serde::Deserialize;
 use smalt_sleeve::Identity;
@@ -8,59 +8,59 @@ use smalt_worker::secret::{Secret, SecretError};
 
 use super::ConfigError;
 
-/// The connection as written in one place: flags or file.
+/// The connection as given in one place, by flags or file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConnectionLayer {
-    /// A connection string.
+    /// Connection string, possibly `env:NAME` or `file:/path`.
     pub connection_string: Option<Secret>,
     /// Account name.
     pub account: Option<String>,
-    /// Account key, base64.
+    /// Account key, Base64.
     pub account_key: Option<Secret>,
     /// Shared access signature: `sv=...&sig=...`.
     pub sas: Option<Secret>,
-    /// Whose token of Entra ID opens the account.
+    /// Identity whose Entra ID token opens the account.
     pub auth: Option<Identity>,
-    /// Queue endpoint, when it is not Azure's for the account.
+    /// Queue endpoint; `None` for Azure's endpoint of the account.
     pub endpoint: Option<String>,
-    /// Further certificate authorities, a PEM file.
+    /// PEM file with additional certificate authorities.
     pub ca_file: Option<String>,
-    /// `HOST:PORT` that is connected to whatever the endpoint says.
+    /// `HOST:PORT` to connect to in place of the endpoint's host.
     pub connect_to: Option<String>,
-    /// Whether secrets may stand here as they are.
+    /// Whether secrets may be given literally.
     pub allow_inline_secrets: bool,
 }
 
 /// A connection, ready to be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// How the account is opened.
+    /// Endpoint and credential.
     pub access: Access,
-    /// Who named the account.
+    /// The source that named the account.
     pub named_by: NamedBy,
-    /// Further certificate authorities, a PEM file.
+    /// PEM file with additional certificate authorities.
     pub ca_file: Option<String>,
-    /// `HOST:PORT` that is connected to whatever the endpoint says.
+    /// `HOST:PORT` to connect to in place of the endpoint's host.
     pub connect_to: Option<String>,
 }
 
-/// Who named the account.
+/// The source that named the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedBy {
-    /// A flag, or its environment variable.
+    /// A flag or its environment variable.
     Flag,
     /// `AZURE_STORAGE_CONNECTION_STRING`.
     Environment,
-    /// The file.
+    /// The configuration file.
     File,
 }
 
 impl Connection {
-    /// The connection string without its secrets, to be shown.
+    /// Returns the connection string with its secrets masked.
     ///
     /// # Errors
-    /// The string is kept elsewhere and cannot be read.
+    /// The connection string is stored elsewhere and cannot be read.
     pub fn masked(&self, sources: &dyn Sources) -> Result<String, SecretError> {
         let access = &self.access;
         if let Some(text) = &access.connection_string {
@@ -88,7 +88,7 @@ impl ConnectionLayer {
         self.connection_string.is_some() || self.account.is_some() || self.sas.is_some()
     }
 
-    /// How the account is opened, checked.
+    /// Checks the connection and returns how to open the account.
     fn access(self) -> Result<Access, ConfigError> {
         let access = Access {
             connection_string: self.connection_string,
@@ -115,16 +115,16 @@ impl ConnectionLayer {
         }
         let opener = access.name.is_some() && (access.auth.is_some() || access.key.is_some());
         if !opener && access.sas.is_none() {
-            let problem = "an account needs its key, a shared access signature, or --auth";
+            let problem = "no credential for the account: give --account-key, --sas or --auth";
             return Err(ConfigError::value("connection", problem));
         }
         Ok(access)
     }
 }
 
-/// The connection that flags, environment (`AZURE_STORAGE_CONNECTION_STRING`) and file name, in
-/// this order: the first that names an account is used whole. `ca_file` and `connect_to` are looked
-/// up on their own.
+/// Returns the connection from flags, environment (`AZURE_STORAGE_CONNECTION_STRING`) or file. The
+/// first of these that names an account is used whole; `ca_file` and `connect_to` are taken from
+/// flags or file separately.
 pub fn connection(
     flags: ConnectionLayer,
     file: ConnectionLayer,

@@ -1,4 +1,4 @@
-//! The settings of a queue as they come out, each with where it comes from: what `validate` shows.
+//! The effective settings of a queue with the source of each, as `validate` shows them.
 
 use smalt_worker::settings::{Setting, Source};
 use smalt_worker::span::{self, Span};
@@ -11,7 +11,7 @@ use crate::partition::PartitionSettings;
 
 struct Row {
     key: &'static str,
-    /// Name of its flag, without dashes; empty when there is none.
+    /// Name of the flag without dashes; empty if there is none.
     flag: &'static str,
     is_set: fn(&QueueLayer) -> bool,
     value: fn(&ListenerConfig, &QueueLayer) -> String,
@@ -92,7 +92,7 @@ fn none() -> String {
     "-".to_owned()
 }
 
-/// A value of the settings of a partitioned queue; `-` for any other queue.
+/// Returns a setting of a partitioned queue, or `-` for any other queue.
 fn set(layer: &QueueLayer, value: impl Fn(PartitionSettings) -> String) -> String {
     let set = layer
         .partitions
@@ -116,7 +116,7 @@ fn command(line: &CommandLine) -> String {
     }
 }
 
-/// A URL without user information and query, where secrets stand.
+/// Masks the parts of a URL that may hold secrets: user information and query.
 fn without_secrets(url: &str) -> String {
     let (bare, query) = match url.split_once('?') {
         Some((bare, _)) => (bare, "?***"),
@@ -132,8 +132,8 @@ fn without_secrets(url: &str) -> String {
     format!("{scheme}://{mark}{host}{slash}{path}{query}")
 }
 
-/// Every setting of a queue: `flags` over `file` became `merged` and `config`. `variable` says
-/// which variable of the environment stands behind a flag's name, if it was not the flag itself.
+/// Returns every setting of a queue with its source. `merged` and `config` are `flags` over `file`;
+/// `variable` returns the environment variable that gave a flag its value.
 pub fn settings(
     config: &ListenerConfig,
     merged: &QueueLayer,
@@ -158,7 +158,8 @@ pub fn settings(
     ROWS.iter().map(row).collect()
 }
 
-/// Where a value comes from that nobody gave: the profile, if it changes the default.
+/// Returns the source of a value that neither flags nor file set: the profile if it changes the
+/// default.
 fn unsaid(profile: Profile, queue: &str) -> impl Fn(&Row) -> Source {
     let (preset, default) = (profile.config(queue), ListenerConfig::new(queue));
     let nothing = QueueLayer::default();
@@ -175,7 +176,8 @@ fn unsaid(profile: Profile, queue: &str) -> impl Fn(&Row) -> Source {
 mod tests {
     use super::*;
 
-    /// Each key of the file, with a value that is not the default (a profile would change others).
+    /// Each key of the file with a value that differs from the default (a profile would change
+    /// others).
     const FILE: &[(&str, &str, &str)] = &[
         ("profile", "profile = \"default\"", "default"),
         ("visibility", "visibility = \"90s\"", "1m30s"),
@@ -279,7 +281,7 @@ mod tests {
         settings(&config, merged, flags, file, &variable)
     }
 
-    /// Whether this text sets the key besides the one that it is about.
+    /// Returns whether this text also sets the key.
     fn names(toml: &str, key: &str) -> bool {
         match key {
             "offload.container" => toml.contains("container = \"big\""),
@@ -289,9 +291,9 @@ mod tests {
         }
     }
 
-    /// A setting that is new to the file does not compile here until it has its row.
+    /// A new setting does not compile here until it has its row.
     #[test]
-    fn no_setting_is_left_out() {
+    fn every_setting_has_a_row() {
         let QueueLayer {
             name: _,
             profile: _,
@@ -358,7 +360,7 @@ mod tests {
         }
     }
 
-    /// A flag that names a handler takes the place of the file's other kind.
+    /// A flag that names a handler replaces the other kind from the file.
     #[test]
     fn a_handler_that_is_replaced_has_no_source() {
         let file: QueueLayer =

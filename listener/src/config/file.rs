@@ -15,13 +15,13 @@ use crate::handler::exec::CommandLine;
 use crate::handler::http::On4xx;
 use crate::payload::OffloadLayer;
 
-/// The file.
+/// The configuration file.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConfigFile {
-    /// The account.
+    /// `[storage]`: the account.
     pub storage: ConnectionLayer,
-    /// The listeners.
+    /// `[listener]`: the process and its queues.
     pub listener: ListenerTable,
 }
 
@@ -29,36 +29,35 @@ pub struct ConfigFile {
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListenerTable {
-    /// Name of this worker.
+    /// Name of this worker in logs and requests.
     pub worker: Option<String>,
     /// Profile of the queues that name none.
     pub profile: Option<Profile>,
-    /// Most time for running handlers after the order to stop.
+    /// Longest time that running handlers get to finish after a stop.
     pub grace: Option<Span>,
-    /// `HOST:PORT` of health, status and triggers.
+    /// `HOST:PORT` of `/livez`, `/readyz`, `/status` and `POST /notify`.
     pub health: Option<String>,
-    /// `HOST:PORT` of the metrics; may be the same.
+    /// `HOST:PORT` of `/metrics`; may be the same.
     pub metrics: Option<String>,
-    /// Token that `POST /notify` asks for: `env:NAME` or `file:/path`; nothing is asked for when
-    /// absent.
+    /// Token that `POST /notify` requires, as `env:NAME` or `file:/path`; `None` requires none.
     pub notify_token: Option<String>,
-    /// Requests per second of all queues together; what the service aims at when absent.
+    /// Requests per second of all queues together; `None` for the service's target.
     pub account_rate: Option<u32>,
-    /// Price of 10,000 requests: with it the metrics say what the requests have cost.
+    /// Price of 10,000 requests; adds the cost estimate to the metrics.
     pub price: Option<f64>,
-    /// Most money that the requests of a day may cost, at `price`; 0 for no bound.
+    /// Largest cost of a day's requests, at `price`; 0 for no limit.
     pub max_cost_per_day: Option<f64>,
     /// `[[listener.queue]]`.
     pub queue: Vec<QueueLayer>,
 }
 
-/// A queue's settings as written in one place: flags or file. What is absent is decided elsewhere.
+/// A queue's settings as given in one place, by flags or file. Unset values come from lower layers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueLayer {
-    /// Queue name.
+    /// Name of the queue.
     pub name: Option<String>,
-    /// What stands in the place of the defaults.
+    /// Named set of defaults.
     pub profile: Option<Profile>,
     /// [`ListenerConfig::visibility`].
     pub visibility: Option<Span>,
@@ -76,7 +75,7 @@ pub struct QueueLayer {
     pub slots: Option<u32>,
     /// [`ListenerConfig::idle_tasks`], or `"sentinel"`.
     pub idle_tasks: Option<IdleTasks>,
-    /// [`ListenerConfig::sentinel`], where `idle_tasks` says so.
+    /// [`ListenerConfig::sentinel`], used if `idle_tasks` is `"sentinel"`.
     pub sentinel: SentinelLayer,
     /// [`ListenerConfig::watchdog`].
     pub watchdog: Option<Span>,
@@ -88,7 +87,7 @@ pub struct QueueLayer {
     pub cooldown: Option<Span>,
     /// [`ListenerConfig::rate_per_s`].
     pub rate: Option<u32>,
-    /// Poison queue.
+    /// [`ListenerConfig::poison_queue`].
     pub poison: PoisonLayer,
     /// [`ListenerConfig::encoding`].
     pub encoding: Option<Encoding>,
@@ -98,11 +97,11 @@ pub struct QueueLayer {
     pub call_timeout: Option<Span>,
     /// [`ListenerConfig::offload`].
     pub offload: OffloadLayer,
-    /// Several queues in the place of this one.
+    /// Settings of a partitioned queue.
     pub partitions: PartitionsLayer,
-    /// Where events come from that wake it.
+    /// Trigger queue whose events wake the listener.
     pub trigger: TriggerLayer,
-    /// What handles its messages.
+    /// What handles the messages.
     pub handler: HandlerLayer,
 }
 
@@ -110,13 +109,13 @@ pub struct QueueLayer {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TriggerLayer {
-    /// Queue of the events; one may serve many listeners.
+    /// Queue of the events; may serve many listeners.
     pub queue: Option<String>,
-    /// From one look at it to the next; [`TRIGGER_EVERY`] when absent.
+    /// Interval between two looks; `None` for [`TRIGGER_EVERY`].
     pub every: Option<Span>,
 }
 
-/// From one look at the trigger queue to the next, by default.
+/// Default interval between two looks at the trigger queue.
 pub const TRIGGER_EVERY: Duration = Duration::from_secs(1);
 
 /// `idle = { min, max }`.
@@ -133,9 +132,9 @@ pub struct IdleLayer {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SentinelLayer {
-    /// Container of its blob.
+    /// Container of the sentinel's blob.
     pub container: Option<String>,
-    /// Length of its lease.
+    /// Length of the lease, 15 s to 60 s.
     pub lease: Option<Span>,
 }
 
@@ -143,9 +142,9 @@ pub struct SentinelLayer {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TasksLayer {
-    /// Fewest.
+    /// [`Tasks::min`](super::Tasks::min).
     pub min: Option<u32>,
-    /// Most.
+    /// [`Tasks::max`](super::Tasks::max).
     pub max: Option<u32>,
 }
 
@@ -153,7 +152,7 @@ pub struct TasksLayer {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PoisonLayer {
-    /// Name of the poison queue.
+    /// [`ListenerConfig::poison_queue`].
     pub queue: Option<String>,
 }
 
@@ -161,30 +160,30 @@ pub struct PoisonLayer {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HandlerLayer {
-    /// Command: a line for the shell, or a list of program and arguments.
+    /// Command: a shell command line, or a list of program and arguments.
     pub exec: Option<CommandLine>,
-    /// Variables of the listener's environment that the command gets besides
+    /// Environment variables that the command gets in addition to
     /// [`BASE_ENVIRONMENT`](crate::handler::exec::BASE_ENVIRONMENT).
     pub env: Option<Vec<String>>,
-    /// URL to post to.
+    /// URL to post each message to.
     pub http: Option<String>,
     /// `Content-Type` of the posts.
     pub content_type: Option<String>,
-    /// What a 4xx without a meaning of its own says.
+    /// Verdict for a 4xx status without a meaning of its own.
     pub on_4xx: Option<On4xx>,
     /// [`ListenerConfig::handler_timeout`].
     pub timeout: Option<Span>,
 }
 
 impl ConfigFile {
-    /// What it says about the queue of this name.
+    /// Returns the settings of the queue with this name.
     pub fn queue(&self, name: &str) -> Option<&QueueLayer> {
         let mut layers = self.listener.queue.iter();
         layers.find(|layer| layer.name.as_deref() == Some(name))
     }
 }
 
-/// Reads the file at `path`.
+/// Loads the file at `path`.
 pub fn load(path: &str, sources: &dyn Sources) -> Result<ConfigFile, ConfigError> {
     let text = sources.file(path).map_err(|source| ConfigError::Read {
         path: path.to_owned(),
@@ -202,13 +201,12 @@ pub fn load(path: &str, sources: &dyn Sources) -> Result<ConfigFile, ConfigError
     })
 }
 
-/// The first of two that is there.
 fn first<T>(flag: Option<T>, file: Option<T>) -> Option<T> {
     flag.or(file)
 }
 
 impl HandlerLayer {
-    /// What is wrong with the variables that a command is to get.
+    /// Checks the names of the variables to pass to the command.
     fn faults(&self) -> Vec<ConfigError> {
         let names = self.env.iter().flatten();
         let wrong = names.filter(|name| {
@@ -216,7 +214,7 @@ impl HandlerLayer {
             name.is_empty() || !name.chars().all(plain)
         });
         let fault = |name: &String| {
-            let problem = format!("`{name}` is not the name of a variable; name each in full");
+            let problem = format!("`{name}` is not the name of a variable; give each name in full");
             ConfigError::value("handler.env", problem)
         };
         wrong.map(fault).collect()
@@ -234,10 +232,11 @@ impl SentinelLayer {
 }
 
 impl QueueLayer {
-    /// This layer over `below`: what is set here wins.
+    /// Merges this layer over `below`; values set here win.
     #[must_use]
     pub fn over(self, below: QueueLayer) -> QueueLayer {
-        // A flag that names a handler replaces the file's altogether: two kinds cannot be mixed.
+        // A flag that names a handler replaces the file's handler, because the two kinds cannot be
+        // mixed.
         let names_handler = self.handler.exec.is_some() || self.handler.http.is_some();
         let (exec, http) = match names_handler {
             true => (self.handler.exec, self.handler.http),
@@ -292,19 +291,19 @@ impl QueueLayer {
         }
     }
 
-    /// The settings, with the profile's for what is absent; checked: the first that is wrong.
+    /// Returns the checked settings; unset values come from the profile. Returns the first problem.
     pub fn settings(&self, worker: &str) -> Result<ListenerConfig, ConfigError> {
         let (config, mut faults) = self.draft(worker);
         faults.extend(config.faults());
         faults.into_iter().next().map_or(Ok(config), Err)
     }
 
-    /// The settings, and what is wrong with those that do not come to be in them: their own
-    /// [faults](ListenerConfig::faults) are for the caller to look at, who may change some.
+    /// Returns the settings, and the problems of values that do not become part of them. The caller
+    /// checks the settings' own [faults](ListenerConfig::faults), since it may change some first.
     pub fn draft(&self, worker: &str) -> (ListenerConfig, Vec<ConfigError>) {
         let mut faults = Vec::new();
         if self.name.is_none() {
-            faults.push(ConfigError::value("queue", "name the queue: --queue NAME"));
+            faults.push(ConfigError::value("queue", "give a queue: --queue NAME"));
         }
         let name = self.name.as_deref().unwrap_or("nameless");
         let mut c = self.profile.unwrap_or_default().config(name);
@@ -343,7 +342,7 @@ impl QueueLayer {
         c.offload = self.offload.settings().ok().flatten();
         faults.extend(self.offload.faults());
         faults.extend(self.handler.faults());
-        // That a name is none is said once.
+        // An invalid queue name is reported only once.
         let sound = queue_name("queue", name).map_or("nameless", |()| name);
         faults.extend(self.partitions.faults(sound));
         (c, faults)

@@ -1,4 +1,4 @@
-//! Tests of the file, the precedence and the secrets.
+//! Tests of the file, the precedence of settings, and secrets.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -90,7 +90,7 @@ fn flags_win_over_the_file() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused() {
+fn unknown_settings_are_rejected() {
     for text in [
         "[listener]\nqueues = 1",
         "[[listener.queue]]\nname = \"orders\"\npartitions = \"many\"",
@@ -137,7 +137,7 @@ fn the_connection_by_precedence() {
     assert!(connection(none(), none(), &Fake::default()).is_err());
 }
 
-/// A token takes the place of a key and stands beside none.
+/// A token replaces a key and cannot be combined with one.
 #[test]
 fn a_token_opens_the_account() {
     let file: ConfigFile =
@@ -180,7 +180,7 @@ fn secrets_stay_out_of_files_and_logs() {
 }
 
 #[test]
-fn a_sentinel_is_asked_for_in_place_of_a_number() {
+fn idle_tasks_accepts_sentinel() {
     let of = |text: &str| {
         let layer: QueueLayer = toml::from_str(&format!("name = \"orders\"\n{text}")).unwrap();
         layer.settings("w").unwrap()

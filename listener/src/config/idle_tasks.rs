@@ -1,4 +1,4 @@
-//! `idle_tasks`: how many tasks poll an empty queue, in each listener or in the whole fleet.
+//! `idle_tasks`: how many tasks poll an empty queue, per listener or in the whole fleet.
 
 use std::str::FromStr;
 
@@ -8,14 +8,14 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Written")]
 pub enum IdleTasks {
-    /// So many in each listener.
+    /// This number of tasks in each listener.
     Each(u32),
-    /// One in the whole fleet.
+    /// One task in the whole fleet.
     Sentinel,
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "`idle_tasks` is a number or \"sentinel\"")]
+#[serde(untagged, expecting = "`idle_tasks` must be a number or \"sentinel\"")]
 enum Written {
     Number(u32),
     Word(String),

@@ -1,7 +1,7 @@
-//! What a listener can be told: one queue's settings, where they come from, and their checks.
+//! The settings of a listener, their sources and their checks.
 //!
 //! Settings come from flags and environment, then the TOML file, then a [`profile`], then the
-//! defaults here ([`mod@file`] merges them); [`connection`] says which account.
+//! defaults here ([`mod@file`] merges them). [`connection`] names the account.
 
 pub mod connection;
 pub mod effective;
@@ -20,16 +20,18 @@ use crate::rules::retry_curve::{VISIBILITY_MAX, VISIBILITY_MIN};
 pub use crate::rules::scaling::Policy;
 use crate::rules::sentinel::{LEASE_S, Sentinel};
 
-/// Most dequeue tasks of one listener.
+/// Largest number of dequeue tasks of one listener.
 pub const TASKS_MAX: u32 = 1000;
-/// Most messages that one task handles at once: what one get gives (Get Messages: 32).
+/// Largest number of messages that one task handles at once, the size of the largest get (Get
+/// Messages: 32).
 pub const SLOTS_MAX: u32 = 32;
 /// Lengths of a queue name (Naming Queues and Metadata).
 const QUEUE_NAME_CHARS: std::ops::RangeInclusive<usize> = 3..=63;
-/// Longest worker name: it travels in every request's context, which is at most 1 KiB.
+/// Length of the longest worker name. It is part of every request's context, which is at most 1
+/// KiB.
 const WORKER_NAME_MAX_BYTES: usize = 200;
 
-/// What is wrong with a configuration.
+/// A configuration error.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A value is out of its range.
@@ -37,25 +39,25 @@ pub enum ConfigError {
     Value {
         /// Name of the setting, as in the file.
         setting: &'static str,
-        /// What is wrong, and what would be right.
+        /// What is wrong, and which values are valid.
         problem: String,
     },
     /// The file cannot be read.
     #[error("cannot read {path}")]
     Read {
-        /// Path.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// The file is not what it should be.
+    /// The file is not valid TOML, or has an unknown or malformed setting.
     #[error("{path}:{line}: {problem}")]
     Toml {
-        /// Path.
+        /// Path of the file.
         path: String,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong there.
+        /// What is wrong on that line.
         problem: String,
     },
 }
@@ -69,14 +71,14 @@ impl ConfigError {
     }
 }
 
-/// How the body is written into the text of a message.
+/// How the body is encoded in the text of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
-    /// As it is.
+    /// The body itself, which must be UTF-8.
     #[default]
     Text,
-    /// Base64, as several SDKs do by default.
+    /// Base64, the default of several SDKs.
     Base64,
 }
 
@@ -92,19 +94,19 @@ pub struct Idle {
 /// Bounds of the number of dequeue tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tasks {
-    /// Fewest while there is work.
+    /// Smallest number while there is work.
     pub min: u32,
-    /// Most.
+    /// Largest number.
     pub max: u32,
 }
 
-/// One idle poller for a whole fleet: the listener that holds the lease of a blob, which has the
-/// queue's name ([`crate::rules::sentinel`]).
+/// One idle poller for a whole fleet: the listener that holds the lease of a blob with the queue's
+/// name ([`crate::rules::sentinel`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentinelConfig {
-    /// Container of the blob; made when it is missing.
+    /// Container of the blob; created if missing.
     pub container: String,
-    /// Length of the lease: 15 s to 60 s. A dead sentinel is replaced within about two of them.
+    /// Length of the lease, 15 s to 60 s. A dead sentinel is replaced within about two leases.
     pub lease: Duration,
 }
 
@@ -120,57 +122,57 @@ impl Default for SentinelConfig {
 /// The settings of one listener. [`ListenerConfig::new`] gives the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerConfig {
-    /// Queue to work off.
+    /// Queue to process.
     pub queue: String,
-    /// Name of this worker in logs and request ids.
+    /// Name of this worker in logs and request ids, 1 to 200 bytes.
     pub worker: String,
-    /// How long a taken message is hidden from others at a time: 1 s to 7 d.
+    /// Visibility timeout of received messages, whole seconds from 1 s to 7 d.
     pub visibility: Duration,
-    /// Whether the visibility is renewed while a handler runs. Without, a handler gets no more time
-    /// than one visibility.
+    /// Whether the visibility timeout is renewed while a handler runs. If not, a handler must
+    /// finish within one visibility timeout.
     pub renew: bool,
-    /// Attempts at a message; the poison queue follows.
+    /// Attempts at a message before it goes to the poison queue.
     pub max_dequeue: u32,
-    /// Delays before the second, third, ... attempt; the last serves all later ones.
+    /// Delays before the second and later attempts; the last one repeats.
     pub retry: Vec<Duration>,
-    /// Idle interval.
+    /// Bounds of the idle interval.
     pub idle: Idle,
-    /// Number of dequeue tasks.
+    /// Bounds of the number of dequeue tasks.
     pub tasks: Tasks,
-    /// Messages that one task handles at once.
+    /// Messages that one task handles at once, from 1 to [`SLOTS_MAX`].
     pub slots: u32,
-    /// Tasks that go on polling while the queue is empty; with 0 only the watchdog looks.
+    /// Tasks that poll while the queue is empty; with 0 only the watchdog looks.
     pub idle_tasks: u32,
     /// One idle poller for the whole fleet, in place of `idle_tasks` in each listener.
     pub sentinel: Option<SentinelConfig>,
-    /// How often the watchdog looks while no task polls.
+    /// Interval between two looks of the watchdog while no task polls.
     pub watchdog: Duration,
-    /// How the number of tasks is chosen.
+    /// Policy that sets the number of tasks.
     pub policy: Policy,
-    /// In what time a backlog shall be worked off.
+    /// Time within which a backlog should be processed.
     pub drain_target: Duration,
-    /// How long the load must be lower before tasks are stopped.
+    /// Time for which the load must stay lower before tasks are stopped.
     pub cooldown: Duration,
-    /// Most requests per second to the queue.
+    /// Largest number of requests per second to the queue.
     pub rate_per_s: u32,
-    /// Where failed messages go; `None` for the queue's name with `-poison`.
+    /// Queue for failed messages; `None` for the queue's name with `-poison`.
     pub poison_queue: Option<String>,
-    /// How the body is written into a message.
+    /// Encoding of the body in a message.
     pub encoding: Encoding,
-    /// Most time for one run of the handler.
+    /// Longest time of one run of the handler.
     pub handler_timeout: Duration,
-    /// Most time for running handlers after the order to stop.
+    /// Longest time that running handlers get to finish after a stop.
     pub grace: Duration,
     /// Whether a missing queue is created.
     pub create_queue: bool,
-    /// Most time for one request.
+    /// Longest time of one request.
     pub call_timeout: Duration,
-    /// How large payloads travel; `None` reads no references.
+    /// How large payloads are stored; with `None` the listener reads no references.
     pub offload: Option<Offload>,
 }
 
 impl ListenerConfig {
-    /// The defaults, for `queue`.
+    /// Returns the defaults for `queue`.
     pub fn new(queue: impl Into<String>) -> Self {
         let s = Duration::from_secs;
         ListenerConfig {
@@ -203,20 +205,20 @@ impl ListenerConfig {
         }
     }
 
-    /// Most messages in hand at once.
+    /// Returns the largest number of messages in hand at once.
     pub(crate) fn in_hand_max(&self) -> usize {
         (self.tasks.max as usize) * (self.slots as usize)
     }
 
-    /// The poison queue.
+    /// Returns the name of the poison queue.
     pub fn poison_queue(&self) -> String {
         self.poison_queue
             .clone()
             .unwrap_or_else(|| format!("{}-poison", self.queue))
     }
 
-    /// The longest that a visible message waits for a get (LL1): the idle interval, or the
-    /// watchdog's, or until a dead sentinel is replaced.
+    /// Returns the longest time that a visible message waits for a get (LL1): the idle interval,
+    /// the watchdog's interval, or the time until a dead sentinel is replaced.
     pub fn longest_sleep(&self) -> Duration {
         if let Some(sentinel) = &self.sentinel {
             let replaced = Sentinel::gap(sentinel.lease) + self.idle.max;
@@ -228,25 +230,26 @@ impl ListenerConfig {
         }
     }
 
-    /// Checks every setting: the first that is wrong.
+    /// Checks every setting and returns the first problem.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.faults().into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// All that is wrong.
+    /// Returns all problems.
     pub fn faults(&self) -> Vec<ConfigError> {
         let name = queue_name("queue", &self.queue);
-        // Of a wrong name no poison queue's name can be made, which is no second fault.
+        // The poison queue's default name derives from the queue's, whose fault is already
+        // reported.
         let poison = match self.poison_queue.is_some() || name.is_ok() {
             true => queue_name("poison.queue", &self.poison_queue()),
             false => Ok(()),
         };
         let worker = match self.worker.is_empty() || self.worker.len() > WORKER_NAME_MAX_BYTES {
-            true => wrong("worker", "needs 1 to 200 bytes"),
+            true => wrong("worker", "must be 1 to 200 bytes long"),
             false => Ok(()),
         };
         let itself = match self.poison_queue() == self.queue {
-            true => wrong("poison.queue", "is the queue itself"),
+            true => wrong("poison.queue", "must differ from the queue's own name"),
             false => Ok(()),
         };
         let checks = [name, poison, itself, worker, self.check_visibility()];
@@ -267,12 +270,12 @@ impl ListenerConfig {
             VISIBILITY_MAX,
         )?;
         if self.visibility.subsec_nanos() > 0 {
-            return wrong("visibility", "is in whole seconds");
+            return wrong("visibility", "must be in whole seconds");
         }
         if !self.renew && self.visibility <= min_start(self.visibility) {
             return wrong(
                 "visibility",
-                "leaves a handler no time when it is not renewed",
+                "is too short for any handler while `renew` is false",
             );
         }
         Ok(())
@@ -283,7 +286,7 @@ impl ListenerConfig {
         let ms = Duration::from_millis(1);
         let mut delays = self.retry.iter();
         let retry = delays.try_for_each(|d| within("retry", *d, Duration::ZERO, VISIBILITY_MAX));
-        // One that is wrong itself bounds nothing.
+        // An invalid minimum is clamped, so that it does not cause a second fault.
         let least = self.idle.min.clamp(ms, day);
         [
             retry,
@@ -316,22 +319,22 @@ impl ListenerConfig {
             (
                 self.max_dequeue == 0,
                 "max_dequeue",
-                "needs at least 1: nothing would ever be handled",
+                "must be at least 1, or no message would be handled",
             ),
             (
                 self.rate_per_s == 0,
                 "rate",
-                "needs at least 1 request per second",
+                "must be at least 1 request per second",
             ),
             (
                 self.slots == 0 || self.slots > SLOTS_MAX,
                 "slots",
-                "needs 1 to 32: what one get gives",
+                "must be 1 to 32, as many as one get returns",
             ),
             (
                 tasks.min == 0 || tasks.min > tasks.max || tasks.max > TASKS_MAX,
                 "tasks",
-                "needs 1 <= min <= max <= 1000",
+                "must satisfy 1 <= min <= max <= 1000",
             ),
             (
                 self.idle_tasks > tasks.min.max(1),
@@ -364,8 +367,8 @@ fn within(
     Err(ConfigError::value(setting, problem))
 }
 
-/// Checks a queue name by Azure's rule (DL21: `InputQueue` is none): 3 to 63 lower-case letters,
-/// digits and single dashes, a letter or digit at both ends.
+/// Checks a queue name by Azure's rule: 3 to 63 lower-case letters, digits and single dashes, with
+/// a letter or digit at both ends. `InputQueue` is invalid (DL21).
 pub fn queue_name(setting: &'static str, name: &str) -> Result<(), ConfigError> {
     let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let good = QUEUE_NAME_CHARS.contains(&name.len())
@@ -395,7 +398,7 @@ mod tests {
         config.sentinel.get_or_insert_default()
     }
 
-    /// DL21: the article's example name is refused at the start, not ignored at the first trigger.
+    /// DL21: the article's example name is rejected at the start, not ignored at the first trigger.
     #[test]
     fn dl21_names_are_checked() {
         for bad in [
@@ -442,7 +445,8 @@ mod tests {
             assert_eq!(config.faults().len(), 1, "change {number}");
             assert!(config.validate().is_err(), "change {number}");
         }
-        // Those that are not about the same: the length of the visibility, tasks, slots.
+        // Leaves out the checks that concern the same setting: the visibility's length, tasks,
+        // slots.
         let mut config = ListenerConfig::new("orders");
         for number in [0, 3, 5, 7, 10, 11, 12, 13, 14] {
             changes[number](&mut config);

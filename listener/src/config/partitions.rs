@@ -1,4 +1,4 @@
-//! `partitions`: several queues in the place of one, as the file has it.
+//! `partitions`: the settings of a partitioned queue in the file.
 
 use serde::Deserialize;
 use smalt_worker::span::Span;
@@ -6,25 +6,25 @@ use smalt_worker::span::Span;
 use super::ConfigError;
 use crate::partition::PartitionSettings;
 
-/// Container of the maps where nobody names another.
+/// Default container of the maps.
 const CONTAINER: &str = "listener-partitions";
 
 /// `partitions = 4`, or `partitions = { count, container, max_age }`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "Written")]
 pub struct PartitionsLayer {
-    /// Number of queues of the first map.
+    /// Number of queues in the first map.
     pub count: Option<u32>,
-    /// Container of the map.
+    /// Container of the map's blob.
     pub container: Option<String>,
-    /// How long a sender may trust the map.
+    /// Longest time for which a sender may trust the map.
     pub max_age: Option<Span>,
 }
 
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "`partitions` is a number, or a table of count, container and max_age"
+    expecting = "`partitions` must be a number, or a table of count, container and max_age"
 )]
 enum Written {
     Number(u32),
@@ -56,7 +56,7 @@ impl From<Written> for PartitionsLayer {
 }
 
 impl PartitionsLayer {
-    /// This layer over `below`: what is set here wins.
+    /// Merges this layer over `below`; values set here win.
     #[must_use]
     pub fn over(self, below: PartitionsLayer) -> PartitionsLayer {
         PartitionsLayer {
@@ -66,7 +66,7 @@ impl PartitionsLayer {
         }
     }
 
-    /// All that is wrong with the settings of the queue of this name.
+    /// Returns all problems with the settings of the queue `name`.
     pub fn faults(&self, name: &str) -> Vec<ConfigError> {
         match self.unchecked(name) {
             Ok(settings) => settings.map_or_else(Vec::new, |settings| settings.faults()),
@@ -74,10 +74,10 @@ impl PartitionsLayer {
         }
     }
 
-    /// The settings of the queue of this name, checked; `None` where it is one queue.
+    /// Returns the checked settings of the queue `name`, or `None` if it is not partitioned.
     ///
     /// # Errors
-    /// With the setting that makes no sense.
+    /// The first invalid setting.
     pub fn settings(&self, name: &str) -> Result<Option<PartitionSettings>, ConfigError> {
         let settings = self.unchecked(name)?;
         settings.iter().try_for_each(PartitionSettings::check)?;
@@ -87,7 +87,7 @@ impl PartitionsLayer {
     fn unchecked(&self, name: &str) -> Result<Option<PartitionSettings>, ConfigError> {
         let Some(count) = self.count else {
             if self.container.is_some() || self.max_age.is_some() {
-                let problem = "name the number of queues: count = 4";
+                let problem = "set the number of queues, for example count = 4";
                 return Err(ConfigError::value("partitions.count", problem));
             }
             return Ok(None);
@@ -125,9 +125,9 @@ mod tests {
         assert_eq!(settings.max_age.as_secs(), 30);
     }
 
-    /// One clear line for each thing that can be wrong.
+    /// Each problem gets one line.
     #[test]
-    fn what_makes_no_sense_is_said_in_a_line() {
+    fn each_problem_is_one_line() {
         for (text, problem) in [
             ("partitions = 0", "partitions: 0 is not between 1 and 100"),
             (
@@ -142,7 +142,7 @@ mod tests {
             ),
             (
                 "partitions = { container = \"ops\" }",
-                "partitions.count: name the number",
+                "partitions.count: set the number",
             ),
             (
                 "partitions = { count = 2, container = \"Ops\" }",

@@ -1,7 +1,7 @@
-//! Profiles: settings of a queue by one name, in the place of the built-in defaults.
+//! Profiles: named sets of defaults.
 //!
-//! A profile is the weakest that anybody can say: a flag, a variable or the file wins over it, key
-//! by key. What it does not change is the built-in default.
+//! A profile has the lowest precedence: each key that a flag, a variable or the file sets wins over
+//! it. Keys that it does not change keep the built-in default.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,30 +11,30 @@ use serde::Deserialize;
 
 use super::{Idle, ListenerConfig, Policy, SLOTS_MAX, Tasks};
 
-/// Where the defaults come from.
+/// A named set of defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Profile {
     /// The built-in defaults.
     #[default]
     Default,
-    /// The source article's listener: its steps of 10, 50 and 100 tasks (L30), gets of 32 (L23), a
-    /// second of sleep at most (L27). Its holes stay closed: requests keep to the rate (DL14), and
-    /// tasks stay for the cooldown (DL20).
+    /// The source article's listener: its steps of 10, 50 and 100 tasks (L30), gets of 32 (L23),
+    /// and a sleep of at most a second (L27). Its defects stay fixed: requests respect the rate
+    /// (DL14), and tasks stay for the cooldown (DL20).
     Seed,
-    /// A message that comes after a rest waits a second at most.
+    /// A message that arrives after an idle time waits at most one second.
     LowLatency,
-    /// A queue that always has work: as many requests as it carries, and few of them gets.
+    /// A queue that always has work: as many requests as it can take, and few of them gets.
     Throughput,
-    /// Few requests: nobody minds that a message after a rest waits for minutes.
+    /// Few requests: a message that arrives after an idle time may wait for minutes.
     Frugal,
 }
 
-/// Requests per second that a queue bears: its target of 2,000 messages a second.
+/// Requests per second that a queue can take, the service's target of 2,000 messages a second.
 const QUEUE_RATE_PER_S: u32 = 2_000;
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [Profile; 5] = [
         Profile::Default,
         Profile::Seed,
@@ -43,7 +43,7 @@ impl Profile {
         Profile::Frugal,
     ];
 
-    /// The name that flags and files use.
+    /// Returns the name that flags and files use.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Default => "default",
@@ -54,7 +54,7 @@ impl Profile {
         }
     }
 
-    /// The settings that it gives to `queue`.
+    /// Returns the profile's settings for `queue`.
     pub fn config(self, queue: impl Into<String>) -> ListenerConfig {
         let base = ListenerConfig::new(queue);
         let tasks = |max| Tasks { max, ..base.tasks };
@@ -125,7 +125,7 @@ mod tests {
     use crate::config::effective::settings;
     use crate::config::file::QueueLayer;
 
-    /// What a profile changes, as `validate` shows it.
+    /// Returns what a profile changes, as `validate` shows it.
     fn changed(profile: Profile) -> Vec<(String, String)> {
         let merged = QueueLayer {
             name: Some("orders".to_owned()),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn each_profile_sets_what_it_says() {
+    fn each_profile_changes_its_settings() {
         let wanted: [&[(&str, &str)]; 5] = [
             &[],
             &[
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_there_is_not_is_answered_with_those_that_there_are() {
+    fn an_unknown_profile_error_lists_the_profiles() {
         for profile in Profile::ALL {
             assert_eq!(profile.name().parse(), Ok(profile));
         }
@@ -177,7 +177,8 @@ mod tests {
         assert!(in_file.message().contains(wanted), "{in_file}");
     }
 
-    /// Most tasks that are set below those of the profile, and fewest above them, are taken.
+    /// Accepts a `tasks.max` below the profile's, and a `tasks.min` above the profile's
+    /// `tasks.max`.
     #[test]
     fn bounds_of_tasks_fit_together() {
         let of = |text: &str| {

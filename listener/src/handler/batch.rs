@@ -1,8 +1,8 @@
-//! Several messages in one call, each with a verdict of its own.
+//! Handling several messages in one call, with a verdict for each.
 //!
-//! The messages of a batch keep their owners: each is renewed, settled and, when its lock is lost,
-//! given up by itself. A batch is filled by the runs that begin within a short time, so it is never
-//! larger than the slots of all tasks together.
+//! The messages of a batch keep their owners: each is renewed and settled by itself, and given up
+//! if its lock is lost. A batch is filled by the runs that begin within a short time, so it is
+//! never larger than the slots of all tasks together.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::sync::{oneshot, watch};
 use super::{Context, Handler, Message, Verdict};
 use crate::run::{CANCEL_GRACE, what};
 
-/// How long a batch waits for more messages: those of one get begin together.
+/// How long a batch waits for more messages; the messages of one get start together.
 pub const BATCH_LINGER: Duration = Duration::from_millis(20);
 
-/// Something that handles several messages in one call.
+/// Handles several messages in one call.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -39,15 +39,15 @@ pub const BATCH_LINGER: Duration = Duration::from_millis(20);
 /// ```
 #[async_trait]
 pub trait BatchHandler<T: Send + Sync + 'static = Bytes>: Send + Sync + 'static {
-    /// Handles messages; one verdict for each, in their order. A message without a verdict is
-    /// tried again, one too many is ignored, and both are reported.
+    /// Handles messages and returns one verdict for each, in order. A message without a verdict is
+    /// retried, surplus verdicts are ignored, and both are logged.
     ///
-    /// A panic or a time-out fails all of them. To keep one bad message from taking its
-    /// companions along again and again, a message that was taken before comes alone.
+    /// A panic or a timeout fails all messages of the batch. A message that was received before is
+    /// handled alone, so that one bad message does not fail its companions repeatedly.
     async fn handle_batch(&self, messages: &[Message<T>], ctx: &Context) -> Vec<Verdict>;
 }
 
-/// A handler that gathers messages for a [`BatchHandler`]; see [`batched`].
+/// A handler that collects messages for a [`BatchHandler`]; see [`batched`].
 pub struct Batched<T, H> {
     handler: Arc<H>,
     most: usize,
@@ -55,7 +55,7 @@ pub struct Batched<T, H> {
     open: Arc<Mutex<Open<T>>>,
 }
 
-/// Gives messages to `handler` up to `most` at a time. A batch begins when it is full, or
+/// Passes messages to `handler`, up to `most` at a time. A batch starts when it is full, or
 /// [`BATCH_LINGER`] after its first message.
 pub fn batched<T, H>(handler: H, most: usize) -> Batched<T, H>
 where
@@ -74,7 +74,7 @@ where
 }
 
 impl<T, H> Batched<T, H> {
-    /// Another time to wait for more messages. It counts as handler time.
+    /// Sets how long a batch waits for more messages. The wait counts as handler time.
     #[must_use]
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
@@ -84,12 +84,12 @@ impl<T, H> Batched<T, H> {
 
 /// The batch that is being filled.
 struct Open<T> {
-    /// Counts the batches, so that a timer knows whether its own is still open.
+    /// Number of the batch, by which a timer knows whether its batch is still open.
     number: u64,
     members: Vec<Member<T>>,
 }
 
-/// One message, and who waits for its verdict.
+/// One message and the channel for its verdict.
 struct Member<T> {
     message: Message<T>,
     ctx: Context,
@@ -119,7 +119,7 @@ where
         self.join(member);
         verdict
             .await
-            .unwrap_or_else(|_| Verdict::retry("the batch was given up"))
+            .unwrap_or_else(|_| Verdict::retry("the batch was cancelled"))
     }
 }
 
@@ -155,7 +155,7 @@ where
     }
 }
 
-/// Whether a message is handled by itself: after a failure, and where there is no second attempt.
+/// Returns whether a message is handled alone: after a failure, or if it has only one attempt.
 fn is_alone<T>(member: &Member<T>) -> bool {
     member.message.dequeue_count > 1 || member.ctx.max_dequeue <= 1
 }
@@ -164,13 +164,13 @@ fn locked<T>(open: &Mutex<Open<T>>) -> MutexGuard<'_, Open<T>> {
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a batch, and gives each member its verdict.
+/// Runs a batch and sends each member its verdict.
 async fn run<T, H>(handler: Arc<H>, mut members: Vec<Member<T>>)
 where
     T: Clone + Send + Sync + 'static,
     H: BatchHandler<T>,
 {
-    // Those whose lock was lost while the batch was filled need no handling any more.
+    // Drops members whose lock was lost while the batch was filled.
     members.retain(|member| !member.answer.is_closed() && !member.ctx.is_cancelled());
     let Some(first) = members.first() else {
         return;
@@ -203,12 +203,12 @@ where
         }
     };
     for (answer, verdict) in answers.into_iter().zip(verdicts) {
-        // One that was cancelled meanwhile does not listen any more.
+        // The receiver is gone if the member was cancelled meanwhile.
         let _ = answer.send(verdict);
     }
 }
 
-/// Exactly one verdict for each message: for those that have none, another attempt.
+/// Adjusts the verdicts to one per message; missing ones become a retry.
 fn counted(mut verdicts: Vec<Verdict>, count: usize) -> Vec<Verdict> {
     let said = verdicts.len();
     if said != count {
@@ -224,8 +224,8 @@ fn counted(mut verdicts: Vec<Verdict>, count: usize) -> Vec<Verdict> {
     verdicts
 }
 
-/// Resolves when nobody waits for the batch any more. Before that, when every member has been
-/// told that its run has lost its purpose, the handler is told, and has a few seconds to end.
+/// Resolves when no member waits for its verdict, or a few seconds after every member was
+/// cancelled. The handler is cancelled as well and has these seconds to end.
 async fn abandoned(
     ctxs: &[Context],
     answers: &mut [oneshot::Sender<Verdict>],
@@ -250,7 +250,7 @@ async fn abandoned(
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that is aborted when this is dropped.
 struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {

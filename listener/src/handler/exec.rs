@@ -1,4 +1,4 @@
-//! A command as a handler: body on stdin, facts in `MSG_*`, verdict by exit status.
+//! A command as a handler: body on stdin, properties in `MSG_*`, verdict by exit status.
 //!
 //! | exit status | verdict |
 //! | --- | --- |
@@ -8,16 +8,16 @@
 //! | 126, 127 (the shell's "cannot be run" and "not found") | the handler cannot run |
 //! | any other, or killed by a signal | retry |
 //!
-//! A command that cannot be started because it is not there, or is no program, cannot run either:
-//! its message is given back and the listener stops. Too many processes, or too little memory, is a
-//! reason to try again.
+//! A command that cannot be started because it does not exist or is not a program cannot run
+//! either: its message is given back and the listener stops. Too many processes, or too little
+//! memory, lead to a retry.
 //!
-//! The environment has `MSG_ID`, `MSG_QUEUE`, `MSG_DEQUEUE_COUNT`, `MSG_MAX_DEQUEUE`,
-//! `MSG_INSERTED`, `MSG_EXPIRES` (empty for never) and `MSG_TIMEOUT_S`, and of the listener's own
-//! environment [`BASE_ENVIRONMENT`] and what [`ExecHandler::passing`] names. Nothing else is
-//! inherited: the listener's credentials stand there. Standard output and error are the
-//! listener's, no other descriptor is. A run that is cancelled gets SIGTERM, then, when its time
-//! for that is over, SIGKILL; both go to the whole process group.
+//! The environment contains `MSG_ID`, `MSG_QUEUE`, `MSG_DEQUEUE_COUNT`, `MSG_MAX_DEQUEUE`,
+//! `MSG_INSERTED`, `MSG_EXPIRES` (empty for never) and `MSG_TIMEOUT_S`, and from the listener's own
+//! environment [`BASE_ENVIRONMENT`] and the variables named by [`ExecHandler::passing`]. Nothing
+//! else is inherited, because the listener's environment contains its credentials. The command
+//! shares the listener's standard output and error but no other descriptor. A cancelled run gets
+//! SIGTERM, then SIGKILL when its time to end is over; both go to the whole process group.
 
 use std::convert::Infallible;
 use std::process::{ExitStatus, Stdio};
@@ -34,13 +34,13 @@ use super::{Context, Handler, Message, Verdict};
 pub const EXIT_REJECT: i32 = 65;
 /// Exit status that asks for another attempt (`EX_TEMPFAIL` of sysexits).
 pub const EXIT_RETRY: i32 = 75;
-/// Exit status of a shell whose command is there and cannot be run (POSIX, Shell Command Language).
+/// Exit status of a shell whose command exists but cannot be run (POSIX, Shell Command Language).
 pub const EXIT_NOT_RUN: i32 = 126;
 /// Exit status of a shell that does not find its command.
 pub const EXIT_NOT_FOUND: i32 = 127;
 
-/// Variables of the listener that every command gets: where programs and temporary files are, who
-/// runs, language, time zone and terminal.
+/// Variables of the listener that every command gets: paths of programs and temporary files, the
+/// user, language, time zone and terminal.
 #[cfg(not(windows))]
 pub const BASE_ENVIRONMENT: &[&str] = &[
     "HOME",
@@ -78,11 +78,11 @@ pub const BASE_ENVIRONMENT: &[&str] = &[
     "WINDIR",
 ];
 
-/// What is run.
+/// The command to run.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(untagged)]
 pub enum CommandLine {
-    /// A line for the shell (`sh -c`, on Windows `cmd /C`).
+    /// A command line for the shell (`sh -c`, on Windows `cmd /C`).
     Shell(String),
     /// A program and its arguments, without a shell.
     Argv(Vec<String>),
@@ -96,7 +96,7 @@ pub struct ExecHandler {
 }
 
 impl ExecHandler {
-    /// A handler that runs `line`.
+    /// Creates a handler that runs `line`.
     pub fn new(line: CommandLine) -> Self {
         ExecHandler {
             line,
@@ -104,7 +104,7 @@ impl ExecHandler {
         }
     }
 
-    /// Gives the command these variables of the listener's environment besides.
+    /// Also passes these variables of the listener's environment to the command.
     #[must_use]
     pub fn passing(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.passed.extend(names);
@@ -143,14 +143,14 @@ impl Handler for ExecHandler {
         let ended = tokio::select! {
             biased;
             status = group.child.wait() => Some(status),
-            // The command may end without reading its input, so feeding it decides nothing.
+            // The command may end without reading its input, so `feed` never resolves.
             never = feed(stdin, &message.body) => match never {},
             () = ctx.cancelled() => None,
         };
         let Some(status) = ended else {
             group.terminate();
             let _ = group.child.wait().await;
-            // What is left of the group is killed with the drop of it.
+            // Dropping the group kills its remaining processes.
             return Verdict::retry("cancelled");
         };
         group.release();
@@ -190,17 +190,17 @@ fn environment(message: &Message, ctx: &Context) -> [(&'static str, String); 7] 
 
 async fn feed(stdin: Option<ChildStdin>, body: &[u8]) -> Infallible {
     if let Some(mut stdin) = stdin {
-        // A command that closes its input early has seen enough; its status decides.
+        // A command may close its input early; its exit status decides.
         let _ = stdin.write_all(body).await;
         let _ = stdin.shutdown().await;
     }
     std::future::pending().await
 }
 
-/// The verdict of a command that did not start: its own fault, or that of the moment.
+/// Returns the verdict of a command that did not start: permanently or for the moment.
 fn not_started(error: &std::io::Error) -> Verdict {
     use std::io::ErrorKind;
-    /// `ENOEXEC`, which has no kind of its own: a file that is no program.
+    /// `ENOEXEC`, a file that is not a program; it has no `ErrorKind`.
     const NO_PROGRAM: i32 = 8;
     let reason = format!("cannot start the command: {error}");
     let itself = matches!(

@@ -1,4 +1,4 @@
-//! A closure as a handler, of bytes or of a type.
+//! Closures as handlers, over bytes or a decoded type.
 
 use std::future::Future;
 
@@ -6,10 +6,10 @@ use async_trait::async_trait;
 
 use super::{Context, Handler, Message, Verdict};
 
-/// A handler made of an async closure over owned values; see [`function`].
+/// A handler from an async closure over owned values; see [`function`].
 pub struct FunctionHandler<F>(F);
 
-/// Makes a handler of an async closure.
+/// Makes a handler from an async closure.
 ///
 /// ```
 /// use smalt_listener::handler::{Verdict, function};
@@ -31,8 +31,8 @@ where
     FunctionHandler(f)
 }
 
-/// The same for a body of another type, which [`json`](super::json) or [`text`](super::text)
-/// decodes.
+/// Makes a handler from an async closure over another body type, which [`json`](super::json) or
+/// [`text`](super::text) decodes.
 ///
 /// ```
 /// use smalt_listener::handler::{Message, Verdict, json, typed_function};

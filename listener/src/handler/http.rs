@@ -1,4 +1,4 @@
-//! An HTTP endpoint as a handler: the body is posted, the status is the verdict.
+//! An HTTP endpoint as a handler: posts the body, and takes the verdict from the status.
 //!
 //! | answer | verdict |
 //! | --- | --- |
@@ -8,9 +8,9 @@
 //! | other 4xx | reject, or retry when so configured |
 //! | 5xx, redirects, no answer, time-out | retry |
 //!
-//! The request carries `X-Message-Id`, `X-Message-Queue`, `X-Message-Dequeue-Count`,
+//! The request has the headers `X-Message-Id`, `X-Message-Queue`, `X-Message-Dequeue-Count`,
 //! `X-Message-Inserted` and, unless the message never expires, `X-Message-Expires`. Redirects are
-//! not followed. Connections are kept and reused; one that the endpoint had closed in the meantime
+//! not followed. Connections are kept and reused; a kept connection that the endpoint has closed
 //! costs no attempt.
 
 mod connect;
@@ -28,19 +28,19 @@ use super::{Context, Handler, Message, Verdict};
 pub use connect::ConnectError;
 use connect::Pool;
 
-/// Most bytes of an answer that are read; an endpoint has nothing to say beyond its status.
+/// Largest part of an answer that is read, in bytes. Only the status and an excerpt are used.
 const ANSWER_MAX_BYTES: usize = 64 * 1024;
 /// Characters of the answer that go into the log and the poison queue.
 const REASON_MAX_CHARS: usize = 200;
 
-/// What a 4xx without a meaning of its own says about a message.
+/// Verdict for a 4xx status without a meaning of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum On4xx {
-    /// The message is at fault.
+    /// Reject: the message is at fault.
     #[default]
     Reject,
-    /// The endpoint is at fault.
+    /// Retry: the endpoint is at fault.
     Retry,
 }
 
@@ -53,7 +53,8 @@ pub struct HttpHandler {
 }
 
 impl HttpHandler {
-    /// A handler that posts to `url` (http or https, the latter with the web's usual authorities).
+    /// Creates a handler that posts to `url`. For https it trusts the public certificate
+    /// authorities.
     pub fn new(url: &str, on_4xx: On4xx) -> Result<Self, ConnectError> {
         let uri: Uri = url.parse().map_err(|_| ConnectError::Url(url.to_owned()))?;
         Ok(HttpHandler {
@@ -64,7 +65,7 @@ impl HttpHandler {
         })
     }
 
-    /// Sends another `Content-Type` than `application/octet-stream`.
+    /// Sets the `Content-Type`; the default is `application/octet-stream`.
     #[must_use]
     pub fn with_content_type(mut self, content_type: &str) -> Self {
         self.content_type = content_type.to_owned();
@@ -90,7 +91,7 @@ impl HttpHandler {
 
     async fn verdict(&self, answer: Response<Incoming>) -> Verdict {
         let (head, body) = answer.into_parts();
-        // Reading the answer to its end makes the connection reusable.
+        // The connection can be reused only after the whole answer was read.
         let text = match Limited::new(body, ANSWER_MAX_BYTES).collect().await {
             Ok(body) => excerpt(&body.to_bytes()),
             Err(_) => String::new(),
@@ -124,7 +125,7 @@ impl Handler for HttpHandler {
     }
 }
 
-/// The verdict of an answer.
+/// Returns the verdict for an answer.
 fn judge(status: StatusCode, headers: &HeaderMap, text: &str, on_4xx: On4xx) -> Verdict {
     let reason = match text {
         "" => format!("HTTP {status}"),
@@ -149,7 +150,7 @@ fn judge(status: StatusCode, headers: &HeaderMap, text: &str, on_4xx: On4xx) -> 
     }
 }
 
-/// `Retry-After` in seconds, or as a date read against the answer's own `Date`.
+/// Parses `Retry-After`: seconds, or a date relative to the answer's own `Date`.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {

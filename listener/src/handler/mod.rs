@@ -1,7 +1,7 @@
-//! What handles a message: your own async function, a command, or an HTTP endpoint.
+//! Handlers of messages: your own async function, a command, or an HTTP endpoint.
 //!
-//! A [`Handler`] is given one message at a time, a [`BatchHandler`] several. Both name the type of
-//! body that they want: [`json`] and [`text`] decode it for them.
+//! A [`Handler`] gets one message at a time, a [`BatchHandler`] several. Both declare the body type
+//! that they accept; [`json`] and [`text`] decode it.
 
 mod batch;
 pub mod exec;
@@ -21,25 +21,26 @@ pub use batch::{BATCH_LINGER, BatchHandler, Batched, batched};
 pub use function::{FunctionHandler, function, typed_function};
 pub use typed::{Decoded, json, text};
 
-/// A message as its handler sees it, with a body of type `T`.
+/// A message as passed to a handler, with a body of type `T`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<T = Bytes> {
-    /// Message id: the same at every attempt, so the key for a handler that must not repeat itself.
+    /// Message id, the same at every attempt. A handler that must not act twice can use it as a
+    /// key.
     pub id: String,
-    /// Queue that it came from.
+    /// Queue that the message came from.
     pub queue: String,
-    /// Body, decoded by the queue's encoding and for the handler's type.
+    /// Body, decoded by the queue's encoding and to the handler's type.
     pub body: T,
-    /// How often it was taken, this time included.
+    /// How often the message was received, including this time.
     pub dequeue_count: u32,
-    /// When it was put.
+    /// When the message was put.
     pub inserted: Timestamp,
-    /// When the service will drop it ([`Timestamp::MAX`] for never).
+    /// When the service drops the message ([`Timestamp::MAX`] for never).
     pub expires: Timestamp,
 }
 
 impl<T> Message<T> {
-    /// The same message with another body.
+    /// Returns the same message with another body.
     pub fn with_body<U>(&self, body: U) -> Message<U> {
         Message {
             id: self.id.clone(),
@@ -52,20 +53,20 @@ impl<T> Message<T> {
     }
 }
 
-/// What a handler knows of its surroundings.
+/// The context of one run of a handler.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Name of the worker.
     pub worker: String,
-    /// Most time that this attempt may take.
+    /// Longest time that this attempt may take.
     pub timeout: Duration,
-    /// The attempt after which the message goes to the poison queue.
+    /// Number of the attempt after which the message goes to the poison queue.
     pub max_dequeue: u32,
     cancelled: watch::Receiver<bool>,
 }
 
 impl Context {
-    /// A context, and the switch that cancels it.
+    /// Creates a context and the switch that cancels it.
     pub fn new(
         worker: &str,
         timeout: Duration,
@@ -81,48 +82,48 @@ impl Context {
         (ctx, switch)
     }
 
-    /// Whether the run has lost its purpose: time is up, the lock is lost, or the listener leaves.
+    /// Returns whether the run is cancelled: it timed out, its lock is lost, or the listener stops.
     pub fn is_cancelled(&self) -> bool {
         *self.cancelled.borrow()
     }
 
-    /// Waits until the run has lost its purpose. A handler that listens gets a few seconds to end;
-    /// one that does not is dropped at its next await.
+    /// Waits until the run is cancelled. A handler that awaits this gets a few seconds to end; any
+    /// other handler is dropped at its next await.
     pub async fn cancelled(&self) {
         let mut cancelled = self.cancelled.clone();
-        // A closed channel means that nobody waits for the verdict any more.
+        // A closed channel means that nothing waits for the verdict any more.
         let _ = cancelled.wait_for(|c| *c).await;
     }
 }
 
-/// What a handler says about a message.
+/// A handler's verdict on a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Done: the message is deleted.
+    /// Handled: the message is deleted.
     Ok,
-    /// Not now: the message comes back, after `after` or by the queue's curve; after the last
-    /// attempt it goes to the poison queue.
+    /// Failed for now: the message is retried after `after`, or after the delay of the queue's
+    /// curve. After the last attempt it goes to the poison queue.
     Retry {
-        /// When to try again.
+        /// Delay before the next attempt; `None` for the queue's curve.
         after: Option<Duration>,
-        /// Why, for the log and the poison queue.
+        /// The reason for the log and the poison queue.
         reason: String,
     },
-    /// Never: the message goes to the poison queue at once.
+    /// Failed for good: the message goes to the poison queue at once.
     Reject {
-        /// Why, for the log and the poison queue.
+        /// The reason for the log and the poison queue.
         reason: String,
     },
     /// The handler itself cannot run, whatever the message: the message is given back, and the
     /// listener stops ([`ListenerError::HandlerUnable`](crate::ListenerError::HandlerUnable)).
     Unable {
-        /// Why, for the log and the error.
+        /// The reason for the log and the error.
         reason: String,
     },
 }
 
 impl Verdict {
-    /// Retry by the curve.
+    /// Returns a retry by the queue's curve.
     pub fn retry(reason: impl Into<String>) -> Self {
         Verdict::Retry {
             after: None,
@@ -130,7 +131,7 @@ impl Verdict {
         }
     }
 
-    /// Retry after a time of the handler's choice.
+    /// Returns a retry after a delay that the handler chooses.
     pub fn retry_after(after: Duration, reason: impl Into<String>) -> Self {
         Verdict::Retry {
             after: Some(after),
@@ -138,14 +139,14 @@ impl Verdict {
         }
     }
 
-    /// The handler itself cannot run.
+    /// Returns that the handler itself cannot run.
     pub fn unable(reason: impl Into<String>) -> Self {
         Verdict::Unable {
             reason: reason.into(),
         }
     }
 
-    /// Reject.
+    /// Returns a rejection.
     pub fn reject(reason: impl Into<String>) -> Self {
         Verdict::Reject {
             reason: reason.into(),
@@ -153,10 +154,10 @@ impl Verdict {
     }
 }
 
-/// Something that handles messages. One handler serves all messages of a queue at once; delivery is
-/// at least once, so a handler must bear to see a message again ([`Message::id`]).
+/// Handles messages. One handler handles all messages of a queue concurrently. Delivery is at least
+/// once, so a handler must tolerate the same message again ([`Message::id`]).
 ///
-/// A panic, a time-out or a dropped run counts as [`Verdict::Retry`] and touches no other message.
+/// A panic, a timeout or a dropped run counts as [`Verdict::Retry`] and affects no other message.
 ///
 /// ```
 /// use async_trait::async_trait;

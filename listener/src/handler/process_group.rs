@@ -1,9 +1,9 @@
-//! A child process that takes its own children with it when it is stopped.
+//! A child process whose own children are stopped with it.
 
 use tokio::process::{Child, Command};
 
-/// A running child. On Unix it leads a process group of its own, and dropping this kills the whole
-/// group; elsewhere the child alone is killed.
+/// A running child. On Unix it leads its own process group, and dropping this kills the whole
+/// group; elsewhere only the child is killed.
 pub(super) struct ProcessGroup {
     pub(super) child: Child,
     #[cfg(unix)]
@@ -11,7 +11,6 @@ pub(super) struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Starts `command`.
     pub(super) fn spawn(mut command: Command) -> std::io::Result<Self> {
         command.kill_on_drop(true);
         #[cfg(unix)]
@@ -29,7 +28,7 @@ impl ProcessGroup {
         })
     }
 
-    /// Asks the group to end (SIGTERM); elsewhere ends the child.
+    /// Sends SIGTERM to the group; elsewhere kills the child.
     pub(super) fn terminate(&mut self) {
         #[cfg(unix)]
         self.signal(rustix::process::Signal::TERM);
@@ -37,7 +36,7 @@ impl ProcessGroup {
         let _ = self.child.start_kill();
     }
 
-    /// The child has ended by itself: what it left running in the background may live on.
+    /// Disarms the kill after the child has ended; its background processes may continue.
     pub(super) fn release(mut self) {
         #[cfg(unix)]
         {
@@ -50,7 +49,7 @@ impl ProcessGroup {
     #[cfg(unix)]
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(group) = self.group {
-            // Failing means that the group is gone already.
+            // An error means that the group has already ended.
             let _ = rustix::process::kill_process_group(group, signal);
         }
     }

@@ -1,7 +1,7 @@
-//! Bodies of a type: decoded before the handler sees them.
+//! Typed bodies, decoded before the handler runs.
 //!
-//! A body that cannot be decoded never will be: it is rejected, and so goes to the poison queue as
-//! it was stored, unseen by the handler.
+//! A body that cannot be decoded is rejected, because a retry would fail as well: it goes to the
+//! poison queue as stored, without a run of the handler.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 
 use super::{Context, Handler, Message, Verdict};
 
-/// A handler of bytes around one of another type; see [`json`] and [`text`].
+/// A handler of bytes that decodes for a typed handler; see [`json`] and [`text`].
 pub struct Decoded<T, H> {
     handler: H,
     decode: fn(&Bytes) -> Result<T, String>,
 }
 
-/// Decodes bodies as JSON.
+/// Decodes bodies as JSON; rejects a body that does not match.
 pub fn json<T, H>(handler: H) -> Decoded<T, H>
 where
     T: DeserializeOwned + Send + Sync + 'static,
@@ -27,7 +27,7 @@ where
     }
 }
 
-/// Decodes bodies as UTF-8.
+/// Decodes bodies as UTF-8; rejects any other body.
 pub fn text<H: Handler<String>>(handler: H) -> Decoded<String, H> {
     Decoded {
         handler,
@@ -37,7 +37,7 @@ pub fn text<H: Handler<String>>(handler: H) -> Decoded<String, H> {
 
 fn from_json<T: DeserializeOwned>(body: &Bytes) -> Result<T, String> {
     serde_json::from_slice(body)
-        .map_err(|error| format!("the body is not the JSON wanted: {error}"))
+        .map_err(|error| format!("the body does not match the expected JSON: {error}"))
 }
 
 fn from_utf8(body: &Bytes) -> Result<String, String> {

@@ -1,20 +1,20 @@
-//! Which partition a key belongs to: a consistent hash.
+//! Consistent hashing of keys to partitions.
 //!
 //! The key's hash is the first eight bytes of its SHA-256, read as a big-endian number. The
 //! partition is that number's bucket by *jump consistent hash* (Lamping and Veach, "A Fast, Minimal
 //! Memory, Consistent Hash Algorithm", 2014). Buckets are filled evenly, and from `n` to `n + 1`
 //! buckets only one key of `n + 1` moves, each into the new bucket.
 //!
-//! Both are stable: fixed vectors hold them, and any language can compute them.
+//! Both are stable: tests fix their values, and any language can compute them.
 
 use sha2::{Digest, Sha256};
 
-/// Multiplier of the generator that the algorithm draws its jumps from.
+/// Multiplier of the generator from which the algorithm draws its jumps.
 const STEP: u64 = 2_862_933_555_777_941_757;
 /// 2^31: the generator's upper bits are read as a fraction of it.
 const SPAN: f64 = 2_147_483_648.0;
 
-/// The partition of a key among `partitions`, from 0; 0 when there are none.
+/// Returns the partition of a key among `partitions`, from 0; 0 if there are none.
 pub fn partition_of(key: &[u8], partitions: u32) -> u32 {
     let digest = Sha256::digest(key);
     let hash = digest
@@ -24,11 +24,11 @@ pub fn partition_of(key: &[u8], partitions: u32) -> u32 {
     jump(hash, partitions)
 }
 
-/// The bucket of a hash among `buckets`, from 0.
+/// Returns the bucket of a hash among `buckets`, from 0.
 pub fn jump(mut hash: u64, buckets: u32) -> u32 {
     let (mut bucket, mut next) = (0_u32, 0.0_f64);
     while next < f64::from(buckets) {
-        // Below `buckets`, so a whole number that fits.
+        // Below `buckets`, so it is a whole number that fits.
         bucket = next as u32;
         hash = hash.wrapping_mul(STEP).wrapping_add(1);
         let fraction = SPAN / ((hash >> 33) + 1) as f64;
@@ -59,7 +59,8 @@ mod tests {
         }
     }
 
-    /// What was sent yesterday is where it is looked for tomorrow: these never change.
+    /// These values never change: messages must be found in the queues into which earlier releases
+    /// put them.
     #[test]
     fn key_vectors() {
         let table: [(&str, [u32; 4]); 4] = [
@@ -74,7 +75,7 @@ mod tests {
         }
     }
 
-    /// Of 100,000 keys each of 16 partitions gets 6,250, give or take 5 %.
+    /// Each of 16 partitions gets 6,250 of 100,000 keys, within 5 %.
     #[test]
     fn keys_are_spread_evenly() {
         let mut filled = [0_u32; 16];
@@ -88,7 +89,7 @@ mod tests {
     }
 
     proptest! {
-        /// A key moves into the new partition or not at all; about one in `n + 1` does.
+        /// A key stays or moves into the new partition; about one in `n + 1` moves.
         #[test]
         fn growing_by_one_moves_few(partitions in 1u32..100, seed: u64) {
             let mut moved = 0;

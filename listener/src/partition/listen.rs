@@ -1,4 +1,4 @@
-//! Listens to all queues of a set: one listener each, under one handler.
+//! Listens to all queues of a set, with one listener per queue and one handler.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -15,7 +15,7 @@ use crate::listener::QueueListener;
 use crate::observers::Observer;
 use crate::report::{ListenerError, Report};
 
-/// Listens to all queues of a set.
+/// A listener to all queues of a set.
 pub struct PartitionedListener {
     partitions: Arc<Partitions>,
     config: ListenerConfig,
@@ -25,24 +25,24 @@ pub struct PartitionedListener {
     change: Arc<Change>,
 }
 
-/// What is done to the listener of each queue before it starts.
+/// A change to the listener of each queue before it starts.
 type Change = dyn Fn(QueueListener) -> QueueListener + Send + Sync;
 
-/// Pause before the map is asked for again at the start.
+/// Pause between attempts to read the map at the start.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Maps without sense at the start after which the next one is believed to be what is stored.
+/// Invalid maps at the start that are read again; the next invalid one is an error.
 const SENSELESS_MAX: u32 = 3;
 
-/// How the listener of one queue ended.
+/// The result of one queue's listener.
 type Ended = (String, Result<Report, ListenerError>);
 
 impl PartitionedListener {
-    /// A listener to the set. `config` holds for each queue; its own name is the set's, and all
-    /// share its poison queue.
+    /// Creates a listener to the set. `config` applies to each queue; its name is replaced by the
+    /// set's, and all queues share its poison queue.
     ///
     /// # Errors
-    /// When the configuration makes no sense.
+    /// The configuration is invalid.
     pub fn new(
         partitions: Arc<Partitions>,
         mut config: ListenerConfig,
@@ -62,9 +62,9 @@ impl PartitionedListener {
         })
     }
 
-    /// Changes the listener of each queue before it starts: an observer of its own, the budget of
-    /// an account. It is also where to take [`QueueListener::status`] and [`QueueListener::waker`]
-    /// from.
+    /// Changes the listener of each queue before it starts, for example adds its own observer or
+    /// the account's limit. Take [`QueueListener::status`] and [`QueueListener::waker`] here as
+    /// well.
     #[must_use]
     pub fn with_each(
         mut self,
@@ -74,21 +74,21 @@ impl PartitionedListener {
         self
     }
 
-    /// Shows what happens to `observer`, too; there may be several.
+    /// Adds an observer of every queue's listener; there may be several.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.push(observer);
         self
     }
 
-    /// Works until `shutdown` resolves, then drains every queue's listener. The map is read again
-    /// twice in the time that senders trust it: new queues are listened to, retired ones left, and
-    /// drained ones retired. Returns the reports by queue; of a queue that was left and taken up
-    /// again, all of them.
+    /// Runs until `shutdown` resolves, then drains every queue's listener. Reads the map twice
+    /// within the time that senders trust it: starts listeners for new queues, stops those of
+    /// retired queues, and retires drained queues. Returns the reports by queue; a queue that was
+    /// stopped and started again has several.
     ///
     /// # Errors
-    /// When the map cannot be followed, the settings make no sense, or the handler cannot run. No
-    /// failure of storage ends it.
+    /// The map cannot be followed, the settings are invalid, or the handler cannot run. Storage
+    /// failures do not end the run.
     pub async fn run_until(
         &self,
         shutdown: impl Future<Output = ()> + Send,
@@ -124,7 +124,7 @@ impl PartitionedListener {
                     op = "partitions",
                     queue = %self.config.queue,
                     reason = %error,
-                    "the map was not read; the queues stay as they are"
+                    "cannot read the map; the queues stay unchanged"
                 ),
             }
         }
@@ -140,12 +140,12 @@ impl PartitionedListener {
         }
     }
 
-    /// Works until all queues are empty, or `shutdown` resolves: each as
-    /// [`QueueListener::once_until`] does, by the map of this moment. A queue whose listener fails
-    /// ends in that error.
+    /// Runs until all queues of the current map are empty, or `shutdown` resolves, each as
+    /// [`QueueListener::once_until`] does. A queue whose listener fails has that error as its
+    /// result.
     ///
     /// # Errors
-    /// The first of the queues', the map's, or that the settings make no sense.
+    /// The map cannot be read or followed, or the settings are invalid.
     pub async fn once_until(
         &self,
         shutdown: impl Future<Output = ()> + Send,
@@ -175,8 +175,8 @@ impl PartitionedListener {
         Ok(all.await)
     }
 
-    /// The map at the start: what storage fails at is asked for again, and what makes no sense a
-    /// few times, for it may have been damaged on its way.
+    /// Reads the map at the start. Retries storage failures, and invalid maps a few times, because
+    /// they may have been damaged in transit.
     async fn first_map(&self) -> Result<super::Map, PartitionError> {
         let mut senseless = 0;
         loop {
@@ -193,16 +193,16 @@ impl PartitionedListener {
                 op = "partitions",
                 queue = %self.config.queue,
                 reason = %error,
-                "the map of the queues does not exist yet"
+                "cannot read the map of the queues; retrying"
             );
             tokio::time::sleep(ASK_AGAIN).await;
         }
     }
 
-    /// The map after half of the time that senders trust it.
+    /// Reads the map after half of the time that senders trust it.
     async fn fresh(&self, max_age: Duration) -> Result<super::Map, PartitionError> {
         tokio::time::sleep(max_age / 2).await;
-        // Nothing is taken then, from old queues or from new ones.
+        // No messages are received while the budget is spent, so the map does not matter.
         while self.partitions.is_spent() {
             tokio::time::sleep(max_age / 2).await;
         }
@@ -217,7 +217,7 @@ impl PartitionedListener {
                 worker = %self.config.worker,
                 op = "partitions",
                 queue = %queue,
-                "drained, and read no longer"
+                "the queue is drained and no longer read"
             );
         }
         self.partitions.map().await
@@ -231,7 +231,7 @@ impl PartitionedListener {
             }
         }
         for queue in queues {
-            // One that is on its way out is started again when it has ended.
+            // A listener that is stopping is started again after it has ended.
             if !crew.stops.contains_key(queue) {
                 let seed = self.seed.wrapping_add(crew.started);
                 crew.start(queue, self.listener(queue, seed)?);
@@ -254,14 +254,14 @@ impl PartitionedListener {
     }
 }
 
-/// The listeners that run.
+/// The running listeners.
 #[derive(Default)]
 struct Crew {
     tasks: JoinSet<Ended>,
     stops: BTreeMap<String, watch::Sender<bool>>,
     names: HashMap<Id, String>,
     reports: Vec<(String, Report)>,
-    /// Why one of them ended by itself: the others share its handler.
+    /// The error that ended a listener; the others share its handler.
     failed: Option<ListenerError>,
     started: u64,
 }
@@ -274,7 +274,7 @@ impl Crew {
         self.started += 1;
         let task = self.tasks.spawn(async move {
             let shutdown = async move {
-                // A closed channel: the set's listener was dropped.
+                // A closed channel means that the set's listener was dropped.
                 let _ = stopped.wait_for(|stopped| *stopped).await;
             };
             let ended = listener.run_until(shutdown).await;
@@ -287,8 +287,8 @@ impl Crew {
         let (queue, ended) = match ended {
             Ok(ended) => ended,
             Err(error) => {
-                // A listener's own tasks bear panics, and its body has none; if it did, the queue
-                // would be taken up again.
+                // A listener catches panics in its tasks and does not panic itself; if it did, the
+                // queue would be started again.
                 if let Some(queue) = self.names.remove(&error.id()) {
                     self.stops.remove(&queue);
                 }
@@ -303,7 +303,7 @@ impl Crew {
                     op = "partitions",
                     queue = %queue,
                     reason = %error,
-                    "the listener of a partition ended"
+                    "the listener of a partition failed"
                 );
                 self.failed.get_or_insert(error);
             }

@@ -1,16 +1,16 @@
 //! The map of a partitioned queue: which queues are written and which are read. Pure rules.
 //!
-//! A resize must strand no message although senders and consumers learn of it at different times,
-//! so:
+//! A resize must not strand a message although senders and consumers learn of it at different
+//! times. Therefore:
 //! 1. Consumers read the current queues and those that are *draining*.
-//! 2. A sender may trust a map for [`Map::max_age`] after it asked for it. What it put within that
-//!    time is sent. A put that was answered later counts only when a map read *after* the answer
+//! 2. A sender may trust a map for [`Map::max_age`] after requesting it. A message put within that
+//!    time is sent. A put that was answered later counts only if a map read *after* the answer
 //!    still names its queue as current; otherwise the message is sent once more.
-//! 3. A draining queue is dropped when it is empty, looked at later than [`Map::settled_at`]: by
-//!    then whatever was put under the map before is in it, and seen.
-//! 4. Every change is made to the very version of the map that was read.
+//! 3. A draining queue is dropped if it is found empty after [`Map::settled_at`]: by then every
+//!    message put under an earlier map has arrived and been counted.
+//! 4. Every change is made under the ETag of the map that was read.
 //!
-//! Only differences of time on one clock are used, that of the service or that of the sender.
+//! Only time differences on one clock are used, either the service's or the sender's.
 
 use std::time::Duration;
 
@@ -19,41 +19,41 @@ use smalt_protocol::Timestamp;
 
 use super::hash::partition_of;
 
-/// Version of the document's form.
+/// Version of the document's format.
 const FORM: u32 = 1;
-/// Most partitions: numbers have two digits.
+/// Largest number of partitions; their numbers have two digits.
 pub const PARTITIONS_MAX: u32 = 100;
-/// Longest trust in a map.
+/// Longest trust in a map, in seconds.
 pub const MAX_AGE_MAX_S: u32 = 3600;
-/// Clocks of service and sender may run at slightly different speed, and Last-Modified has whole
-/// seconds.
+/// Slack for clocks of service and sender that run at slightly different speeds, and for the whole
+/// seconds of `Last-Modified`.
 const SETTLE_SLACK: Duration = Duration::from_secs(5);
 
-/// The map.
+/// The map of a partitioned queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Map {
     v: u32,
-    /// Counts the changes, from 1.
+    /// Number of the change, from 1.
     pub version: u64,
     /// Name of the partitioned queue.
     pub name: String,
-    /// Number of current queues: `name-00` and on.
+    /// Number of current queues: `name-00` and following.
     pub partitions: u32,
-    /// For how many seconds a sender may trust this map, and those before it.
+    /// How many seconds a sender may trust this map and earlier ones.
     pub max_age_s: u32,
-    /// Queues that are read and no longer written.
+    /// Queues that are still read but no longer written.
     pub draining: Vec<String>,
 }
 
-/// Name of one partition's queue.
+/// Returns the name of one partition's queue.
 pub fn queue_name_of(name: &str, partition: u32) -> String {
     format!("{name}-{partition:02}")
 }
 
 impl Map {
-    /// The first map. The queue of the plain name is drained where there is one: it is where
-    /// messages were before.
+    /// Returns the first map. An existing queue with the plain name is drained, because it may hold
+    /// earlier messages.
     pub fn first(name: &str, partitions: u32, max_age_s: u32, drains_plain: bool) -> Self {
         Map {
             v: FORM,
@@ -65,40 +65,40 @@ impl Map {
         }
     }
 
-    /// Reads a document.
+    /// Parses a document.
     ///
     /// # Errors
-    /// In words, when it is none that could be followed.
+    /// Describes why the document cannot be followed.
     pub fn parse(document: &[u8], name: &str) -> Result<Self, String> {
         let map: Map = serde_json::from_slice(document).map_err(|error| error.to_string())?;
         let known = (0..PARTITIONS_MAX).map(|number| queue_name_of(name, number));
         let known: Vec<_> = known.chain([name.to_owned()]).collect();
         if map.v != FORM {
-            return Err(format!("a map of form {}, not {FORM}", map.v));
+            return Err(format!("format version {} is not {FORM}", map.v));
         }
         if map.name != name {
-            return Err(format!("a map of another queue than {name}"));
+            return Err(format!("it belongs to another queue than {name}"));
         }
         if map.partitions == 0 || map.partitions > PARTITIONS_MAX {
-            return Err(format!("{} partitions", map.partitions));
+            return Err(format!("invalid number of partitions: {}", map.partitions));
         }
         if map.max_age_s == 0 || map.max_age_s > MAX_AGE_MAX_S {
-            return Err(format!("trusted for {} s", map.max_age_s));
+            return Err(format!("invalid max_age_s: {}", map.max_age_s));
         }
         if map.draining.iter().any(|queue| !known.contains(queue)) {
-            return Err("drains queues of another name".to_owned());
+            return Err("it drains queues with another name".to_owned());
         }
         Ok(map)
     }
 
-    /// The document.
+    /// Returns the map as a JSON document.
     pub fn document(&self) -> String {
-        // A struct of strings and numbers always serialises.
+        // Serialising a struct of strings and numbers cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The next map, with so many partitions; `None` when nothing changes. A draining queue that
-    /// becomes current is written again.
+    /// Returns the next map, with this number of partitions; `None` if nothing changes. A draining
+    /// queue that becomes current is written again.
     #[must_use]
     pub fn resized(&self, partitions: u32) -> Option<Map> {
         if partitions == self.partitions {
@@ -113,8 +113,8 @@ impl Map {
         Some(next)
     }
 
-    /// The next map without these draining queues, which were found empty after
-    /// [`Map::settled_at`]; `None` when nothing changes.
+    /// Returns the next map without these draining queues, which were found empty after
+    /// [`Map::settled_at`]; `None` if nothing changes.
     #[must_use]
     pub fn without(&self, empty: &[String]) -> Option<Map> {
         let mut next = self.clone();
@@ -123,41 +123,41 @@ impl Map {
         (next.draining.len() < self.draining.len()).then_some(next)
     }
 
-    /// The queues that are written.
+    /// Returns the queues that are written.
     pub fn current(&self) -> Vec<String> {
         let numbers = 0..self.partitions;
         numbers.map(|n| queue_name_of(&self.name, n)).collect()
     }
 
-    /// The queues that are read: current ones and draining ones.
+    /// Returns the queues that are read: current and draining ones.
     pub fn read(&self) -> Vec<String> {
         let mut read = self.current();
         read.extend(self.draining.iter().cloned());
         read
     }
 
-    /// The queue of a key.
+    /// Returns the queue of a key.
     pub fn queue_of(&self, key: &[u8]) -> String {
         queue_name_of(&self.name, partition_of(key, self.partitions))
     }
 
-    /// Whether a queue is written.
+    /// Returns whether a queue is written.
     pub fn is_current(&self, queue: &str) -> bool {
         self.current().iter().any(|current| current == queue)
     }
 
-    /// How long after it was asked for a sender may trust this map.
+    /// Returns how long a sender may trust this map, counted from its request.
     pub fn max_age(&self) -> Duration {
         Duration::from_secs(u64::from(self.max_age_s))
     }
 
-    /// From when on an empty draining queue stays empty, for a map that was written at `modified`:
-    /// senders of the map before it have lost their trust in that.
+    /// Returns the time from which an empty draining queue stays empty, for a map that was written
+    /// at `modified`: by then no sender trusts the previous map.
     pub fn settled_at(&self, modified: Timestamp) -> Timestamp {
         modified.plus(self.max_age() * 2 + SETTLE_SLACK)
     }
 
-    /// Whether an empty draining queue may be dropped now.
+    /// Returns whether an empty draining queue may be dropped at `now`.
     pub fn is_settled(&self, modified: Timestamp, now: Timestamp) -> bool {
         now >= self.settled_at(modified)
     }
@@ -213,9 +213,10 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is read stays read through any resize, and keys go to current queues only.
+        /// A queue that is read stays in the map through every resize, and keys map to current
+        /// queues only.
         #[test]
-        fn a_resize_goes_on_reading(
+        fn a_resize_keeps_reading_every_queue(
             sizes in proptest::collection::vec(1u32..=100, 1..6), key: u64,
         ) {
             let mut map = Map::first("orders", sizes[0], 60, true);

@@ -1,8 +1,7 @@
-//! Partitioned queues: beyond what one queue gives (2,000 messages a second), several take its
-//! place, and the number of them can be changed while everybody works.
+//! Partitioned queues: several queues for more messages than one can take (2,000 a second). Their
+//! number can change during operation.
 //!
-//! - [`Partitions`] is the set: it knows where the [`map`] lies, resizes it, and retires what has
-//!   drained.
+//! - [`Partitions`] is the set: it stores the [`map`], resizes it, and retires drained queues.
 //! - [`PartitionSender`] puts messages by key: the same key goes to the same queue ([`hash`]).
 //! - [`PartitionedListener`] is one [`QueueListener`](crate::QueueListener) per queue under one
 //!   handler.
@@ -25,9 +24,9 @@
 //!
 //! # What is promised
 //!
-//! No message whose `send` returned `Ok` is stranded by a resize, whenever it happens and whoever
-//! crashes meanwhile; [`map`] says by what rules. A message may be put twice by a sender that stood
-//! still during a resize. Messages have no order, neither before nor after.
+//! No resize strands a message whose `send` returned `Ok`, whenever it happens and whichever
+//! process crashes meanwhile; [`map`] states the rules. A sender that stalls during a resize may
+//! put a message twice. Messages have no order, neither before nor after a resize.
 
 pub mod hash;
 mod listen;

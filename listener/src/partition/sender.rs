@@ -9,7 +9,7 @@ use super::set::{PartitionError, Partitions, Read};
 use crate::config::{ConfigError, Encoding};
 use crate::payload::{Offload, SendOptions, Sender, Sent};
 
-/// Attempts to put a message whose queue was taken out of use meanwhile.
+/// Attempts to put a message whose queue was retired meanwhile.
 const SEND_ATTEMPTS: u32 = 5;
 
 /// Puts messages by key. Cheap to share; every method takes `&self`.
@@ -23,10 +23,10 @@ pub struct PartitionSender {
 }
 
 impl PartitionSender {
-    /// A sender to the set; `encoding`, `offload` and `seed` as for [`Sender::new`].
+    /// Creates a sender to the set; `encoding`, `offload` and `seed` are as for [`Sender::new`].
     ///
     /// # Errors
-    /// When the settings make no sense.
+    /// The settings are invalid.
     pub fn new(
         partitions: Arc<Partitions>,
         encoding: Encoding,
@@ -46,11 +46,12 @@ impl PartitionSender {
         })
     }
 
-    /// Puts one message into the queue of `key`. `Ok` means that it is in a queue that is read
-    /// until it is empty. When this process stood still during a resize, it may be there twice.
+    /// Puts one message into the queue of `key`. `Ok` means that the message is in a queue that is
+    /// read until it is empty. If this process stalled during a resize, the message may exist
+    /// twice.
     ///
     /// # Errors
-    /// As [`Sender::send`], or that the map cannot be read.
+    /// As [`Sender::send`], or the map cannot be read.
     pub async fn send(
         &self,
         key: &[u8],
@@ -64,7 +65,8 @@ impl PartitionSender {
             if read.is_trusted() {
                 return Ok(sent);
             }
-            // It took too long: only a map that was read after it can say whether it will be found.
+            // The put took too long: only a map that was read after it shows whether the message
+            // will be found.
             if self.read_again().await?.map.is_current(&queue) {
                 return Ok(sent);
             }
@@ -72,7 +74,7 @@ impl PartitionSender {
         Err(PartitionError::Contended)
     }
 
-    /// A map that is trusted now.
+    /// Returns a map that is currently trusted.
     async fn trusted(&self) -> Result<Read, PartitionError> {
         let mut kept = self.map.lock().await;
         if let Some(read) = kept.as_ref().filter(|read| read.is_trusted()) {

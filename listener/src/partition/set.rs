@@ -18,26 +18,26 @@ use crate::payload::SendError;
 use crate::report::ListenerError;
 use crate::throttle::AccountLimit;
 
-/// Longest map: a hundred names of 63 characters.
+/// Length of the longest map, a hundred names of 63 characters.
 const MAP_BYTES_MAX: u64 = 64 * 1024;
-/// Attempts at a change that others are ahead of.
+/// Attempts at a change while others change the map as well.
 const CHANGE_ATTEMPTS: u32 = 10;
 
-/// What a partitioned queue is.
+/// The settings of a partitioned queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionSettings {
-    /// Name; its queues are `name-00` and on.
+    /// Name of the set; its queues are `name-00` and following.
     pub name: String,
-    /// Number of queues of the first map. Later [`Partitions::resize`] alone changes it.
+    /// Number of queues in the first map. Later only [`Partitions::resize`] changes it.
     pub partitions: u32,
-    /// Container of the map, which is the blob `name.partitions.json`.
+    /// Container of the map, the blob `name.partitions.json`.
     pub container: String,
-    /// How long a sender may trust the map that it read; whole seconds.
+    /// How long a sender may trust a map that it has read, in whole seconds from 1 s to 1 h.
     pub max_age: Duration,
 }
 
 impl PartitionSettings {
-    /// The defaults: a map is trusted for a minute.
+    /// Returns the defaults: a map is trusted for a minute.
     pub fn new(name: impl Into<String>, partitions: u32, container: impl Into<String>) -> Self {
         PartitionSettings {
             name: name.into(),
@@ -47,15 +47,15 @@ impl PartitionSettings {
         }
     }
 
-    /// Checks every setting: the first that makes no sense.
+    /// Checks every setting.
     ///
     /// # Errors
-    /// With that setting.
+    /// The first invalid setting.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.faults().into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// All that makes no sense.
+    /// Returns all invalid settings.
     pub fn faults(&self) -> Vec<ConfigError> {
         let longest = queue_name_of(&self.name, PARTITIONS_MAX - 1);
         let checks = [
@@ -78,7 +78,7 @@ fn check_container(container: &str) -> Result<(), ConfigError> {
 fn check_max_age(max_age: Duration) -> Result<(), ConfigError> {
     let seconds = max_age.as_secs();
     if seconds == 0 || seconds > u64::from(MAX_AGE_MAX_S) || max_age.subsec_nanos() > 0 {
-        let problem = "needs whole seconds, 1s to 1h";
+        let problem = "must be whole seconds from 1s to 1h";
         return Err(ConfigError::value("partitions.max_age", problem));
     }
     Ok(())
@@ -92,44 +92,44 @@ fn check_number(partitions: u32) -> Result<(), ConfigError> {
     Err(ConfigError::value("partitions", problem))
 }
 
-/// What is in the way of a partitioned queue.
+/// An error of a partitioned queue.
 #[derive(Debug, thiserror::Error)]
 pub enum PartitionError {
-    /// The settings make no sense.
+    /// A setting is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Storage refuses.
+    /// Storage fails or rejects a request.
     #[error(transparent)]
     Storage(#[from] PortError),
-    /// The map is not one.
-    #[error("the map of the partitions cannot be followed: {0}")]
+    /// The stored document is not a map that can be followed.
+    #[error("the partition map cannot be followed: {0}")]
     Map(String),
     /// The message was not put, or may not have been.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// The handler of the queues cannot run.
+    /// A listener ended with an error, such as a handler that cannot run.
     #[error(transparent)]
     Listener(#[from] ListenerError),
-    /// Others changed the map again and again meanwhile.
-    #[error("the map of the partitions is changed too often")]
+    /// Other processes changed the map at every attempt.
+    #[error("the partition map changed during every attempt; try again")]
     Contended,
 }
 
-/// A map as it was read.
+/// A map that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub(crate) map: Map,
     tag: Tag,
-    /// When it was written, by the service.
+    /// When the map was written, by the service's clock.
     modified: Timestamp,
-    /// When it was read, by the service.
+    /// When the map was read, by the service's clock.
     server_time: Timestamp,
-    /// When it was asked for, here.
+    /// When the map was requested, by the local clock.
     pub(crate) asked: Instant,
 }
 
 impl Read {
-    /// Whether what was put by now counts as sent.
+    /// Returns whether a message put by now counts as sent.
     pub(crate) fn is_trusted(&self) -> bool {
         self.asked.elapsed() < self.map.max_age()
     }
@@ -144,10 +144,10 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// The set. Nothing is asked for yet.
+    /// Creates the set without any request.
     ///
     /// # Errors
-    /// When the settings make no sense.
+    /// The settings are invalid.
     pub fn new(
         storage: Arc<dyn Storage>,
         settings: PartitionSettings,
@@ -161,28 +161,28 @@ impl Partitions {
         })
     }
 
-    /// Draws its requests from a budget that others on the account share.
+    /// Limits its requests by a limit that others on the account share.
     #[must_use]
     pub fn within(mut self, account: AccountLimit) -> Self {
         self.account = Some(account);
         self
     }
 
-    /// Shows each request about the map to `observer`; there may be several. What the listeners of
-    /// its queues do is shown to theirs.
+    /// Adds an observer of the requests about the map; there may be several. The listeners of the
+    /// queues have observers of their own.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.add(observer);
         self
     }
 
-    /// Whether the day's money is spent, where there is a budget.
+    /// Returns whether the daily budget is spent; `false` without a budget.
     pub(crate) fn is_spent(&self) -> bool {
         let account = self.account.as_ref();
         account.is_some_and(AccountLimit::is_spent)
     }
 
-    /// Sends a request when it may be sent, counts it, and shows what came of it.
+    /// Sends a request when the rate limit allows it, counts it, and reports the result.
     async fn ask<T>(
         &self,
         operation: &'static str,
@@ -194,7 +194,7 @@ impl Partitions {
         self.observers.see(operation, call).await
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> &PartitionSettings {
         &self.settings
     }
@@ -203,28 +203,28 @@ impl Partitions {
         &self.storage
     }
 
-    /// The map as it is now.
+    /// Returns the current map, and creates it if there is none.
     ///
     /// # Errors
-    /// Storage's, or that the map cannot be followed.
+    /// Storage fails, or the map cannot be followed.
     pub async fn map(&self) -> Result<Map, PartitionError> {
         Ok(self.read().await?.map)
     }
 
-    /// The map as it is now, where there is one; none is made.
+    /// Returns the current map; `None` if there is none.
     ///
     /// # Errors
-    /// Storage's, or that the map cannot be followed.
+    /// Storage fails, or the map cannot be followed.
     pub async fn known_map(&self) -> Result<Option<Map>, PartitionError> {
         Ok(self.look().await?.map(|read| read.map))
     }
 
-    /// Changes the number of queues, and returns the new map. Queues that are not written any more
+    /// Changes the number of queues and returns the new map. Queues that are no longer written
     /// drain; [`Partitions::retire`] drops them when they are empty.
     ///
     /// # Errors
-    /// Storage's, or that the number makes no sense. After an unanswered write the map says what
-    /// was done.
+    /// Storage fails, or the number is invalid. After a write without an answer, the map shows
+    /// whether it was made.
     pub async fn resize(&self, partitions: u32) -> Result<Map, PartitionError> {
         check_number(partitions)?;
         for _ in 0..CHANGE_ATTEMPTS {
@@ -232,7 +232,7 @@ impl Partitions {
             let Some(next) = read.map.resized(partitions) else {
                 return Ok(read.map);
             };
-            // Before anybody looks for them.
+            // The queues exist before any process looks for them.
             self.create_queues(&next).await?;
             if self.write(&next, Conditions::matching(&read.tag)).await? {
                 return Ok(next);
@@ -242,10 +242,10 @@ impl Partitions {
     }
 
     /// Drops the draining queues that are empty, once every sender knows that they drain. Returns
-    /// their names. The queues themselves stay, for their owner to delete.
+    /// their names. The queues themselves remain for their owner to delete.
     ///
     /// # Errors
-    /// Storage's, or that the map cannot be followed.
+    /// Storage fails, or the map cannot be followed.
     pub async fn retire(&self) -> Result<Vec<String>, PartitionError> {
         let read = self.read().await?;
         let is_settled = read.map.is_settled(read.modified, read.server_time);
@@ -261,12 +261,13 @@ impl Partitions {
         let Some(next) = read.map.without(&empty) else {
             return Ok(Vec::new());
         };
-        // Refused when somebody was faster, who may have made one of them current.
+        // Refused if another process changed the map, which may have made one of the queues
+        // current.
         let written = self.write(&next, Conditions::matching(&read.tag)).await?;
         Ok(if written { empty } else { Vec::new() })
     }
 
-    /// A count is never lower than the truth, and messages in somebody's hands are in it.
+    /// The service's count is never too low, and includes received messages.
     async fn is_empty(&self, queue: &str) -> Result<bool, PartitionError> {
         Ok(self.count(queue).await?.unwrap_or(0) == 0)
     }
@@ -275,7 +276,7 @@ impl Partitions {
         Ok(self.count(queue).await?.is_some())
     }
 
-    /// Messages in a queue, where there is one.
+    /// Returns the number of messages in a queue; `None` if it does not exist.
     async fn count(&self, queue: &str) -> Result<Option<u64>, PartitionError> {
         let cx = CallContext::default();
         let call = self.storage.queue_properties(&cx, queue);
@@ -286,7 +287,7 @@ impl Partitions {
         }
     }
 
-    /// Reads the map; makes it when there is none.
+    /// Reads the map, and creates it if there is none.
     pub(crate) async fn read(&self) -> Result<Read, PartitionError> {
         for _ in 0..CHANGE_ATTEMPTS {
             if let Some(read) = self.look().await? {
@@ -300,7 +301,7 @@ impl Partitions {
     async fn look(&self) -> Result<Option<Read>, PartitionError> {
         let (cx, blob) = (CallContext::default(), self.blob());
         let call = async {
-            // Trusted from the moment on at which it was sent for.
+            // Trust counts from the time of the request.
             let asked = Instant::now();
             let got = self.storage.get_blob(&cx, &blob, MAP_BYTES_MAX).await?;
             Ok((asked, got))
@@ -324,7 +325,7 @@ impl Partitions {
         let PartitionSettings {
             name, partitions, ..
         } = &self.settings;
-        // Checked: at most an hour.
+        // Checked to be at most an hour.
         let max_age_s = u32::try_from(self.settings.max_age.as_secs()).unwrap_or(MAX_AGE_MAX_S);
         let first = Map::first(name, *partitions, max_age_s, self.exists(name).await?);
         self.create_queues(&first).await?;
@@ -343,8 +344,8 @@ impl Partitions {
         Ok(())
     }
 
-    /// Writes a map; `false` when another stands there than the conditions say. One whose answer
-    /// was lost is looked for by the caller, who reads again.
+    /// Writes a map; returns `false` if the conditions are not met. If the answer is lost, the
+    /// caller reads the map again.
     async fn write(&self, map: &Map, conditions: Conditions) -> Result<bool, PartitionError> {
         let put = PutBlob {
             content_type: Some("application/json".to_owned()),

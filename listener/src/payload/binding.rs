@@ -1,42 +1,40 @@
-//! What binds a blob to the message whose payload it is.
+//! The binding of a blob to the message whose payload it is.
 //!
-//! Metadata `PayloadOf` of the blob is `QUEUE[,QUEUE]/HASH`: the queues that its message may be in,
-//! and the SHA-256 of the key that stands in the message's envelope. Who may read the container
-//! learns the hash, and cannot write an envelope with it.
+//! The blob's metadata `PayloadOf` is `QUEUE[,QUEUE]/HASH`: the queues that its message may be in,
+//! and the SHA-256 of the key in the message's envelope. Someone who can read the container learns
+//! the hash but cannot write an envelope with it.
 
 use smalt_sleeve::port::{Metadata, metadata_value};
 
 use super::envelope::{Reference, sha256_hex};
 
-/// Metadata of a payload's blob.
+/// Metadata name of the binding on a payload's blob.
 pub(super) const BOUND_KEY: &str = "PayloadOf";
-/// Length of a key, and of the random part of a blob's name, in hexadecimal digits: 128 bits.
+/// Length of a key, and of the random part of a blob's name, in hexadecimal digits (128 bits).
 pub(super) const KEY_HEX_CHARS: usize = 32;
 
 /// Whether a blob is the payload of the message that refers to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bond {
-    /// It is.
     Ours,
-    /// An earlier release put it: its name fits, and the hash of its content decides.
+    /// Put by an earlier release: its name matches, and the hash of its content decides.
     Unbound,
-    /// It is not.
     Foreign,
 }
 
-/// The value of [`BOUND_KEY`].
+/// Returns the value of [`BOUND_KEY`].
 pub(super) fn bound(queue: &str, key: &str) -> String {
     format!("{queue}/{}", sha256_hex(key.as_bytes()))
 }
 
-/// The value that lets its message be in this queue, too; `None` where it may be already.
+/// Returns the value that also allows the message in `queue`; `None` if `value` already does.
 pub(super) fn bound_also(value: &str, queue: &str) -> Option<String> {
     let (queues, hash) = value.split_once('/')?;
     let known = queues.split(',').any(|known| known == queue);
     (!known).then(|| format!("{queues},{queue}/{hash}"))
 }
 
-/// Judges a blob by its metadata and by what a message in `queue` says of it.
+/// Checks a blob's metadata against the reference of a message in `queue`.
 pub(super) fn bond(queue: &str, reference: &Reference, metadata: &Metadata) -> Bond {
     let bound = metadata_value(metadata, BOUND_KEY);
     match (bound, &reference.key) {
@@ -51,7 +49,7 @@ pub(super) fn bond(queue: &str, reference: &Reference, metadata: &Metadata) -> B
     }
 }
 
-/// Whether senders to the queue name their payloads so.
+/// Returns whether `blob` is a payload name as senders to `queue` make it.
 fn is_of(queue: &str, blob: &str) -> bool {
     let random = blob
         .strip_prefix(queue)
@@ -59,7 +57,7 @@ fn is_of(queue: &str, blob: &str) -> bool {
     random.is_some_and(is_key)
 }
 
-/// Whether a text is a key.
+/// Returns whether `text` has the form of a key.
 pub(super) fn is_key(text: &str) -> bool {
     let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     text.len() == KEY_HEX_CHARS && text.bytes().all(hex)
@@ -80,7 +78,7 @@ mod tests {
             sha256: String::new(),
             key: key.map(str::to_owned),
         };
-        // Names come back in lower case.
+        // The service returns metadata names in lower case.
         let metadata = value.map(|value| ("payloadof".to_owned(), value.to_owned()));
         bond(queue, &reference, &metadata.into_iter().collect())
     }
@@ -109,9 +107,9 @@ mod tests {
         }
     }
 
-    /// Without a binding only the names that earlier releases drew are taken for payloads.
+    /// Without a binding, only names as earlier releases made them count as payloads.
     #[test]
-    fn other_names_are_nobodys_payload() {
+    fn other_names_are_not_payloads() {
         for blob in [
             "victim",
             "orders/7",

@@ -1,5 +1,5 @@
-//! A message in hand whose payload lies in a blob: fetched for its handler, dropped after its ack,
-//! kept on its way into the poison queue.
+//! A received message whose payload is in a blob: fetches the payload for the handler, deletes it
+//! after the message, or keeps it for the copy in the poison queue.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,32 +14,32 @@ use super::envelope::{self, Claim, Reading};
 use super::store::{FetchError, PayloadStore, Seen};
 use crate::handler::{Context, Handler, Message, Verdict};
 
-/// A payload that is missing or damaged is looked for again so often.
+/// How often a missing or damaged payload is searched for again.
 const SEARCHES_AGAIN: u32 = 3;
 
-/// What a body is in a queue, with or without payloads.
+/// A message's body as its queue's configuration reads it.
 pub(crate) enum Opened {
     /// The body itself.
     Body(Bytes),
-    /// A payload.
+    /// A reference to a payload.
     Claimed(Claimed),
-    /// An envelope that must not be followed, and why.
+    /// An envelope that must not be followed, with the reason.
     Refused(String),
 }
 
-/// A message in hand whose payload lies in a blob. Clones are the same one.
+/// A received message whose payload is in a blob. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Claimed {
     store: Arc<PayloadStore>,
     claim: Arc<Claim>,
-    /// The version that was read, or described since.
+    /// The version of the blob that was read, or whose metadata was changed since.
     read: Arc<Mutex<Option<Seen>>>,
-    /// Until when its handler may start: its lock must hold for a while then.
+    /// Latest time at which the handler may start, so that enough of the lock is left.
     start_by: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Opened {
-    /// Reads a body as its queue's configuration says.
+    /// Reads a body by the queue's configuration; without a store every body is plain.
     pub(crate) fn of(body: Bytes, store: Option<&Arc<PayloadStore>>) -> Self {
         let Some(store) = store else {
             return Opened::Body(body);
@@ -58,7 +58,7 @@ impl Opened {
 }
 
 impl Claimed {
-    /// A handler that fetches the payload first, under the lock and the time-out of the run.
+    /// Wraps a handler so that it first fetches the payload, under the lock and timeout of the run.
     pub(crate) fn fetching(&self, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
         Arc::new(Fetching {
             claimed: self.clone(),
@@ -70,7 +70,7 @@ impl Claimed {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lock was granted or renewed: the handler may start until then.
+    /// Sets the latest start of the handler after the lock was granted or renewed.
     pub(crate) fn start_by(&self, at: Instant) {
         *self.start_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
@@ -80,8 +80,8 @@ impl Claimed {
         start_by.is_some_and(|at| Instant::now() > at)
     }
 
-    /// A message that never expires is about to be deleted: its payload must not be left for good,
-    /// though this process may end between the two deletes.
+    /// Prepares the payload of a message that never expires for the delete: gives it an expiry, so
+    /// that it does not remain if this process ends between the two deletes.
     pub(crate) async fn about_to_delete(&self, within: Duration) -> PortResult<()> {
         let seen = self.read().clone();
         let scheduling = self.store.schedule(&self.claim, seen.clone());
@@ -91,7 +91,7 @@ impl Claimed {
                 Ok(())
             }
             Ok(Err(error)) => {
-                // Perhaps it was done: the version that was read stands there no more.
+                // The change may have been made, so the version that was read may no longer exist.
                 *self.read() = None;
                 Err(error)
             }
@@ -102,7 +102,7 @@ impl Claimed {
         }
     }
 
-    /// Whether it is kept for a copy of its message in a poison queue.
+    /// Returns whether the payload is kept for a copy of its message in a poison queue.
     pub(crate) async fn is_kept(&self, within: Duration) -> PortResult<bool> {
         if let Some(seen) = &*self.read() {
             return Ok(seen.is_kept);
@@ -125,7 +125,7 @@ impl Claimed {
         }
     }
 
-    /// The message was deleted: its payload goes, too. What fails is left to the sweeper.
+    /// Deletes the payload after its message. On a failure the sweeper deletes it later.
     pub(crate) async fn message_deleted(&self, within: Duration) {
         let dropping = async {
             let read = self.read().clone();
@@ -145,18 +145,18 @@ impl Claimed {
             blob = %self.claim.reference.blob,
             outcome = "payload_left",
             reason = %problem,
-            "the payload is left to the sweeper"
+            "cannot delete the payload; the sweeper will delete it"
         );
     }
 
-    /// A copy of the message is about to be put into the poison queue.
+    /// Keeps the payload for a copy of the message that is about to be put into the poison queue.
     pub(crate) async fn keep(&self, until: Instant) -> PortResult<()> {
         let kept = tokio::time::timeout_at(until, self.store.keep(&self.claim));
         kept.await.unwrap_or_else(|_| Err(self.unanswered()))
     }
 }
 
-/// Fetches, then handles.
+/// A handler that fetches the payload first.
 struct Fetching {
     claimed: Claimed,
     handler: Arc<dyn Handler>,
@@ -173,7 +173,7 @@ impl Handler for Fetching {
         };
         *self.claimed.read() = Some(seen);
         if self.claimed.is_too_late() {
-            return Verdict::retry("its payload came too late to start");
+            return Verdict::retry("fetching its payload took too long to start the handler");
         }
         let mut message = message.clone();
         message.body = body;
@@ -181,12 +181,13 @@ impl Handler for Fetching {
     }
 }
 
-/// What a failed search for a payload means. One that is missing or damaged is looked for again: a
-/// damaged one may have been damaged on its way. Storage that does not answer is a retry like any.
+/// Returns the verdict after a failed search for a payload. A missing or damaged payload is
+/// searched for again, because it may have been damaged in transit. A storage failure is an
+/// ordinary retry.
 fn after_failed_search(error: &FetchError, dequeue_count: u32) -> Verdict {
     let final_one = dequeue_count > SEARCHES_AGAIN;
     match error {
-        // It will be no other message's later.
+        // The binding will not change, so a retry would not help.
         FetchError::Foreign => Verdict::reject(error.to_string()),
         FetchError::Missing | FetchError::Damaged(_) if final_one => {
             Verdict::reject(error.to_string())

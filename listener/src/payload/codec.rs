@@ -1,7 +1,7 @@
 //! Compression of payloads, bounded in both directions.
 //!
-//! A payload says how long it is before it is unpacked, and not a byte more is ever produced: a
-//! bomb is refused at its first byte too many, whatever its blob claims.
+//! A payload's length is known before it is unpacked, and unpacking stops one byte beyond it, so
+//! that a decompression bomb is refused whatever its blob claims.
 
 use std::io::{self, Read, Write};
 
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::envelope::sha256_hex;
 
-/// Level of zstd: its own default.
+/// Compression level of zstd, its own default.
 const ZSTD_LEVEL: i32 = 3;
 /// Largest window that a zstd frame may ask for, as a power of two: 16 MiB. Level 3 uses 2 MiB.
 const ZSTD_WINDOW_LOG_MAX: u32 = 24;
 
-/// How payloads are compressed.
+/// Compression of payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
@@ -25,31 +25,31 @@ pub enum Compression {
     Zstd,
     /// Gzip (RFC 1952).
     Gzip,
-    /// As it is.
+    /// No compression.
     None,
 }
 
 /// Why a blob is not the payload that its envelope names.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
-    /// It cannot be unpacked.
+    /// The blob cannot be unpacked.
     #[error("the payload cannot be unpacked: {0}")]
     Unreadable(#[from] io::Error),
-    /// It has another length.
-    #[error("the payload is not the {expected} bytes long that its message says")]
+    /// The payload has another length.
+    #[error("the payload is not the {expected} bytes long that its message states")]
     Length {
-        /// What the message says.
+        /// Length that the message states, in bytes.
         expected: u64,
     },
-    /// It has another hash.
-    #[error("the payload has another SHA-256 than its message says")]
+    /// The payload has another SHA-256.
+    #[error("the payload has another SHA-256 than its message states")]
     Hash,
 }
 
 /// Compresses a payload.
 ///
 /// # Errors
-/// When memory runs out; these encoders know no other failure.
+/// Memory runs out; these encoders have no other failure.
 pub fn pack(payload: &[u8], by: Compression) -> io::Result<Vec<u8>> {
     match by {
         Compression::Zstd => zstd::bulk::compress(payload, ZSTD_LEVEL),
@@ -62,10 +62,10 @@ pub fn pack(payload: &[u8], by: Compression) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Unpacks a blob, and checks that it is the payload of this length and hash.
+/// Unpacks a blob and checks the payload's length and hash.
 ///
 /// # Errors
-/// When it is not.
+/// The blob cannot be unpacked, or length or hash differ.
 pub fn unpack(stored: &[u8], by: Compression, len: u64, sha256: &str) -> Result<Vec<u8>, Damage> {
     let payload = match by {
         Compression::Zstd => {
@@ -85,7 +85,7 @@ pub fn unpack(stored: &[u8], by: Compression, len: u64, sha256: &str) -> Result<
     Ok(payload)
 }
 
-/// Everything, or one byte more than allowed.
+/// Reads everything, or at most one byte more than `len`.
 fn at_most(reader: impl Read, len: u64) -> io::Result<Vec<u8>> {
     let mut payload = Vec::new();
     reader
@@ -94,8 +94,8 @@ fn at_most(reader: impl Read, len: u64) -> io::Result<Vec<u8>> {
     Ok(payload)
 }
 
-/// Longest blob that a payload of this length can be packed into: what cannot be compressed grows
-/// by a few bytes per block, and by a header.
+/// Returns the length of the longest blob that a payload of this length can be packed into.
+/// Incompressible data grows by a few bytes per block and by a header.
 pub fn stored_bytes_max(len: u64) -> u64 {
     len.saturating_add(len / 64).saturating_add(1024)
 }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_compresses_is_compressed() {
+    fn compressible_payloads_shrink() {
         let payload = b"order 4711, ".repeat(10_000);
         for by in [Compression::Zstd, Compression::Gzip] {
             let stored = pack(&payload, by).unwrap();
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// Megabytes of zeros in a few kilobytes: not one byte more than announced is unpacked.
+    /// Megabytes of zeros in a few kilobytes: unpacking stops at the announced length.
     #[test]
     fn a_bomb_is_refused() {
         let zeros = vec![0; 8 << 20];
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// A frame that asks for a huge window is refused before memory is taken for it.
+    /// A frame that asks for a huge window is refused before memory is allocated for it.
     #[test]
     fn a_huge_window_is_refused() {
         let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
@@ -196,7 +196,7 @@ mod tests {
             }
         }
 
-        /// Garbage, cut and changed blobs end in an error and in bounds, never in a panic.
+        /// Random, truncated and changed blobs cause an error within the bounds, never a panic.
         #[test]
         fn damage_is_found(
             payload in proptest::collection::vec(any::<u8>(), 1..500),
@@ -208,7 +208,8 @@ mod tests {
                 let mut changed = stored.clone();
                 let at = at.index(changed.len());
                 changed[at] ^= flip;
-                // Headers hold bits that do not matter (names, times): then it is still right.
+                // Headers contain irrelevant bits (names, times); after such a change the payload
+                // is intact.
                 if let Ok(same) = unpack(&changed, by, payload.len() as u64, &hash) {
                     prop_assert_eq!(same, payload.clone());
                 }

@@ -1,12 +1,12 @@
-//! The envelope of a claim check: what stands in a message whose payload lies in a blob.
+//! The envelope of a claim check: the body of a message whose payload is in a blob.
 //!
 //! `{"v":1,"enc":"zstd|gzip|none","ref":{"c":container,"b":blob,"len":bytes,"sha256":hex,
-//! "key":hex}}`: `len` and `sha256` are those of the payload before compression, `key` is what its
-//! blob is bound by; envelopes of earlier releases have none. Only queues that are configured for
-//! it read envelopes; there, a body counts as one when it is a JSON object with `v`, `enc` and a
-//! `ref` that is an object. Everything else is a plain message, those that were put before the
-//! queue was configured included. A body of the application's own that looks like an envelope is
-//! sent as a payload: so it never is one.
+//! "key":hex}}`: `len` and `sha256` are those of the payload before compression, `key` binds the
+//! blob; envelopes of earlier releases have no key. Only queues that are configured for it read
+//! envelopes; there, a body counts as one if it is a JSON object with `v`, `enc` and a `ref` that
+//! is an object. Everything else is a plain message, including messages put before the queue was
+//! configured. An application's own body that looks like an envelope is sent as a payload, so that
+//! it is never mistaken for one.
 
 use std::fmt::Write as _;
 
@@ -22,51 +22,51 @@ pub const CLAIM_VERSION: u32 = 1;
 /// Length of a SHA-256 in hexadecimal digits.
 const SHA256_HEX_CHARS: usize = 64;
 
-/// The envelope.
+/// The envelope of a payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// [`CLAIM_VERSION`].
+    /// Version, [`CLAIM_VERSION`].
     pub v: u32,
-    /// How the blob is compressed.
+    /// Compression of the blob.
     pub enc: Compression,
-    /// Where the payload is, and what it is.
+    /// Location and properties of the payload.
     #[serde(rename = "ref")]
     pub reference: Reference,
 }
 
-/// Where a payload is, and what it is.
+/// Location and properties of a payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
-    /// Container.
+    /// Container of the blob.
     #[serde(rename = "c")]
     pub container: String,
-    /// Blob name.
+    /// Name of the blob.
     #[serde(rename = "b")]
     pub blob: String,
     /// Length of the payload in bytes, uncompressed.
     pub len: u64,
     /// SHA-256 of the payload, uncompressed: 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// What binds the blob to this message: 32 lower-case hexadecimal digits; absent in envelopes
-    /// of earlier releases.
+    /// Key that binds the blob to this message: 32 lower-case hexadecimal digits; `None` in
+    /// envelopes of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// What a body turned out to be.
+/// The result of reading a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// No envelope: the body itself.
+    /// Not an envelope: the body itself.
     Plain,
-    /// A good envelope.
+    /// A valid envelope.
     Claim(Claim),
-    /// An envelope that must not be followed, and why.
+    /// An envelope that must not be followed, with the reason.
     Refused(String),
 }
 
-/// Bounds that a reference must keep to.
+/// Bounds that a reference must respect.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
     /// The only container that payloads are read from.
@@ -75,14 +75,14 @@ pub struct Bounds<'a> {
     pub payload_bytes_max: u64,
 }
 
-/// Reads the body of a message of a queue that is configured for payloads.
+/// Reads a message body of a queue that is configured for payloads.
 pub fn read(body: &[u8], bounds: &Bounds<'_>) -> Reading {
     if !looks_like_claim(body) {
         return Reading::Plain;
     }
     let claim: Claim = match serde_json::from_slice(body) {
         Ok(claim) => claim,
-        Err(error) => return Reading::Refused(format!("not an envelope of a payload: {error}")),
+        Err(error) => return Reading::Refused(format!("invalid payload envelope: {error}")),
     };
     match refusal(&claim, bounds) {
         Some(why) => Reading::Refused(why),
@@ -90,13 +90,13 @@ pub fn read(body: &[u8], bounds: &Bounds<'_>) -> Reading {
     }
 }
 
-/// Whether a body would be taken for an envelope: such a one is never sent plain.
+/// Returns whether a body would be read as an envelope; such a body is never sent plain.
 pub fn looks_like_claim(body: &[u8]) -> bool {
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'{') {
         return false;
     }
-    // Names only: what stands in a reference is judged afterwards.
+    // Checks the names only; [`read`] checks the contents of a reference.
     let Ok(object) = serde_json::from_slice::<serde_json::Map<_, _>>(body) else {
         return false;
     };
@@ -116,16 +116,16 @@ fn refusal(claim: &Claim, bounds: &Bounds<'_>) -> Option<String> {
     } = &claim.reference;
     let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if claim.v != CLAIM_VERSION {
-        return Some(format!("envelope of version {}, not 1", claim.v));
+        return Some(format!("envelope version {}, expected 1", claim.v));
     }
     if container != bounds.container {
-        // Not shown: it is whatever a stranger wrote.
+        // The container's name is not shown: it is untrusted input.
         return Some("the payload is in another container than the configured one".to_owned());
     }
-    // A URL changes the names `.` and `..`: no such blob can be asked for.
+    // URLs normalise the names `.` and `..`, so no such blob can be requested.
     let named = names::validate_blob_name(blob).is_ok() && !matches!(blob.as_str(), "." | "..");
     if !named {
-        return Some("the payload's name is not a blob name".to_owned());
+        return Some("the payload's name is not a valid blob name".to_owned());
     }
     if sha256.len() != SHA256_HEX_CHARS || !sha256.bytes().all(hex) {
         return Some("the payload's hash is not a SHA-256".to_owned());
@@ -134,11 +134,11 @@ fn refusal(claim: &Claim, bounds: &Bounds<'_>) -> Option<String> {
         return Some("the payload's key is not 32 hexadecimal digits".to_owned());
     }
     let most = bounds.payload_bytes_max;
-    (*len > most).then(|| format!("a payload of {len} bytes, {most} allowed"))
+    (*len > most).then(|| format!("the payload has {len} bytes; {most} are allowed"))
 }
 
 impl Claim {
-    /// The envelope of a payload that lies in `blob`.
+    /// Creates the envelope of a payload in `blob`.
     pub fn of(payload: &[u8], enc: Compression, container: &str, blob: &str) -> Self {
         Claim {
             v: CLAIM_VERSION,
@@ -153,25 +153,25 @@ impl Claim {
         }
     }
 
-    /// The same with what its blob is bound by.
+    /// Adds the key that binds the blob.
     #[must_use]
     pub fn bound_by(mut self, key: &str) -> Self {
         self.reference.key = Some(key.to_owned());
         self
     }
 
-    /// The JSON text that is put into the queue.
+    /// Returns the JSON text to put into the queue.
     pub fn text(&self) -> String {
-        // A struct of strings and numbers always serialises.
+        // Serialising a struct of strings and numbers cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// SHA-256 in lower-case hexadecimal digits.
+/// Returns the SHA-256 in lower-case hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().fold(String::new(), |mut hex, byte| {
-        // Writing into a string cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(hex, "{byte:02x}");
         hex
     })
@@ -186,7 +186,7 @@ mod tests {
         container: "payloads",
         payload_bytes_max: 1000,
     };
-    /// SHA-256 of nothing (FIPS 180-4).
+    /// SHA-256 of the empty string (FIPS 180-4).
     const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     fn text(v: u32, enc: &str, c: &str, b: &str, len: u64, sha256: &str) -> String {
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(read(b"\xff\xfe{\"v\"", &BOUNDS), Reading::Plain);
     }
 
-    /// LS6: a reference leads into the configured container and nowhere else.
+    /// LS6: only references into the configured container are accepted.
     #[test]
     fn ls6_bad_envelopes_are_refused() {
         let long = "x".repeat(1025);
@@ -260,7 +260,7 @@ mod tests {
             let read = read(body.as_bytes(), &BOUNDS);
             assert!(matches!(read, Reading::Refused(_)), "{body}: {read:?}");
         }
-        // A part of a longer name arrives as it is.
+        // Within a longer name `..` is not normalised.
         let inside = text(1, "zstd", "payloads", "a/../b", 0, EMPTY);
         assert!(matches!(
             read(inside.as_bytes(), &BOUNDS),
@@ -274,13 +274,14 @@ mod tests {
     }
 
     proptest! {
-        /// Garbage never panics, and what is no envelope is plain.
+        /// Random bytes never panic, and are plain.
         #[test]
         fn garbage_is_plain(body in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert_eq!(read(&body, &BOUNDS), Reading::Plain);
         }
 
-        /// An envelope with something broken off or overwritten is never followed elsewhere.
+        /// A truncated or changed envelope never leads out of the container or beyond the length
+        /// bound.
         #[test]
         fn ls6_a_damaged_envelope_stays_inside(
             at in 0usize..200, byte in any::<u8>(), cut in 0usize..200,
@@ -295,7 +296,7 @@ mod tests {
             }
         }
 
-        /// What is written is read back.
+        /// A written envelope is read back unchanged.
         #[test]
         fn round_trip(
             payload in proptest::collection::vec(any::<u8>(), 0..1000),

@@ -1,4 +1,4 @@
-//! Puts bodies into a queue, large ones by way of a blob.
+//! Puts bodies into a queue, large ones through a blob.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,35 +24,34 @@ use crate::config::{ConfigError, Encoding, queue_name};
 use crate::jitter;
 use crate::rules::envelope::MESSAGE_MAX_BYTES;
 
-/// Attempts to put one blob.
 const PUT_ATTEMPTS: u32 = 3;
-/// Times of metadata are in whole seconds.
+/// Times in metadata have whole seconds.
 const ROUND_UP: Duration = Duration::from_secs(1);
 
 /// Puts bodies into one queue. Cheap to share; every method takes `&self`.
 ///
-/// Time is the service's: nothing here depends on the clock of this machine.
+/// All times are the service's and do not depend on the local clock.
 pub struct Sender {
     storage: Arc<dyn Storage>,
     queue: String,
     encoding: Encoding,
     payloads: Option<PayloadStore>,
     names: Mutex<ChaCha8Rng>,
-    /// The service's time, and when it was told.
+    /// The service's time of the latest answer, and when it arrived.
     told: Mutex<Option<(Instant, Timestamp)>>,
 }
 
-/// How one message is put.
+/// Options of one put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendOptions {
-    /// How long the message lives.
+    /// Time to live of the message.
     pub ttl: MessageTtl,
-    /// How long it is hidden at first.
+    /// Time during which the message is hidden at first.
     pub delay: Duration,
 }
 
 impl Default for SendOptions {
-    /// Seven days, as the service's own default; visible at once.
+    /// Seven days, the service's own default; visible at once.
     fn default() -> Self {
         SendOptions {
             ttl: MessageTtl::After(Duration::from_secs(7 * 86_400)),
@@ -64,43 +63,44 @@ impl Default for SendOptions {
 /// A message that was put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Id and receipt.
+    /// Id and pop receipt of the message.
     pub receipt: Receipt,
-    /// Where its payload lies, if not in the message.
+    /// Blob of the payload; `None` if the body is in the message.
     pub payload: Option<BlobId>,
 }
 
-/// Why a message was not put, or may not have been.
+/// A message was not put, or may not have been.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// It is too long.
-    #[error("a body of {bytes} bytes is too long: {most} at most")]
+    /// The body is too long.
+    #[error("a body of {bytes} bytes is too long: at most {most} are allowed")]
     TooLong {
         /// Length of the body.
         bytes: u64,
-        /// What would do.
+        /// Largest allowed length in bytes.
         most: u64,
     },
-    /// It is no text, and its queue holds texts.
-    #[error("the body is not UTF-8 text: use base64, or payloads in blobs")]
+    /// The body is not UTF-8, and the queue's encoding is text.
+    #[error("the body is not UTF-8 text: use the encoding base64, or `offload`")]
     NotText,
-    /// The payload could not be put, so no message was put.
+    /// The payload was not put, and so neither was the message.
     #[error("the payload was not put: {0}")]
     Payload(PortError),
-    /// The message was refused: there is none.
+    /// The message was rejected and does not exist.
     #[error("the message was not put: {0}")]
     Message(PortError),
-    /// The message may have been put. Sending it again may make a second one.
+    /// The message may have been put. Sending it again may create a second one.
     #[error("the message may have been put: {0}")]
     Unknown(PortError),
 }
 
 impl Sender {
-    /// A sender to `queue`, whose listeners read `encoding` and `offload`. `seed` makes the names
-    /// and keys of payloads: let it be random. The same names again are noticed, and others taken.
+    /// Creates a sender to `queue`, whose listeners use the same `encoding` and `offload`. `seed`
+    /// makes the names and keys of payloads and should be random. If a name is already taken,
+    /// another one is drawn.
     ///
     /// # Errors
-    /// When the queue's name or the settings make no sense.
+    /// The queue's name or a setting is invalid.
     pub fn new(
         storage: Arc<dyn Storage>,
         queue: impl Into<String>,
@@ -115,7 +115,8 @@ impl Sender {
         }
         let payloads =
             offload.map(|offload| PayloadStore::new(Arc::clone(&storage), offload, &queue));
-        // The queues of a set have one seed: what is read in one says nothing about another.
+        // The queues of a set share one seed; this keeps keys read in one from revealing those of
+        // another.
         let seed = seed ^ jitter::of_name(&queue);
         Ok(Sender {
             payloads,
@@ -127,7 +128,7 @@ impl Sender {
         })
     }
 
-    /// The queue.
+    /// Returns the queue's name.
     pub fn queue(&self) -> &str {
         &self.queue
     }
@@ -135,8 +136,8 @@ impl Sender {
     /// Puts one message.
     ///
     /// # Errors
-    /// When it was not put, or when nobody knows: [`SendError::Unknown`]. Dropping the future is
-    /// the second case.
+    /// The message was not put, or it is unknown whether it was: [`SendError::Unknown`]. Dropping
+    /// the future is the second case.
     pub async fn send(&self, body: &[u8], options: SendOptions) -> Result<Sent, SendError> {
         if let Some(payloads) = self
             .payloads
@@ -157,8 +158,8 @@ impl Sender {
         })
     }
 
-    /// Whether a body goes into a blob: because it is long, because its message would not take it,
-    /// or because it would be taken for an envelope.
+    /// Returns whether a body goes into a blob: because it is long, does not fit into a message,
+    /// would be read as an envelope, or is not UTF-8 in a text queue.
     fn travels_apart(&self, body: &[u8], payloads: &PayloadStore) -> bool {
         let encoded = match self.encoding {
             Encoding::Text => body.len(),
@@ -170,7 +171,7 @@ impl Sender {
             || (self.encoding == Encoding::Text && std::str::from_utf8(body).is_err())
     }
 
-    /// The blob first, then the message.
+    /// Puts the blob, then the message.
     async fn send_apart(
         &self,
         payloads: &PayloadStore,
@@ -195,7 +196,7 @@ impl Sender {
                     &claim.reference.blob,
                 )),
             }),
-            // The message may be there, and then it needs its payload.
+            // The message may exist, and then it needs its payload.
             Err(error @ SendError::Unknown(_)) => Err(error),
             Err(error) => {
                 self.take_back(payloads, &claim).await;
@@ -228,7 +229,7 @@ impl Sender {
             .map_err(SendError::Payload)?;
         let claim = Claim::of(body, offload.compression, &offload.container, &name);
         let claim = claim.bound_by(&key);
-        // Our idea of the service's time was old: its clock was set, or this machine was asleep.
+        // The assumed service time was too early: a clock was set, or this machine was suspended.
         if let (Some(life), Some(due)) = (life, due)
             && due < written.server_time.plus(life - offload.margin / 2)
         {
@@ -241,8 +242,8 @@ impl Sender {
         Ok(claim)
     }
 
-    /// Puts a blob under a name of its own. An attempt without answer is repeated under the same
-    /// name, so that it leaves no blob behind.
+    /// Puts a blob under a new name. An attempt without an answer is repeated under the same name,
+    /// so that it leaves no second blob.
     async fn put_blob(
         &self,
         payloads: &PayloadStore,
@@ -295,7 +296,8 @@ impl Sender {
         })
     }
 
-    /// What fails here is left to the sweeper.
+    /// Deletes the payload of a message that was not put. On a failure the sweeper deletes it
+    /// later.
     async fn take_back(&self, payloads: &PayloadStore, claim: &Claim) {
         if let Err(error) = payloads.take_back(claim).await {
             tracing::warn!(
@@ -304,13 +306,13 @@ impl Sender {
                 blob = %claim.reference.blob,
                 outcome = "payload_left",
                 reason = %error,
-                "the payload of a message that was not put is left to the sweeper"
+                "cannot delete the payload of a message that was not put; the sweeper will"
             );
         }
     }
 
-    /// The service's time: as it was told, carried on; asked for by a peek at first, which also
-    /// tells whether the queue is there before a payload is put.
+    /// Returns the service's time: the latest known one plus the time since. The first call peeks
+    /// at the queue, which also checks that the queue exists before a payload is put.
     async fn service_time(&self) -> Result<Timestamp, SendError> {
         let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, time)) = told {
@@ -328,19 +330,19 @@ impl Sender {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
     }
 
-    /// 128 random bits under the queue's name.
+    /// Returns a blob name of 128 random bits under the queue's name.
     fn fresh_name(&self) -> String {
         format!("{}/{}", self.queue, self.random())
     }
 
-    /// 128 random bits in hexadecimal digits.
+    /// Returns 128 random bits in hexadecimal digits.
     fn random(&self) -> String {
         let mut random = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let (high, low) = (random.next_u64(), random.next_u64());
         format!("{high:016x}{low:016x}")
     }
 
-    /// The text of a message; `None` when a body is no text and the queue holds texts.
+    /// Returns the text of a message; `None` if the encoding is text and the body is not UTF-8.
     fn text(&self, body: &[u8]) -> Option<String> {
         match self.encoding {
             Encoding::Text => std::str::from_utf8(body).ok().map(str::to_owned),
@@ -349,7 +351,7 @@ impl Sender {
     }
 }
 
-/// Compresses, off the runtime's threads where that takes time.
+/// Compresses a body, on a blocking thread if it is long.
 async fn pack(body: &[u8], offload: &Offload) -> PortResult<Bytes> {
     let (body, by) = (body.to_vec(), offload.compression);
     let packed = if body.len() as u64 <= INLINE_BYTES_MAX {

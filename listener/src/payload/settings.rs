@@ -1,4 +1,4 @@
-//! What a queue says about payloads: `offload = { container = "payloads", above = "45KiB" }`.
+//! The settings of payloads: `offload = { container = "payloads", above = "45KiB" }`.
 
 use std::time::Duration;
 
@@ -11,31 +11,32 @@ use super::envelope::Bounds;
 use crate::config::ConfigError;
 use crate::rules::envelope::MESSAGE_MAX_BYTES;
 
-/// Longest payload that can be configured: the storage client puts and gets it in one request,
-/// whole and in memory.
+/// Length of the longest payload that can be configured: the storage client puts and gets it in one
+/// request, entirely in memory.
 pub const PAYLOAD_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// Shortest margin: a sender may stand still between blob and message.
+/// Shortest margin, because a sender may stall between blob and message.
 const MARGIN_MIN: Duration = Duration::from_secs(60 * 60);
-/// Longest margin.
 const MARGIN_MAX: Duration = Duration::from_secs(365 * 86_400);
 
-/// How a queue's large payloads travel. [`Offload::into`] gives the defaults.
+/// How a queue's large payloads are stored. [`Offload::into`] gives the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offload {
-    /// Container for payloads: the only one that references may name.
+    /// Container for payloads, the only one that references may name.
     pub container: String,
-    /// Longer bodies go into a blob; shorter ones only if their message would not fit.
+    /// Longer bodies, in bytes, go into a blob; shorter ones only if they do not fit into a
+    /// message.
     pub above_bytes: usize,
-    /// How payloads are compressed.
+    /// Compression of payloads.
     pub compression: Compression,
-    /// How long after its message's expiry a blob is due for the sweeper.
+    /// Time from its message's expiry until the sweeper may delete a blob.
     pub margin: Duration,
-    /// Longest payload, uncompressed: a reference to a longer one is not followed.
+    /// Length of the longest payload, uncompressed; references to longer ones are not followed.
     pub payload_bytes_max: u64,
 }
 
 impl Offload {
-    /// The defaults, into `container`: above 45 KiB, zstd, a day, 64 MiB.
+    /// Returns the defaults for `container`: above 45 KiB, zstd, a margin of one day, at most 64
+    /// MiB.
     pub fn into(container: impl Into<String>) -> Self {
         Offload {
             container: container.into(),
@@ -46,15 +47,15 @@ impl Offload {
         }
     }
 
-    /// Checks every setting: the first that makes no sense.
+    /// Checks every setting.
     ///
     /// # Errors
-    /// With that setting.
+    /// The first invalid setting.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.faults().into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// All that makes no sense.
+    /// Returns all invalid settings.
     pub fn faults(&self) -> Vec<ConfigError> {
         let checks = [
             (
@@ -65,7 +66,7 @@ impl Offload {
             (
                 self.above_bytes > MESSAGE_MAX_BYTES,
                 "offload.above",
-                "can be 64KiB at most: what a message holds".to_owned(),
+                "must be at most 64KiB, the size of a message".to_owned(),
             ),
             (
                 !(MARGIN_MIN..=MARGIN_MAX).contains(&self.margin),
@@ -75,7 +76,7 @@ impl Offload {
             (
                 self.payload_bytes_max == 0 || self.payload_bytes_max > PAYLOAD_BYTES_MAX,
                 "offload.max",
-                "needs 1B to 128MiB".to_owned(),
+                "must be 1B to 128MiB".to_owned(),
             ),
         ];
         let wrongs = checks.into_iter().filter(|(is_wrong, ..)| *is_wrong);
@@ -92,11 +93,11 @@ impl Offload {
     }
 }
 
-/// `offload = { ... }` as written in one place: flags or file.
+/// `offload = { ... }` as given in one place, by flags or file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadLayer {
-    /// [`Offload::container`]; without it there is no offload.
+    /// [`Offload::container`]; required if another key is set.
     pub container: Option<String>,
     /// [`Offload::above_bytes`].
     pub above: Option<Size>,
@@ -109,7 +110,7 @@ pub struct OffloadLayer {
 }
 
 impl OffloadLayer {
-    /// This layer over `below`: what is set here wins.
+    /// Merges this layer over `below`; values set here win.
     #[must_use]
     pub fn over(self, below: OffloadLayer) -> OffloadLayer {
         OffloadLayer {
@@ -121,11 +122,11 @@ impl OffloadLayer {
         }
     }
 
-    /// The settings, with the defaults for what is absent; checked. `None` when nothing is set.
+    /// Returns the checked settings, with defaults for unset values; `None` if nothing is set.
     ///
     /// # Errors
-    /// When the container is missing although something else is set, or a value makes no sense: the
-    /// first of [`OffloadLayer::faults`].
+    /// The first of [`OffloadLayer::faults`]: the container is missing although another key is set,
+    /// or a value is invalid.
     pub fn settings(&self) -> Result<Option<Offload>, ConfigError> {
         match self.faults().into_iter().next() {
             Some(fault) => Err(fault),
@@ -133,7 +134,7 @@ impl OffloadLayer {
         }
     }
 
-    /// All that is wrong.
+    /// Returns all problems.
     pub fn faults(&self) -> Vec<ConfigError> {
         let is_set = self.above.is_some()
             || self.enc.is_some()
@@ -142,9 +143,9 @@ impl OffloadLayer {
         match &self.container {
             Some(container) => self.within(container).faults(),
             None if is_set => {
-                let problem = "say into which one: container = \"payloads\"";
+                let problem = "set the container, for example container = \"payloads\"";
                 let mut faults = vec![ConfigError::value("offload.container", problem)];
-                // Of the rest, under any name.
+                // Checks the other settings under a placeholder name.
                 faults.extend(self.within("payloads").faults());
                 faults
             }
@@ -152,11 +153,11 @@ impl OffloadLayer {
         }
     }
 
-    /// The settings into this container, unchecked.
+    /// Returns the unchecked settings for this container.
     fn within(&self, container: &str) -> Offload {
         let mut offload = Offload::into(container);
         if let Some(Size(bytes)) = self.above {
-            // What does not fit is refused by the check.
+            // A value that does not fit is rejected by the check.
             offload.above_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         }
         offload.compression = self.enc.unwrap_or(offload.compression);
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_without_sense_are_refused() {
+    fn invalid_settings_are_rejected() {
         for text in [
             r#"enc = "zstd""#,
             r#"container = "Payloads""#,
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_is_named() {
+    fn every_problem_is_reported() {
         let wrong = "above = \"65KiB\"\nmargin = \"1s\"\nmax = \"0B\"";
         for container in ["", "container = \"Payloads\"\n"] {
             let layer: OffloadLayer = toml::from_str(&format!("{container}{wrong}")).unwrap();

@@ -1,4 +1,4 @@
-//! The blobs of payloads: put, fetched, dropped, kept. Each step is one small rule of LS6.
+//! The blobs of payloads: put, fetched, deleted or kept. Each step implements one rule of LS6.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,31 +20,31 @@ use super::{Compression, Offload};
 use crate::observers::Observers;
 use crate::throttle::{AccountLimit, Priority};
 
-/// Metadata by which a sweeper knows when a blob's time is over, as RFC 3339.
+/// Metadata name for the time after which a sweeper deletes a blob, as RFC 3339.
 pub const TTL_KEY: &str = "TimeToLive";
-/// Metadata of a payload whose message went to a poison queue.
+/// Metadata name that marks a payload whose message went to a poison queue.
 const POISONED_KEY: &str = "Poisoned";
-/// Payloads up to this length are packed and unpacked where they are: a change of threads takes
-/// longer than they do.
+/// Payloads up to this length are packed and unpacked in place, which is faster than switching
+/// threads.
 pub(crate) const INLINE_BYTES_MAX: u64 = 64 * 1024;
-/// Attempts to describe a blob that others change meanwhile.
+/// Attempts to change the metadata of a blob that others change as well.
 const KEEP_ATTEMPTS: u32 = 5;
 
-/// Why a payload could not be had.
+/// Why a payload could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     /// The blob does not exist.
     #[error("the payload is missing")]
     Missing,
-    /// The blob is not bound to this message: it is another message's payload, or none.
+    /// The blob is not bound to this message: it is another message's payload, or not a payload.
     #[error(
-        "the payload is not this message's: its blob is bound to another one, and is left alone"
+        "the payload's blob is bound to another message than this one, and so it is left unchanged"
     )]
     Foreign,
-    /// The blob holds something else.
+    /// The blob holds other content.
     #[error("{0}")]
     Damaged(String),
-    /// Storage does not answer well.
+    /// Storage failed or rejected the request.
     #[error("the payload cannot be read: {0}")]
     Storage(PortError),
 }
@@ -55,16 +55,16 @@ impl From<Damage> for FetchError {
     }
 }
 
-/// One version of a payload's blob, as it was seen.
+/// One version of a payload's blob.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) tag: Tag,
-    /// Whether it has a time at which the sweeper takes it.
+    /// Whether it has a time after which the sweeper deletes it.
     pub(crate) is_due: bool,
-    /// A copy of its message stands in a poison queue.
+    /// Whether it is kept for a copy of its message in a poison queue.
     pub(crate) is_kept: bool,
     metadata: Metadata,
-    /// The service's time, and when it was told.
+    /// The service's time of the answer, and when it arrived.
     told: (Timestamp, Instant),
 }
 
@@ -86,7 +86,7 @@ impl Seen {
     }
 }
 
-/// The payloads of one queue, in the one container that it is configured for.
+/// The payloads of one queue, in its configured container.
 pub struct PayloadStore {
     storage: Arc<dyn Storage>,
     offload: Offload,
@@ -97,7 +97,7 @@ pub struct PayloadStore {
 }
 
 impl PayloadStore {
-    /// The payloads of messages in `queue`, in the container of `offload`.
+    /// Creates the store for payloads of messages in `queue`, in the container of `offload`.
     pub fn new(storage: Arc<dyn Storage>, offload: Offload, queue: &str) -> Self {
         PayloadStore {
             storage,
@@ -109,37 +109,37 @@ impl PayloadStore {
         }
     }
 
-    /// Draws its requests from a budget that others on the account share.
+    /// Limits its requests by a limit that others on the account share.
     #[must_use]
     pub fn within(mut self, account: AccountLimit) -> Self {
         self.account = Some(account);
         self
     }
 
-    /// Shows each request to these.
+    /// Reports each request to `observers`.
     #[must_use]
     pub(crate) fn observed_by(mut self, observers: Observers) -> Self {
         self.observers = observers;
         self
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn offload(&self) -> &Offload {
         &self.offload
     }
 
-    /// Requests so far.
+    /// Returns the number of requests so far.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Before a message is thrown away, as by a purge of a poison queue: gives its payload a time
-    /// at which the sweeper takes it, should nobody come to [`PayloadStore::discard`] it. `body` is
-    /// the message's body. Says whether it has a payload. A blob that is another message's is left
-    /// alone, here and in all that follows.
+    /// Prepares the payload of a message for its discard, as in a purge of a poison queue: sets a
+    /// time after which the sweeper deletes it if [`PayloadStore::discard`] is not called. Returns
+    /// whether `body`, the message's body, refers to a payload. Never changes a blob that belongs
+    /// to another message; nor do the methods below.
     ///
     /// # Errors
-    /// When storage refuses; a blob that is gone already is no error.
+    /// Storage fails; a blob that is already gone is not an error.
     pub async fn before_discard(&self, body: &[u8]) -> PortResult<bool> {
         let Reading::Claim(claim) = envelope::read(body, &self.offload.bounds()) else {
             return Ok(false);
@@ -148,8 +148,8 @@ impl PayloadStore {
         self.end(&claim, end).await.map(|()| true)
     }
 
-    /// A copy of a message has left the poison queue for a queue in which it lives so long: its
-    /// payload lives on with it, and no longer. Says whether it has one.
+    /// Sets the expiry of the payload of a message that was put back from a poison queue with this
+    /// time to live. Returns whether the body refers to a payload.
     ///
     /// # Errors
     /// As of [`PayloadStore::before_discard`].
@@ -164,11 +164,11 @@ impl PayloadStore {
         self.end(&claim, end).await.map(|()| true)
     }
 
-    /// Before a message is put into another queue than its own: its payload may be read there, too.
+    /// Allows the payload to be read from another queue, before its message is put there.
     ///
     /// # Errors
-    /// When storage refuses, or when an earlier release put the payload: that is bound to its queue
-    /// by its name.
+    /// Storage fails, or an earlier release put the payload, which is bound to its queue by its
+    /// name.
     pub async fn admit(&self, body: &[u8], queue: &str) -> PortResult<()> {
         let Reading::Claim(claim) = envelope::read(body, &self.offload.bounds()) else {
             return Ok(());
@@ -185,7 +185,7 @@ impl PayloadStore {
                 operation: "Set Blob Metadata",
                 resource: claim.reference.blob,
                 message: format!(
-                    "an earlier release put the payload, which binds it to its queue: put the \
+                    "an earlier release put the payload, which binds it to its queue; put the \
                      message back into {} without --to",
                     self.queue
                 ),
@@ -201,11 +201,11 @@ impl PayloadStore {
         .await
     }
 
-    /// Deletes the payload of a message that was thrown away: `body` is the message's body. Says
-    /// whether it has one.
+    /// Deletes the payload of a message that was discarded; `body` is the message's body. Returns
+    /// whether it refers to a payload.
     ///
     /// # Errors
-    /// When storage refuses; a blob that is gone already is no error.
+    /// Storage fails; a blob that is already gone is not an error.
     pub async fn discard(&self, body: &[u8]) -> PortResult<bool> {
         let Reading::Claim(claim) = envelope::read(body, &self.offload.bounds()) else {
             return Ok(false);
@@ -216,7 +216,8 @@ impl PayloadStore {
         Ok(true)
     }
 
-    /// Metadata of a new blob: bound to the queue and to a key, due for the sweeper at `due`.
+    /// Returns the metadata of a new blob, bound to the queue and to `key`, with its expiry at
+    /// `due`.
     pub(crate) fn metadata(&self, key: &str, due: Option<Timestamp>) -> Metadata {
         let bound = (BOUND_KEY.to_owned(), binding::bound(&self.queue, key));
         let due = due.map(|due| (TTL_KEY.to_owned(), due.iso_s()));
@@ -233,7 +234,7 @@ impl PayloadStore {
         let put = PutBlob {
             content_type: Some("application/octet-stream".to_owned()),
             metadata: metadata.clone(),
-            // Never over another message's payload.
+            // Never overwrites another message's payload.
             conditions: Conditions::absent(),
         };
         let (cx, blob) = (context(), self.blob(name));
@@ -241,7 +242,7 @@ impl PayloadStore {
         self.ask("Put Blob", call).await
     }
 
-    /// Gives a blob of our own other metadata.
+    /// Replaces the metadata of a blob that this process put.
     pub(crate) async fn postpone(
         &self,
         name: &str,
@@ -252,21 +253,20 @@ impl PayloadStore {
         described.map(|_| ())
     }
 
-    /// A blob of our own.
+    /// Returns the properties of a blob that this process put.
     pub(crate) async fn seen(&self, name: &str) -> PortResult<(BlobProperties, Timestamp)> {
         self.properties(&self.blob(name)).await
     }
 
-    /// Creates the container.
     pub(crate) async fn create_container(&self) -> PortResult<()> {
         let cx = context();
         let call = self.storage.create_container(&cx, &self.offload.container);
         self.ask("Create Container", call).await.map(|_| ())
     }
 
-    /// Fetches a payload, checks it, and says which version of the blob it was. One that is due
-    /// although its message `lives_on` for ever was about to be dropped by somebody who then could
-    /// not delete the message: it is kept again.
+    /// Fetches and checks a payload, and returns it with its blob's version. If the blob has an
+    /// expiry although its message `lives_on` forever, a listener prepared a delete that then
+    /// failed; the expiry is removed again.
     pub(crate) async fn fetch(
         &self,
         claim: &Claim,
@@ -308,15 +308,15 @@ impl PayloadStore {
         let unpacked = if len <= INLINE_BYTES_MAX {
             unpack()?
         } else {
-            // Off the runtime's threads: the message's lock is renewed meanwhile.
+            // Unpacks on a blocking thread; the message's lock is renewed meanwhile.
             let unpacked = tokio::task::spawn_blocking(unpack).await;
             unpacked.map_err(|error| FetchError::Damaged(error.to_string()))??
         };
         Ok((Bytes::from(unpacked), seen))
     }
 
-    /// Its blob as it is now; `None` when it is gone, or not this message's. One that nothing binds
-    /// is read: the hash of its content is the proof.
+    /// Returns the blob's current version; `None` if it is gone or not this message's. An unbound
+    /// blob is read, because only the hash of its content proves that it matches.
     pub(crate) async fn look(&self, claim: &Claim) -> PortResult<Option<Seen>> {
         let blob = self.blob(&claim.reference.blob);
         let seen = match self.properties(&blob).await {
@@ -338,14 +338,14 @@ impl PayloadStore {
             blob = %blob.name,
             outcome = "payload_foreign",
             reason = %refused,
-            "nothing of this blob is changed"
+            "the blob is not changed"
         );
         Ok(None)
     }
 
-    /// Before a message that never expires is deleted: its payload gets a time at which the sweeper
-    /// takes it, so that it is not left for good when nobody comes to drop it. `None` when it is
-    /// gone, or somebody else's by now.
+    /// Gives the payload of a message that never expires a time after which the sweeper deletes it,
+    /// before the message is deleted, so that it does not remain if this process then dies. Returns
+    /// `None` if the blob is gone or belongs to another message.
     pub(crate) async fn schedule(
         &self,
         claim: &Claim,
@@ -379,14 +379,14 @@ impl PayloadStore {
         }
     }
 
-    /// After its message was deleted: deletes the version that was read. One that was changed since
-    /// belongs to a copy of the message in a poison queue, and stays.
+    /// Deletes the version that was read, after its message was deleted. A version that was changed
+    /// since belongs to a copy of the message in a poison queue and stays.
     pub(crate) async fn drop_read(&self, claim: &Claim, tag: &Tag) -> PortResult<()> {
         let dropped = self.delete(claim, &Conditions::matching(tag)).await;
         unless(dropped, &[ErrorKind::NotFound, ErrorKind::ConditionNotMet])
     }
 
-    /// The same where this process has not read the blob.
+    /// Like [`PayloadStore::drop_read`], for a blob that this process has not read.
     pub(crate) async fn drop_unread(&self, claim: &Claim) -> PortResult<()> {
         match self.look(claim).await? {
             Some(seen) if !seen.is_kept => self.drop_read(claim, &seen.tag).await,
@@ -394,13 +394,13 @@ impl PayloadStore {
         }
     }
 
-    /// Before a copy of its message is put into a poison queue, where it never expires: the blob
-    /// neither.
+    /// Removes the blob's expiry before a copy of its message is put into a poison queue, where
+    /// messages never expire.
     pub(crate) async fn keep(&self, claim: &Claim) -> PortResult<()> {
         self.end(claim, |now| Some((POISONED_KEY, now))).await
     }
 
-    /// Replaces what a blob's metadata say about its end.
+    /// Replaces the expiry and the poison mark in a blob's metadata.
     async fn end(
         &self,
         claim: &Claim,
@@ -413,13 +413,13 @@ impl PayloadStore {
         .await
     }
 
-    /// Changes a blob's metadata. Each change is made to the version that was seen.
+    /// Changes a blob's metadata, under the ETag of the version that was read.
     async fn change(&self, claim: &Claim, to: impl Fn(&mut Metadata, Timestamp)) -> PortResult<()> {
         let blob = self.blob(&claim.reference.blob);
         let mut attempts = 0;
         loop {
-            // Of one that is gone or another's nothing is changed; its message may be worth keeping
-            // all the same.
+            // A blob that is gone or belongs to another message is not changed; the message may
+            // still be worth keeping.
             let Some(seen) = self.look(claim).await? else {
                 return Ok(());
             };
@@ -435,7 +435,7 @@ impl PayloadStore {
         }
     }
 
-    /// Deletes a blob of our own that no message refers to.
+    /// Deletes a blob that this process put and that no message refers to.
     pub(crate) async fn take_back(&self, claim: &Claim) -> PortResult<()> {
         let dropped = self.delete(claim, &Conditions::default()).await;
         unless(dropped, &[ErrorKind::NotFound])
@@ -454,7 +454,7 @@ impl PayloadStore {
         self.ask("Delete Blob", call).await
     }
 
-    /// References were checked to name this container; whatever they name, this is where we look.
+    /// Always uses the configured container, which references were checked to name.
     fn blob(&self, name: &str) -> BlobId {
         BlobId::new(&self.offload.container, name)
     }
@@ -465,7 +465,7 @@ impl PayloadStore {
         self.ask("Get Blob Properties", call).await
     }
 
-    /// Sends a request when it may be sent, counts it, and shows what came of it.
+    /// Sends a request when the rate limit allows it, counts it, and reports the result.
     async fn ask<T>(
         &self,
         operation: &'static str,
@@ -486,12 +486,12 @@ fn context() -> CallContext {
     }
 }
 
-/// Whether this is the name of a piece of metadata: names come back in lower case.
+/// Compares metadata names, ignoring case because the service returns them in lower case.
 fn is_key(name: &str, key: &str) -> bool {
     name.eq_ignore_ascii_case(key)
 }
 
-/// A result in which these errors count as done.
+/// Treats these errors as success.
 fn unless(result: PortResult<()>, done: &[ErrorKind]) -> PortResult<()> {
     match result {
         Err(error) if done.contains(&error.kind) => Ok(()),

@@ -1,8 +1,8 @@
-//! How long an idle or failing poller waits: randomised, exponential, unable to overflow.
+//! Delays of an idle or failing poller: randomised, exponential, without overflow.
 //!
 //! The formula is the seed's (L27), `min + step * (2^k - 1) * U[0.8, 1.2]`, at most `max`, computed
-//! in saturating integers. At its end the curve is drawn by lot as well, from the last tenth below
-//! `max`: two tasks that have fallen into step leave it again, however long they idle (DL5). The
+//! in saturating integers. The end of the curve is random as well, within the last tenth below
+//! `max`: two tasks that have fallen into step diverge again, however long they idle (DL5). The
 //! seed's own arithmetic overflowed at `k = 25` and killed the last poller after 22 idle seconds
 //! (DL4); here every `k` of `u64` gives a delay in `[min, max]` (LS8).
 
@@ -12,20 +12,20 @@ use std::time::Duration;
 pub const IDLE_STEP: Duration = Duration::from_millis(100);
 /// First unit of the error back-off (D4: 0.8 s, doubled).
 pub const ERROR_STEP: Duration = Duration::from_millis(800);
-/// Longest wait after errors that may pass by themselves.
+/// Longest delay after transient errors.
 pub const ERROR_MAX: Duration = Duration::from_secs(30);
-/// Wait between attempts when the credential is refused (D4: "retry each minute").
+/// Delay between attempts while the credential is refused (D4: "retry each minute").
 pub const DENIED_DELAY: Duration = Duration::from_secs(60);
 
-/// Least jitter factor, in thousandths (L27: 0.8).
+/// Smallest jitter factor, in thousandths (L27: 0.8).
 pub const JITTER_MIN_PERMILLE: u32 = 800;
-/// Greatest jitter factor, in thousandths (L27: 1.2).
+/// Largest jitter factor, in thousandths (L27: 1.2).
 pub const JITTER_MAX_PERMILLE: u32 = 1200;
 
-/// By how much of its span the end of the curve is shortened, at most: a part of so many.
+/// The end of the curve varies by at most one part in this many of its span.
 const END_SPREAD_PARTS: u32 = 10;
 
-/// Beyond this exponent no duration can grow any further (2^64 ns is 584 years).
+/// Beyond this exponent no duration can grow further (2^64 ns is 584 years).
 const EXPONENT_CAP: u64 = 64;
 
 /// A randomised exponential curve between two bounds.
@@ -37,21 +37,22 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// A curve from `min` to `max`; a `max` below `min` counts as `min`.
+    /// Creates a curve from `min` to `max`; a `max` below `min` counts as `min`.
     pub fn new(min: Duration, max: Duration, step: Duration) -> Self {
         let max = max.max(min);
         Backoff { min, max, step }
     }
 
-    /// The curve that follows failed requests. It never starts at nothing, whatever the idle
+    /// Creates the curve for failed requests. Its first delay is above zero whatever the idle
     /// interval is (DL24).
     pub fn for_errors() -> Self {
         Backoff::new(ERROR_STEP / 2, ERROR_MAX, ERROR_STEP)
     }
 
-    /// Delay after the `k`-th empty (or failed) attempt in a row, `k` counted from 0.
+    /// Returns the delay after the `k`-th empty or failed attempt in a row, with `k` counted from
+    /// 0.
     ///
-    /// `jitter_permille` is a random factor in thousandths, held to 800..=1200.
+    /// `jitter_permille` is a random factor in thousandths, clamped to 800..=1200.
     pub fn delay(&self, k: u64, jitter_permille: u32) -> Duration {
         let jitter = jitter_permille.clamp(JITTER_MIN_PERMILLE, JITTER_MAX_PERMILLE);
         let exponent = u32::try_from(k.min(EXPONENT_CAP)).unwrap_or(64);
@@ -66,8 +67,8 @@ impl Backoff {
         self.min.saturating_add(delta).min(self.end(jitter))
     }
 
-    /// Where the curve ends: at `max` for the greatest jitter, a tenth of the span lower for the
-    /// least. An interval that was set to one length keeps it.
+    /// Returns the end of the curve: `max` for the largest jitter, a tenth of the span less for the
+    /// smallest. An interval with equal bounds stays constant.
     fn end(&self, jitter_permille: u32) -> Duration {
         let below = JITTER_MAX_PERMILLE.saturating_sub(jitter_permille);
         let range = JITTER_MAX_PERMILLE - JITTER_MIN_PERMILLE;
@@ -89,9 +90,9 @@ mod tests {
         assert_eq!(idle.delay(4, 1200), Duration::from_secs(1));
     }
 
-    /// DL5: at the end of the curve, too, different draws give different delays.
+    /// DL5: different random numbers give different delays at the end of the curve, too.
     #[test]
-    fn dl5_the_longest_delay_is_drawn_by_lot() {
+    fn dl5_the_longest_delay_is_random() {
         let idle = Backoff::new(Duration::from_millis(100), ERROR_MAX, IDLE_STEP);
         let delays: Vec<Duration> = (JITTER_MIN_PERMILLE..=JITTER_MAX_PERMILLE)
             .map(|jitter| idle.delay(u64::MAX, jitter))
@@ -114,7 +115,7 @@ mod tests {
         }
     }
 
-    /// DL24: the error curve has its own floor, half of its first unit; D4: 0.8 s, doubled.
+    /// DL24: the error curve starts at half of its first unit; D4: 0.8 s, doubled.
     #[test]
     fn dl24_errors_always_wait() {
         for (k, jitter, wanted_ms) in [
@@ -142,7 +143,7 @@ mod tests {
             prop_assert!(min <= delay && delay <= max);
         }
 
-        /// A longer idle time never shortens the wait.
+        /// A longer idle time never shortens the delay.
         #[test]
         fn delay_never_shrinks(k in 0_u64..200, jitter in 800_u32..=1200) {
             let idle = Backoff::new(Duration::from_millis(100), ERROR_MAX, IDLE_STEP);

@@ -1,21 +1,21 @@
-//! A token bucket for the requests to one queue: its arithmetic, without waiting.
+//! The arithmetic of a token bucket for the requests to one queue; it does not wait itself.
 //!
 //! A queue has a request target (500/s in the source article, 2,000/s today; beyond it the service
-//! answers 503). All requests to the queue draw from one bucket (LS9, DL14). A 503 halves the rate,
-//! quiet time restores it step by step.
+//! answers 503). All requests to the queue draw from one bucket (LS9, DL14). A 503 halves the rate;
+//! time without a 503 restores it gradually.
 
 use std::time::Duration;
 
-/// After a throttled answer the rate is multiplied by this.
+/// Factor of the rate after a throttled answer.
 const DECREASE: f64 = 0.5;
-/// One throttle counts once in this time: a burst of 503s is one event.
+/// A burst of 503s within this time counts as one throttle.
 const DECREASE_EVERY: Duration = Duration::from_secs(1);
-/// Without throttling the rate regains this share of its setting per second.
+/// Share of the configured rate that is regained per second without throttling.
 const RECOVERY_PER_S: f64 = 0.05;
-/// The rate never falls below this share of its setting.
+/// The rate never falls below this share of the configured rate.
 const FLOOR_SHARE: f64 = 0.02;
 
-/// The state of a bucket. Times are since any fixed moment.
+/// The state of a bucket. Times count from any fixed moment.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     setting_per_s: f64,
@@ -26,8 +26,8 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket of `per_second` requests; its burst is a tenth of a second's worth, at least
-    /// one.
+    /// Creates a full bucket of `per_second` requests. Its burst is a tenth of a second's requests,
+    /// at least one.
     pub fn new(per_second: u32, now: Duration) -> Self {
         let setting = f64::from(per_second.max(1));
         Bucket {
@@ -39,8 +39,8 @@ impl Bucket {
         }
     }
 
-    /// Takes one token, or says how long until there is one. `ahead` counts those who are served
-    /// first.
+    /// Takes one token, or returns the time until one is available. `ahead` counts the requests to
+    /// serve first.
     pub fn take(&mut self, now: Duration, ahead: usize) -> Result<(), Duration> {
         self.refill(now);
         if self.tokens >= 1.0 && ahead == 0 {
@@ -48,12 +48,12 @@ impl Bucket {
             return Ok(());
         }
         let missing = (1.0 - self.tokens).max(0.0) + ahead as f64;
-        // Rounded up, so that the wait is never a moment too short.
+        // Rounded up, so that the token is available at the end of the wait.
         let wait = Duration::from_secs_f64(missing / self.rate_per_s) + Duration::from_millis(1);
         Err(wait)
     }
 
-    /// Notes a 503: the rate falls.
+    /// Lowers the rate after a 503.
     pub fn throttled(&mut self, now: Duration) {
         self.refill(now);
         let recently = self
@@ -67,7 +67,7 @@ impl Bucket {
         self.tokens = self.tokens.min(burst(self.rate_per_s));
     }
 
-    /// Requests per second that are allowed at the moment.
+    /// Returns the requests per second that are currently allowed.
     pub fn rate_per_s(&self) -> f64 {
         self.rate_per_s
     }
@@ -81,7 +81,7 @@ impl Bucket {
     }
 }
 
-/// Tokens that may be saved up.
+/// Returns the number of tokens that can be saved up.
 fn burst(rate_per_s: f64) -> f64 {
     (rate_per_s / 10.0).max(1.0)
 }
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn those_ahead_are_waited_for() {
+    fn requests_ahead_are_waited_for() {
         let mut bucket = Bucket::new(1, ms(0));
         assert!(bucket.take(ms(0), 1).is_err());
         assert!(bucket.take(ms(0), 0).is_ok());
         assert!(bucket.take(ms(0), 0).unwrap_err() >= ms(1000));
     }
 
-    /// What is missing divided by the rate, and the millisecond of the rounding.
+    /// The missing tokens divided by the rate, plus the millisecond of rounding.
     #[test]
     fn a_wait_ends_when_the_token_is_there() {
         for (at_ms, ahead, wait_ms) in [(0, 0, 101), (50, 0, 51), (50, 2, 251), (100, 1, 101)] {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_of_a_second_is_saved_up() {
+    fn the_burst_is_a_tenth_of_a_second() {
         for (per_second, at_once) in [(1, 1), (10, 1), (20, 2), (500, 50)] {
             let mut bucket = Bucket::new(per_second, ms(0));
             for rested_until_ms in [0, 60_000] {
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// DL14: a burst of 503s is one event for a second, in which 5 % of the setting come back.
+    /// DL14: 503s within one second count once; in that second 5 % of the configured rate return.
     #[test]
     fn a_second_throttle_counts_after_a_second() {
         for (again_ms, rate_per_s) in [(0, 250.0), (999, 274.975), (1000, 137.5)] {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     proptest! {
-        /// LS9: in any run of requests as fast as possible, no more pass than rate and burst allow.
+        /// LS9: a series of requests at any speed never exceeds rate and burst.
         #[test]
         fn ls9_never_more_than_the_rate(
             rate in 1_u32..5000, steps in prop::collection::vec(0_u64..500, 1..300),

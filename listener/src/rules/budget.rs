@@ -1,95 +1,96 @@
-//! The money budget: when the day's requests would cost more, no message is taken until the next
-//! day. Pure.
+//! The daily budget: when the day's requests would cost more, no message is received until the next
+//! day. Without I/O or clock.
 //!
-//! The day is the service's, in UTC: its clock is known from the answers to gets. Before the first
-//! of them the day is the process's own, from its start.
+//! The day is the service's, in UTC, known from the answers to gets. Before the first answer the
+//! day is the process's own, from its start.
 //!
-//! Only gets are held back, and what keeps a pool going beside them. What is in hand is renewed,
-//! handled and settled whatever it costs; so that this, too, is within the money, a get has to be
-//! affordable together with a delete for each message in hand and each that it may bring.
+//! Only gets, and the other requests that keep a pool polling, are refused. Messages in hand are
+//! renewed, handled and settled whatever that costs. To keep this within the budget as well, a get
+//! is allowed only if a delete for each message in hand, and for each that it may return, is
+//! affordable.
 
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_worker::budget::{Budget, DAY, day};
 
-/// The requests of a day, as one process has counted them. Times are since any fixed moment.
+/// The requests of a day, as counted by one process. Times count from any fixed moment.
 #[derive(Clone, Debug)]
 pub struct Spending {
     budget: Option<Budget>,
-    /// The service's time, and when it was told.
+    /// The service's time of the latest answer, and when it arrived.
     told: Option<(Timestamp, Duration)>,
-    /// The beginning of the day.
+    /// Beginning of the day.
     day: Timestamp,
     requests: u64,
-    /// A get was refused today.
+    /// Whether a get was refused today.
     is_spent: bool,
-    /// A get was refused on the day before, and none was made since.
+    /// Whether a get was refused on the previous day and none was made since.
     was_spent: bool,
 }
 
-/// A get that can be paid.
+/// A get that the budget allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Afforded {
-    /// Like the one before it.
+    /// The previous get was allowed as well.
     AsBefore,
-    /// The first one after a day on which gets were refused.
+    /// The first get after a day on which gets were refused.
     Again,
 }
 
-/// A get that the day's money does not suffice for.
+/// A get that the budget does not allow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refused {
-    /// How long until the next day.
+    /// Time until the next day.
     pub wait: Duration,
-    /// It is the first one of the day.
+    /// Whether this is the first refusal of the day.
     pub is_first: bool,
 }
 
-/// How much of a day's budget is spent.
+/// The state of a day's budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Today {
-    /// The budget.
+    /// The configured budget.
     pub budget: Budget,
-    /// Requests of the day.
+    /// Requests made today.
     pub requests: u64,
-    /// Once a get was refused: when the next day begins, by the service; `None` inside where its
-    /// time is not known.
+    /// Set once a get was refused: the beginning of the service's next day, or `Some(None)` if its
+    /// time is unknown.
     pub spent_until: Option<Option<Timestamp>>,
 }
 
 impl Today {
-    /// What the requests cost.
+    /// Returns the cost of the day's requests.
     pub fn cost(&self) -> f64 {
         self.budget.cost(self.requests)
     }
 
-    /// Whether a get was refused: nothing more is taken today.
+    /// Returns whether a get was refused, so that nothing more is received today.
     pub fn is_spent(&self) -> bool {
         self.spent_until.is_some()
     }
 
-    /// When gets go on, in words; `None` while they do.
+    /// Describes when gets resume; `None` unless the budget is spent.
     pub fn resumes(&self) -> Option<String> {
         let until = self.spent_until?;
         let words = || "a day after the start".to_owned();
         Some(until.map_or_else(words, Timestamp::iso_s))
     }
 
-    /// What is said when the money is spent.
+    /// Describes the spent budget; `None` unless it is spent.
     pub fn spent(&self) -> Option<String> {
         let until = self.resumes()?;
         let (max, requests, cost) = (self.budget.max_cost_per_day, self.requests, self.cost());
         Some(format!(
             "the day's budget of {max} is spent: {requests} requests cost {cost:.6}, and a get \
-             with its deletes would cost more; messages are taken again after {until}, or with a \
+             with its deletes would cost more; messages are received again after {until} or with a \
              higher max_cost_per_day"
         ))
     }
 }
 
 impl Spending {
-    /// Nothing spent yet.
+    /// Creates a day without requests.
     pub fn new(budget: Option<Budget>) -> Self {
         Spending {
             budget,
@@ -101,24 +102,24 @@ impl Spending {
         }
     }
 
-    /// Takes in the service's time of an answer that has just come.
+    /// Records the service's time from an answer that just arrived.
     pub fn told(&mut self, server_time: Timestamp, now: Duration) {
         self.roll(now);
         if self.told.is_none() {
-            // What was sent before belongs to this day.
+            // Requests sent before the first answer belong to this day.
             self.day = day(server_time);
         }
         self.told = Some((server_time, now));
         self.roll(now);
     }
 
-    /// Counts a request.
+    /// Counts a request of the current day.
     pub fn count(&mut self, now: Duration) {
         self.roll(now);
         self.requests = self.requests.saturating_add(1);
     }
 
-    /// Counts a get if it can be paid together with the `in_hand` deletes that are then owed.
+    /// Counts a get if it is affordable together with the `in_hand` deletes that it can lead to.
     pub fn get(&mut self, in_hand: u64, now: Duration) -> Result<Afforded, Refused> {
         self.roll(now);
         let exceeds = |budget: Budget| budget.is_exceeded(self.requests, in_hand.saturating_add(1));
@@ -137,7 +138,7 @@ impl Spending {
         })
     }
 
-    /// How much is spent; `None` without a budget.
+    /// Returns the state of the budget; `None` without a budget.
     pub fn today(&mut self, now: Duration) -> Option<Today> {
         self.roll(now);
         let until = self.told.map(|_| self.day.plus(DAY));
@@ -153,7 +154,8 @@ impl Spending {
         time.plus(now.saturating_sub(at))
     }
 
-    /// A new day begins with nothing spent. A clock that is set back brings no day back.
+    /// Starts a new day with nothing spent. A clock that is set back does not return to an earlier
+    /// day.
     fn roll(&mut self, now: Duration) {
         let today = day(self.now(now));
         if today > self.day {
@@ -176,7 +178,7 @@ mod tests {
         Timestamp::parse_iso(text).unwrap()
     }
 
-    /// For so many requests.
+    /// Returns a budget for this number of requests.
     fn budget(requests: u32) -> Budget {
         Budget {
             max_cost_per_day: f64::from(requests) * 1e-6,
@@ -184,7 +186,8 @@ mod tests {
         }
     }
 
-    /// A get is refused that could not be paid with what it brings; settling is counted on.
+    /// A get is refused if settling its messages would be unaffordable; settling itself is never
+    /// refused.
     #[test]
     fn deletes_are_reserved_and_never_refused() {
         let mut spending = Spending::new(Some(budget(10)));
@@ -220,9 +223,9 @@ mod tests {
         assert!(spending.get(99, s(66)).unwrap_err().is_first);
     }
 
-    /// A service that has not told its time; and one that sets its clock back.
+    /// A service whose time is unknown, and one that sets its clock back.
     #[test]
-    fn clocks_may_be_odd() {
+    fn unknown_and_reset_clocks_are_tolerated() {
         let mut spending = Spending::new(Some(budget(1)));
         let refused = spending.get(1, s(60)).unwrap_err();
         assert_eq!(refused.wait, DAY - s(60));
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_budget_all_goes() {
+    fn without_a_budget_every_get_is_allowed() {
         let mut spending = Spending::new(None);
         assert_eq!(spending.get(u64::MAX, s(0)), Ok(Afforded::AsBefore));
         assert_eq!(spending.today(s(0)), None);

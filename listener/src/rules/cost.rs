@@ -1,10 +1,10 @@
-//! What polling costs, and what one queue carries: the sums behind the listener's defaults.
+//! The cost of polling and the capacity of one queue, on which the listener's defaults are based.
 //!
-//! Every request is billed, an empty get like any other. The document that the listener's rules
-//! come from reckons: 22 idle hours of a day (six of eight working hours, and sixteen at night),
-//! one get a second, $0.01 per 10,000 requests: 79,200 gets a day and $2.38 a month and task. Its
+//! Every request is billed, including an empty get. The document that the listener's rules come
+//! from calculates with 22 idle hours a day (six of eight working hours, and sixteen at night), one
+//! get a second and $0.01 per 10,000 requests: 79,200 gets a day and $2.38 a month and task. Its
 //! next step, "200 tasks cost $457.20", is a misprint: 200 times $2.376 is **$475.20**, two digits
-//! are swapped (DL1). The vectors in the tests are the right ones.
+//! are swapped (DL1). The vectors in the tests are the correct ones.
 //!
 //! Prices change and differ by region: [`EXAMPLE_PRICE_PER_10K`] is the document's and an example,
 //! not a quotation.
@@ -13,59 +13,59 @@ use std::time::Duration;
 
 use crate::config::ListenerConfig;
 
-/// Seconds of an hour.
 const HOUR_S: f64 = 3600.0;
-/// Requests that a price is given for.
+/// Number of requests that a price refers to.
 const PRICED_REQUESTS: f64 = 10_000.0;
-/// The document's price of 10,000 requests, in dollars: an example.
+/// The document's price of 10,000 requests in dollars, as an example.
 pub const EXAMPLE_PRICE_PER_10K: f64 = 0.01;
-/// The document's month.
+/// Days in the document's month.
 pub const DAYS_PER_MONTH: f64 = 30.0;
-/// The document's idle hours of a working day: 6 of 8, and 16.
+/// The document's idle hours of a working day: 6 of 8 working hours, and 16.
 pub const IDLE_HOURS: f64 = 22.0;
-/// Capacity is planned with this much headroom.
+/// Factor by which planned capacity exceeds the target.
 pub const HEADROOM: f64 = 1.25;
 
 /// Tasks that poll an empty queue at a fixed interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Polling {
-    /// Polling tasks, of all processes.
+    /// Polling tasks, summed over all processes.
     pub tasks: f64,
-    /// Seconds from one poll of a task to its next.
+    /// Seconds between two polls of a task.
     pub interval_s: f64,
-    /// Requests that one poll makes: 1, or 2 with a depth query at each (DL2).
+    /// Requests per poll: 1, or 2 with a depth query at each poll (DL2).
     pub requests_per_poll: f64,
 }
 
 impl Polling {
-    /// Requests while the queue is empty for `hours`.
+    /// Returns the requests while the queue is empty for `hours`.
     pub fn requests(&self, hours: f64) -> f64 {
         self.tasks * hours * HOUR_S / self.interval_s * self.requests_per_poll
     }
 }
 
-/// The hours of a month in which nothing is to do (DL25: not every day is a working day).
+/// The idle hours of a month (DL25: not every day is a working day).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calendar {
     /// Days with work.
     pub working_days: f64,
-    /// Idle hours of each of them.
+    /// Idle hours of each working day.
     pub idle_hours: f64,
-    /// Days without work: idle for 24 hours.
+    /// Days without work, idle for 24 hours.
     pub idle_days: f64,
 }
 
 impl Calendar {
-    /// Idle hours altogether.
+    /// Returns the total idle hours.
     pub fn hours(&self) -> f64 {
         self.working_days * self.idle_hours + self.idle_days * 24.0
     }
 }
 
-/// One poller for a whole fleet: it polls at the interval, the others only try to take its lease.
+/// Returns the requests of a fleet with one poller: it polls at the interval, the other listeners
+/// only try to acquire its lease.
 ///
-/// It pays when a short interval is wanted; at a long one, everybody polling is cheaper (200 tasks
-/// at 30 s cost $15.84, a sentinel at 1 s with 200 lease attempts per 30 s $18.22).
+/// This pays off at short intervals; at long ones, polling by every task is cheaper (200 tasks at
+/// 30 s cost $15.84, a sentinel at 1 s with 200 lease attempts per 30 s $18.22).
 pub fn sentinel_requests(interval_s: f64, tasks: f64, lease_every_s: f64, hours: f64) -> f64 {
     let one = Polling {
         tasks: 1.0,
@@ -75,9 +75,9 @@ pub fn sentinel_requests(interval_s: f64, tasks: f64, lease_every_s: f64, hours:
     one.requests(hours) + tasks * hours * HOUR_S / lease_every_s
 }
 
-/// Requests that a listener makes in an hour in which nothing is to do, its tasks asleep as long as
-/// they ever are. Of several queues in the place of one: their number, and how long their map is
-/// trusted. Of a trigger queue: from one look at it to the next. Jitter does not change the mean.
+/// Returns the requests of a listener in an idle hour, with its tasks at their longest intervals.
+/// `map` is the number of queues of a partitioned queue and its map's `max_age`; `trigger` is the
+/// polling interval of a trigger queue. Jitter does not change the mean.
 pub fn idle_requests_per_hour(
     config: &ListenerConfig,
     map: Option<(u32, Duration)>,
@@ -85,34 +85,36 @@ pub fn idle_requests_per_hour(
 ) -> f64 {
     let every = |pause: Duration| HOUR_S / pause.as_secs_f64();
     let looks = match &config.sentinel {
-        // The one that holds the lease; it renews it thrice in its length.
+        // The holder of the lease renews it three times per lease length.
         Some(sentinel) => every(config.idle.max) + every(sentinel.lease / 3),
         None if config.idle_tasks > 0 => f64::from(config.idle_tasks) * every(config.idle.max),
         None => every(config.watchdog),
     };
     let of_queues = match map {
-        // The map is read twice in the time that it is trusted, each time to retire and to follow.
+        // The map is refreshed twice per `max_age`, and each refresh reads it twice: to retire
+        // queues and to follow the map.
         Some((queues, max_age)) => f64::from(queues) * looks + 2.0 * every(max_age / 2),
         None => looks,
     };
     of_queues + trigger.map_or(0.0, every)
 }
 
-/// What requests cost, in the currency of the price.
+/// Returns the cost of the requests in the currency of the price.
 pub fn cost(requests: f64, price_per_10k: f64) -> f64 {
     requests / PRICED_REQUESTS * price_per_10k
 }
 
-/// Requests to put and work off `messages`: a put and a delete each, a get per batch, the renewals.
+/// Returns the requests to put and process `messages`: a put and a delete each, a get per batch,
+/// and the renewals.
 pub fn message_requests(messages: f64, batch: f64, renewals: f64) -> f64 {
     messages * (2.0 + 1.0 / batch + renewals)
 }
 
-/// What limits one queue.
+/// The limits of one queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacity {
-    /// Requests per second that the service takes for one queue. Whether it counts requests or
-    /// messages is not told alike everywhere, so this stays a setting.
+    /// Requests per second that the service accepts for one queue. Sources differ on whether it
+    /// counts requests or messages, so this is a setting.
     pub requests_per_s: f64,
     /// Messages per get.
     pub batch: f64,
@@ -121,17 +123,17 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Messages per second that consumers alone can work off.
+    /// Returns the messages per second that consumers alone can process.
     pub fn consumed_per_s(&self) -> f64 {
         self.requests_per_s / (1.0 + 1.0 / self.batch + self.renewals)
     }
 
-    /// Messages per second that producers and consumers together can pass through.
+    /// Returns the messages per second that producers and consumers together can process.
     pub fn passed_per_s(&self) -> f64 {
         self.requests_per_s / (2.0 + 1.0 / self.batch + self.renewals)
     }
 
-    /// Queues to spread over, so that `messages_per_s` pass with [`HEADROOM`]; at least one.
+    /// Returns the number of queues that process `messages_per_s` with [`HEADROOM`], at least one.
     pub fn partitions(&self, messages_per_s: f64) -> f64 {
         (messages_per_s / self.passed_per_s() * HEADROOM)
             .ceil()
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_idle_hour_is_reckoned_by_who_looks() {
+    fn idle_requests_depend_on_the_pollers() {
         let s = Duration::from_secs;
         let config = ListenerConfig::new("orders");
         let asleep = ListenerConfig {
@@ -182,8 +184,8 @@ mod tests {
         assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
     }
 
-    /// DL1: the document's sums, its misprint corrected. DL2, DL3: what the depth query adds, and
-    /// what a longer interval saves.
+    /// DL1: the document's sums, with its misprint corrected. DL2, DL3: the cost of the depth
+    /// query, and the savings of a longer interval.
     #[test]
     fn dl1_the_documents_sums() {
         let one = Polling {
@@ -207,7 +209,7 @@ mod tests {
         assert!(longer > 200.0 * IDLE_HOURS * HOUR_S / 30.0);
     }
 
-    /// DL25: 22 working days and 8 that are idle altogether.
+    /// DL25: 22 working days and 8 idle days.
     #[test]
     fn dl25_not_every_day_is_a_working_day() {
         let calendar = Calendar {
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_queue_carries() {
+    fn the_capacity_of_one_queue() {
         for (requests_per_s, batch, consumed, passed) in [
             (500.0, 1.0, 250.0, 166.7),
             (500.0, 32.0, 484.8, 246.2),
@@ -253,7 +255,7 @@ mod tests {
             renewals: 2.0,
             ..queue
         };
-        // A message costs its share of a get, two renewals and a delete; a put as well.
+        // A message costs its share of a get, two renewals and a delete, and for producers a put.
         same(renewing.consumed_per_s(), 500.0 / (3.0 + 1.0 / 32.0));
         same(renewing.passed_per_s(), 500.0 / (4.0 + 1.0 / 32.0));
     }

@@ -1,4 +1,4 @@
-//! What is done with a message at its receipt and after its handler: pure decisions.
+//! Pure decisions about a message at its receipt and after its handler.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use smalt_protocol::Timestamp;
 
 use crate::handler::Verdict;
 
-/// The share of a message's life at whose end an alarm is raised: a tenth (LL2).
+/// The alarm is raised in the last tenth of a message's time to live (LL2).
 const ALARM_SHARE: u32 = 10;
 
-/// What happens to a message that was just received.
+/// What to do with a message that was just received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
-    /// The handler finished before; only the delete is missing.
+    /// Delete it: it was finished before, and only the delete is missing.
     DeleteOnly,
-    /// It was taken too often: to the poison queue, unseen by any handler (LS5).
+    /// Move it to the poison queue without running the handler: it was received too often (LS5).
     TooManyAttempts,
-    /// The text does not have the queue's encoding: put it into the poison queue unchanged.
+    /// Move it to the poison queue unchanged: its text does not have the queue's encoding.
     Undecodable,
-    /// To the handler.
+    /// Run the handler.
     Run,
 }
 
-/// Decides at receipt. The memory of finished messages comes first: what was done must not be
-/// poisoned because its delete failed too often.
+/// Decides at receipt. The memory of finished messages is checked first, so that a handled message
+/// is not poisoned because its delete failed too often.
 pub fn at_receipt(
     finished_before: bool,
     dequeue_count: u32,
@@ -41,34 +41,35 @@ pub fn at_receipt(
     }
 }
 
-/// What follows a verdict while the lock is still held.
+/// What to do after a verdict while the lock is still held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settlement {
-    /// Delete it.
+    /// Delete the message.
     Delete,
-    /// Hide it and try again, after the asked time or by the curve.
+    /// Hide the message and try again, after the requested delay or the curve's, with the reason.
     Retry(Option<Duration>, String),
-    /// To the poison queue.
+    /// Move the message to the poison queue, with the reason.
     Poison(String),
-    /// Give it back: its handler cannot run, which is not its fault.
+    /// Give the message back, with the reason: the handler cannot run, which is not the message's
+    /// fault.
     Release(String),
 }
 
-/// Decides after a run: a failed last attempt goes to the poison queue at once, instead of coming
-/// round once more only to be refused.
+/// Decides after a run. A failed last attempt goes to the poison queue at once, rather than at the
+/// next receipt.
 pub fn after_run(verdict: Verdict, dequeue_count: u32, max_dequeue: u32) -> Settlement {
     match verdict {
         Verdict::Ok => Settlement::Delete,
         Verdict::Reject { reason } => Settlement::Poison(reason),
-        // After the last attempt, too: none of them was one.
+        // Also after the last attempt, because the handler never ran.
         Verdict::Unable { reason } => Settlement::Release(reason),
         Verdict::Retry { reason, .. } if dequeue_count >= max_dequeue => Settlement::Poison(reason),
         Verdict::Retry { after, reason } => Settlement::Retry(after, reason),
     }
 }
 
-/// The moment from which on a message that is not handled is about to be collected by the service:
-/// a tenth of its life is left then (LL2). `None` for one that never expires.
+/// Returns the time from which an unhandled message is about to expire: a tenth of its time to live
+/// is left then (LL2). `None` for a message that never expires.
 pub fn alarm_from(inserted: Timestamp, expires: Timestamp) -> Option<Timestamp> {
     if expires == Timestamp::MAX {
         return None;
@@ -77,17 +78,17 @@ pub fn alarm_from(inserted: Timestamp, expires: Timestamp) -> Option<Timestamp> 
     Some(expires.minus(tenth))
 }
 
-/// Whether a message that nobody can take before `next_attempt` is about to be collected.
+/// Returns whether a message that cannot be received before `next_attempt` is about to expire.
 pub fn expiry_alarm(inserted: Timestamp, expires: Timestamp, next_attempt: Timestamp) -> bool {
     alarm_from(inserted, expires).is_some_and(|from| next_attempt >= from)
 }
 
-/// How many messages to ask for: the free slots, at most what a get gives (1..=32).
+/// Returns the number of messages to request: the free slots, within 1 to 32.
 pub fn batch_size(free_slots: u32) -> u32 {
     free_slots.clamp(1, BATCH_MAX)
 }
 
-/// Most messages of one Get Messages.
+/// Largest number of messages of one Get Messages.
 pub const BATCH_MAX: u32 = 32;
 
 #[cfg(test)]
@@ -145,7 +146,7 @@ mod tests {
         assert!(expiry_alarm(inserted, expires, t(1900)));
         assert!(expiry_alarm(inserted, expires, t(5000)));
         assert_eq!(alarm_from(inserted, expires), Some(t(1900)));
-        // What never expires is never about to.
+        // A message that never expires raises no alarm.
         assert_eq!(alarm_from(inserted, Timestamp::MAX), None);
         assert!(!expiry_alarm(inserted, Timestamp::MAX, Timestamp::MAX));
     }

@@ -1,24 +1,24 @@
 //! The memory of messages that were handled but not yet deleted.
 //!
-//! When a delete fails after the handler succeeded, the message comes back; this memory lets the
-//! listener delete it then, without running the handler again. It is bounded and forgets the oldest
-//! first: it narrows duplicates and promises nothing.
+//! When a delete fails after the handler succeeded, the message returns; this memory lets the
+//! listener delete it then without running the handler again. The memory is bounded and forgets the
+//! oldest first, so it reduces duplicates but does not exclude them.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Ids remembered at most; about 5 MiB.
+/// Largest number of remembered ids; about 5 MiB.
 pub const DONE_MAX: usize = 65_536;
 
-/// How a message ended whose delete is missing.
+/// How a message whose delete is missing was finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
     /// The handler succeeded.
     Handled,
-    /// A copy of it was put into the poison queue.
+    /// A copy was put into the poison queue.
     Copied,
 }
 
-/// Ids of finished messages, bounded.
+/// A bounded memory of the ids of finished messages.
 #[derive(Debug)]
 pub struct DoneCache {
     ids: BTreeMap<String, Finished>,
@@ -33,7 +33,7 @@ impl Default for DoneCache {
 }
 
 impl DoneCache {
-    /// A memory of at most `most` ids.
+    /// Creates a memory of at most `most` ids.
     pub fn new(most: usize) -> Self {
         DoneCache {
             ids: BTreeMap::new(),
@@ -55,27 +55,27 @@ impl DoneCache {
         }
     }
 
-    /// How the message was finished before, if it was.
+    /// Returns how the message was finished, if it is remembered.
     pub fn get(&self, id: &str) -> Option<Finished> {
         self.ids.get(id).copied()
     }
 
-    /// Forgets a message that is gone for good.
+    /// Forgets a message that was deleted.
     pub fn remove(&mut self, id: &str) {
         if self.ids.remove(id).is_some()
-            // Mostly one of the last: it was remembered a moment ago.
+            // Searches from the end: it was usually added a moment ago.
             && let Some(at) = self.order.iter().rposition(|kept| kept == id)
         {
             self.order.remove(at);
         }
     }
 
-    /// How many are remembered.
+    /// Returns the number of remembered ids.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether nothing is remembered.
+    /// Returns whether no id is remembered.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(done.get("c"), Some(Finished::Handled));
         assert_eq!(done.get("d"), Some(Finished::Copied));
         assert_eq!((done.len(), done.is_empty()), (2, false));
-        // What was removed is no longer in the way of the oldest.
+        // A removed id no longer counts towards the bound.
         done.insert("e", Finished::Copied);
         assert_eq!((done.get("c"), done.len()), (None, 2));
     }

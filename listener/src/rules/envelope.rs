@@ -1,68 +1,68 @@
-//! What lies in the poison queue: one JSON object around the message as it was stored.
+//! The text of a message in the poison queue: one JSON object around the stored message.
 //!
 //! `{"v":1,"id","queue","inserted","expires","dequeue_count","error","trace","body"}`: `body` is
 //! the stored text unchanged, so that putting it back restores the message byte for byte, and `id`
-//! is the source message's, by which a copy put twice is told apart. Times are RFC 3339; `expires`
-//! is null for a message that never did. JSON escapes control characters, so an envelope is always
-//! legal XML text; the two non-characters that XML forbids cannot be in a stored text and are
-//! replaced in the error.
+//! is the source message's, which identifies copies that were put twice. Times are RFC 3339;
+//! `expires` is null for a message that never expires. JSON escapes control characters, so an
+//! envelope is always legal XML text; the two non-characters that XML forbids cannot be in a stored
+//! text and are replaced in the error.
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::Timestamp;
 
 /// Largest text of a message (Put Message: 64 KiB encoded).
 pub const MESSAGE_MAX_BYTES: usize = 64 * 1024;
-/// Longest error text that is kept.
+/// Length of the longest error text that is kept.
 pub const ERROR_MAX_CHARS: usize = 1024;
 /// Version of the envelope.
 pub const ENVELOPE_VERSION: u32 = 1;
 
-/// The envelope.
+/// The envelope of a poisoned message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// [`ENVELOPE_VERSION`].
+    /// Version, [`ENVELOPE_VERSION`].
     pub v: u32,
     /// Id of the source message.
     pub id: String,
-    /// Queue that it came from.
+    /// Queue that the message came from.
     pub queue: String,
-    /// When it was first put, RFC 3339.
+    /// When the message was first put, RFC 3339.
     pub inserted: String,
-    /// When it would have expired, RFC 3339; `None` for never.
+    /// When the message would have expired, RFC 3339; `None` for never.
     pub expires: Option<String>,
-    /// How often it was taken.
+    /// How often the message was received.
     pub dequeue_count: u32,
-    /// Why it is here.
+    /// Why the message was poisoned.
     pub error: String,
-    /// Worker that put it here, and its attempt: where to look in the log.
+    /// Worker that poisoned the message and the attempt's number, as in the log.
     pub trace: String,
-    /// The stored text.
+    /// The stored text of the message.
     pub body: String,
 }
 
-/// The facts that an envelope is made of.
+/// The facts from which an envelope is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Poisoned<'a> {
     /// Id of the source message.
     pub id: &'a str,
-    /// Queue that it came from.
+    /// Queue that the message came from.
     pub queue: &'a str,
-    /// When it was first put.
+    /// When the message was first put.
     pub inserted: Timestamp,
-    /// When it would have expired.
+    /// When the message would have expired.
     pub expires: Timestamp,
-    /// How often it was taken.
+    /// How often the message was received.
     pub dequeue_count: u32,
-    /// Why.
+    /// Why the message is poisoned.
     pub error: &'a str,
-    /// Worker.
+    /// Name of the worker.
     pub worker: &'a str,
-    /// The stored text.
+    /// The stored text of the message.
     pub body: &'a str,
 }
 
-/// The text to put: the envelope, with a shorter error when space is short, or, when even that does
-/// not fit, the stored text alone. Facts may be lost that way, content never is.
+/// Returns the text to put: the envelope, with a shortened error if space is short, or the stored
+/// text alone if even that does not fit. The facts may be lost, but never the content.
 pub fn poison_text(p: &Poisoned<'_>) -> String {
     for error_chars in [ERROR_MAX_CHARS, 64, 0] {
         let text = seal(p, error_chars);
@@ -73,7 +73,7 @@ pub fn poison_text(p: &Poisoned<'_>) -> String {
     p.body.to_owned()
 }
 
-/// Which attempt of whom it was: in the log as in the envelope.
+/// Returns the worker and attempt as used in log and envelope.
 pub fn trace(worker: &str, dequeue_count: u32) -> String {
     format!("{worker}/{dequeue_count}")
 }
@@ -91,8 +91,7 @@ fn seal(p: &Poisoned<'_>, error_chars: usize) -> String {
         trace: trace(p.worker, p.dequeue_count),
         body: p.body.to_owned(),
     };
-    // A struct of strings and numbers always serialises; the stored text is the fallback all the
-    // same.
+    // Serialising a struct of strings and numbers cannot fail; the fallback is the stored text.
     serde_json::to_string(&envelope).unwrap_or_else(|_| p.body.to_owned())
 }
 
@@ -132,9 +131,9 @@ mod tests {
         assert_eq!(text, wanted.concat());
     }
 
-    /// "Put Message": a message has 64 KiB at most.
+    /// "Put Message": a message has at most 64 KiB.
     #[test]
-    fn a_full_size_body_goes_bare_rather_than_not_at_all() {
+    fn a_full_size_body_is_put_without_envelope() {
         let body = "x".repeat(65_536);
         assert_eq!(poison_text(&facts(&body, "e")), body);
         let nearly = "x".repeat(65_536 - 400);
@@ -143,7 +142,7 @@ mod tests {
     }
 
     proptest! {
-        /// The body comes out as it went in, the text fits and is legal in XML.
+        /// The body survives unchanged; the text fits and is legal in XML.
         #[test]
         fn the_body_survives(body in "\\PC{0,200}[\\x00-\\x1f]{0,5}", error in "\\PC{0,2000}") {
             let text = poison_text(&facts(&body, &error));

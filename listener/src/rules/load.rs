@@ -1,20 +1,20 @@
-//! What the events of the last seconds say about the load: the scaling rules' input.
+//! Estimates the load from recent events; the input of the scaling rules.
 
 use std::time::Duration;
 
 use super::scaling::Load;
 
-/// Handler time that is assumed before the first one is measured.
+/// Handler time assumed before the first measurement.
 const HANDLER_TIME_UNKNOWN: Duration = Duration::from_millis(200);
 /// Weight of the newest time in hand and handler time.
 const HANDLER_WEIGHT: f64 = 0.2;
 /// Weight of the newest arrival rate.
 const ARRIVALS_WEIGHT: f64 = 0.5;
 
-/// Arrivals are counted over at least this long.
+/// Shortest time over which arrivals are counted.
 const RATE_WINDOW: Duration = Duration::from_millis(500);
 
-/// Turns events into a [`Load`]. Times are since any fixed moment.
+/// Turns events into a [`Load`]. Times count from any fixed moment.
 #[derive(Clone, Debug)]
 pub struct LoadMeter {
     handler_s: f64,
@@ -29,7 +29,7 @@ pub struct LoadMeter {
 }
 
 impl LoadMeter {
-    /// A meter that has seen nothing.
+    /// Creates a meter without measurements.
     pub fn new(now: Duration) -> Self {
         LoadMeter {
             handler_s: HANDLER_TIME_UNKNOWN.as_secs_f64(),
@@ -44,8 +44,8 @@ impl LoadMeter {
         }
     }
 
-    /// A get asked for `asked` and got `got`. A short answer proves that nothing more is visible; a
-    /// full one, that there may be as much again.
+    /// Records a get that asked for `asked` messages and returned `got`. Fewer than `asked` prove
+    /// that nothing more is visible; otherwise as many again may be visible.
     pub fn received(&mut self, asked: u32, got: u32) {
         self.in_flight = self.in_flight.saturating_add(got);
         self.received_since += u64::from(got);
@@ -57,7 +57,8 @@ impl LoadMeter {
         }
     }
 
-    /// A message is settled, so long after its get; its handler took this long, if it ran.
+    /// Records that a message was settled `in_hand` after its get; `handler_time` is `None` if the
+    /// handler did not run.
     pub fn finished(&mut self, handler_time: Option<Duration>, in_hand: Duration) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(time) = handler_time {
@@ -68,27 +69,27 @@ impl LoadMeter {
         }
     }
 
-    /// The service's count: it holds what is in flight as well (DL22).
+    /// Records the service's count, which includes messages in flight (DL22).
     pub fn depth(&mut self, count: u64) {
         self.backlog = count.saturating_sub(u64::from(self.in_flight));
     }
 
-    /// A request was throttled.
+    /// Records a throttled request.
     pub fn throttled(&mut self) {
         self.throttled = true;
     }
 
-    /// Messages in flight.
+    /// Returns the number of messages in flight.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// Messages that are believed to wait.
+    /// Returns the estimated number of visible messages.
     pub fn backlog(&self) -> u64 {
         self.backlog
     }
 
-    /// The load at `now`; what is counted between two loads starts again.
+    /// Returns the load at `now` and restarts the counts between two loads.
     pub fn load(&mut self, now: Duration, tasks: u32, requests_per_s: f64) -> Load {
         let passed_s = now.saturating_sub(self.rated_at).as_secs_f64();
         if passed_s >= RATE_WINDOW.as_secs_f64() {
@@ -114,7 +115,7 @@ impl LoadMeter {
 mod tests {
     use super::*;
 
-    /// DL22: what is in flight is not waiting, though the service counts it.
+    /// DL22: messages in flight are not waiting, although the service counts them.
     #[test]
     fn dl22_own_messages_are_no_backlog() {
         let mut meter = LoadMeter::new(Duration::ZERO);
@@ -127,9 +128,9 @@ mod tests {
         assert_eq!(meter.backlog(), 0, "a short get proves the queue empty");
     }
 
-    /// A full get may be followed by as much again, a short one by nothing.
+    /// A full get may be followed by as many messages again, a short one by none.
     #[test]
-    fn what_a_get_brought_tells_what_waits() {
+    fn a_get_updates_the_backlog() {
         for (counted, asked, got, waiting) in [
             (0, 8, 8, 8),
             (100, 8, 8, 92),
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// The mean of the rate before and of that since the last load, which takes half a second.
+    /// The mean of the previous rate and the rate since the last load, over at least half a second.
     #[test]
     fn arrivals_are_counted_over_the_time_that_passed() {
         for (passed_ms, arrivals_per_s) in [(499, 0.0), (500, 32.0), (2_000, 8.0)] {

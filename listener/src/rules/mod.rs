@@ -1,4 +1,4 @@
-//! The listener's rules: functions of their arguments, without IO, clock or randomness.
+//! The listener's rules: functions of their arguments, without I/O, clock or randomness.
 
 pub mod backoff;
 pub mod bucket;

@@ -1,20 +1,21 @@
-//! When a held message is renewed: at half of its visibility, sooner after a failed attempt.
+//! When the lock of a message is renewed: after half of its visibility timeout, sooner after a
+//! failed attempt.
 
 use std::time::Duration;
 
 /// Shortest pause between two attempts to renew the same message.
 pub const RENEW_RETRY_MIN: Duration = Duration::from_millis(200);
-/// A failed renewal is tried again after this part of what is left, so that several attempts fit.
+/// A failed renewal is retried after this part of the remaining time, so that several attempts fit.
 const RETRY_PART: u32 = 8;
 
-/// Pause from a successful grant of `visibility` to its renewal.
+/// Returns the pause from a grant of `visibility` to its renewal.
 pub fn renew_after(visibility: Duration) -> Duration {
     visibility / 2
 }
 
-/// Pause before the next attempt after a failed one, with `remaining` of the grant left. The pause
-/// shortens as time runs out and is never longer than what the service asked for, nor than half of
-/// what is left: a lock that lapses politely is still lost.
+/// Returns the pause after a failed attempt with `remaining` of the grant left. The pause shortens
+/// as time runs out. It never exceeds the delay that the service asked for, nor half of
+/// `remaining`: a lock that expires while waiting as asked is still lost.
 pub fn retry_after(remaining: Duration, asked: Option<Duration>) -> Duration {
     let speed_up = (remaining / RETRY_PART).max(RENEW_RETRY_MIN);
     match asked {
@@ -26,7 +27,8 @@ pub fn retry_after(remaining: Duration, asked: Option<Duration>) -> Duration {
     }
 }
 
-/// Least visibility that a handler may start with: a quarter of the timeout, at most 5 s (LS4).
+/// Returns the shortest remaining visibility with which a handler may start: a quarter of the
+/// timeout, at most 5 s (LS4).
 pub fn min_start(visibility: Duration) -> Duration {
     (visibility / 4).min(Duration::from_secs(5))
 }
@@ -50,7 +52,7 @@ mod tests {
 
     proptest! {
         /// However long an outage lasts, at least five attempts are made before a grant of eight
-        /// seconds or more lapses.
+        /// seconds or more expires.
         #[test]
         fn several_attempts_fit(remaining_s in 8_u64..604_800) {
             let mut left = Duration::from_secs(remaining_s);

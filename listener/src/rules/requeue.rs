@@ -1,9 +1,10 @@
-//! What becomes of a copy in the poison queue that shall go back: what is put, where, for how long.
+//! Decides what to put for a copy in the poison queue that is put back: which text, which queue,
+//! which time to live.
 //!
-//! The envelope is taken off and the stored text is put as it was; its life goes on, unless another
-//! is asked for. What is no envelope (put bare because it was too long, or by somebody else) goes
-//! back as it is. A text is not believed about where it belongs: an envelope that names another
-//! queue is left alone until the operator says where to.
+//! The stored text is taken out of the envelope and put unchanged; it keeps its expiry unless
+//! another time to live is given. A text that is not an envelope (put bare because it was too long,
+//! or by another program) is put back unchanged. The queue that an envelope names is not trusted: a
+//! copy that names another queue is left alone until the operator names the target.
 
 use std::time::Duration;
 
@@ -12,33 +13,33 @@ use smalt_sleeve::port::MessageTtl;
 
 use super::envelope::{ENVELOPE_VERSION, Envelope};
 
-/// A life that ends sooner than this is over: it would not outlast its put.
+/// A message with less time to live than this would expire before or during its put.
 const LIFE_MIN: Duration = Duration::from_secs(1);
 
-/// Opens a text of the poison queue; `None` when it is no envelope of ours.
+/// Parses an envelope; `None` for any other text.
 pub fn open(text: &str) -> Option<Envelope> {
     let envelope: Envelope = serde_json::from_str(text).ok()?;
     (envelope.v == ENVELOPE_VERSION).then_some(envelope)
 }
 
-/// How long a message lives that goes back.
+/// The time to live of a message that is put back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Life {
-    /// Until it would have expired.
+    /// Until the message would have expired.
     #[default]
     Kept,
-    /// Anew.
+    /// A new time to live.
     Given(MessageTtl),
 }
 
-/// What an operator asks for.
+/// The operator's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish<'a> {
     /// Queue that the poison queue belongs to.
     pub queue: &'a str,
-    /// Put everything here, whatever queue it came from.
+    /// Queue to put every message into, wherever it came from.
     pub to: Option<&'a str>,
-    /// How long the message lives in the queue.
+    /// Time to live of the messages.
     pub life: Life,
 }
 
@@ -58,20 +59,20 @@ pub enum Plan {
     Put {
         /// Queue to put it into.
         queue: String,
-        /// Text.
+        /// Text to put.
         text: String,
-        /// Life.
+        /// Time to live to put it with.
         ttl: MessageTtl,
     },
-    /// The message expired at this time: leave it.
+    /// Leave the copy: the message expired at this time.
     Over(Timestamp),
-    /// It came from this other queue: leave it.
+    /// Leave the copy: it came from this other queue.
     Foreign(String),
-    /// The time of expiry cannot be parsed: leave it.
+    /// Leave the copy: this expiry cannot be parsed.
     Unreadable(String),
 }
 
-/// Decides about one copy, at the service's time `now`.
+/// Decides about one copy at the service's time `now`.
 pub fn plan(copy: &Copy<'_>, wish: &Wish<'_>, now: Timestamp) -> Plan {
     let envelope = open(copy.text);
     let from = envelope.as_ref().map_or(wish.queue, |e| e.queue.as_str());
@@ -102,7 +103,7 @@ pub fn plan(copy: &Copy<'_>, wish: &Wish<'_>, now: Timestamp) -> Plan {
     }
 }
 
-/// What is left of a life, in whole seconds.
+/// Returns the remaining time to live in whole seconds; `None` if it is over.
 fn left(expires: Timestamp, now: Timestamp) -> Option<MessageTtl> {
     // On the wire `never` has no fraction of a second.
     if expires.floor_s() == Timestamp::MAX.floor_s() {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_goes_on() {
+    fn the_remaining_ttl_is_kept() {
         let seconds = |s| MessageTtl::After(Duration::from_secs(s));
         let at = |s| Timestamp::from_unix_s(NOW_S + s);
         for (expires, life, ttl) in [
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_envelope_goes_back_as_it_is() {
+    fn a_text_without_envelope_is_put_back_unchanged() {
         for text in ["bare", "{}", r#"{"v":1}"#, ""] {
             let wanted = put("orders", text, MessageTtl::Never);
             assert_eq!(planned(text, None, Life::Kept), wanted);
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(planned(&newer, None, Life::Kept), wanted);
     }
 
-    /// A sender who writes an envelope must not choose the queue that it lands in.
+    /// A sender who writes an envelope cannot choose the queue that it is put into.
     #[test]
     fn an_envelope_of_another_queue_stays() {
         let text = sealed("b", "payments", Timestamp::MAX);
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_cannot_be_read_is_said() {
+    fn an_invalid_expiry_is_reported() {
         let text = sealed("b", "orders", Timestamp::from_unix_s(NOW_S + 9));
         let broken = text.replace("Z\",\"dequeue", "?\",\"dequeue");
         assert_ne!(text, broken);
@@ -207,9 +208,9 @@ mod tests {
     }
 
     proptest! {
-        /// Poisoned and put back, every text is what it was.
+        /// Every text that is poisoned and put back is unchanged.
         #[test]
-        fn the_text_comes_back(
+        fn a_requeued_text_is_unchanged(
             body in "\\PC{0,200}",
             long in any::<bool>(),
             life in 1u64..1_000_000,
@@ -230,8 +231,8 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing that a stranger puts into the poison queue stops the one who looks through it,
-        /// and nothing is put that is longer than a message.
+        /// No text in the poison queue makes the plan fail or produces a text longer than a
+        /// message.
         #[test]
         fn any_text_is_planned(
             text in "(\\{|\\}|\"v\":1,|\"queue\":\"q\",|\"expires\":|null|\"|,|\\PC){0,20}",

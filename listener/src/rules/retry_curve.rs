@@ -6,12 +6,12 @@ use std::time::Duration;
 pub const VISIBILITY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Shortest visibility timeout of a get (Get Messages: 1 s).
 pub const VISIBILITY_MIN: Duration = Duration::from_secs(1);
-/// Times on the wire have whole seconds, and an update must not hide a message beyond its expiry:
-/// this much is kept clear of it.
+/// Distance that an update keeps from a message's expiry: times on the wire have whole seconds, and
+/// an update must not hide a message beyond its expiry.
 pub const EXPIRY_MARGIN: Duration = Duration::from_secs(2);
 
-/// Delay after the attempt that `dequeue_count` numbers (1 for the first), by the configured curve;
-/// its last value serves all later attempts. A handler's own wish wins. The result is whole
+/// Returns the delay after the attempt number `dequeue_count` (1 for the first) by the configured
+/// curve, whose last value repeats. A delay requested by the handler wins. The result is in whole
 /// seconds, at most seven days.
 pub fn retry_delay(curve: &[Duration], dequeue_count: u32, asked: Option<Duration>) -> Duration {
     let attempt = usize::try_from(dequeue_count.max(1) - 1).unwrap_or(usize::MAX);
@@ -20,8 +20,8 @@ pub fn retry_delay(curve: &[Duration], dequeue_count: u32, asked: Option<Duratio
     ceil_s(delay).min(VISIBILITY_MAX)
 }
 
-/// `wanted`, but ending before the message expires; `None` when too little of its life is left for
-/// any update to be accepted.
+/// Shortens `wanted` to end before the message expires; `None` if too little time is left for any
+/// update to be accepted.
 pub fn within_life(wanted: Duration, life_left: Option<Duration>) -> Option<Duration> {
     let Some(left) = life_left else {
         return Some(wanted);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     proptest! {
-        /// LS7: whatever the curve, the count and the wish, the timeout is one that Azure takes.
+        /// LS7: Azure accepts the timeout for every curve, count and requested delay.
         #[test]
         fn ls7_the_delay_is_acceptable(
             curve in prop::collection::vec(any::<u64>(), 0..5), count: u32, asked: Option<u64>,

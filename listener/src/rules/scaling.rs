@@ -1,18 +1,19 @@
 //! How many dequeue tasks should run: four policies, and the hysteresis around them.
 //!
-//! `little` follows Little's law: enough tasks for what arrives plus what lies there, divided by
-//! the time in which it shall be worked off, times the whole time that a message is in hand. `seed`
-//! is the article's static rule (L30) without its unreachable last line (DL13). `fixed` is the
-//! greatest number whenever there is work. `aimd` adds a task while everything is busy and halves
-//! when throttled. All are monotone in the load and clamped.
+//! `little` follows Little's law: the arrival rate, plus the backlog divided by the time in which
+//! it should be processed, times the whole time that a message is in hand. `seed` is the article's
+//! static rule (L30) without its unreachable last line (DL13). `fixed` is the largest number
+//! whenever there is work. `aimd` adds a task while everything is busy and halves the number when
+//! throttled. All are monotone in the load and clamped.
 //!
-//! [`Scaler`] goes up at once and down only after the wish was lower for a whole cooldown (DL20).
-//! Tasks beyond the wish of the moment are kept, but rest: they ask for nothing.
+//! [`Scaler`] scales up at once, and down only after the wanted number was lower for a whole
+//! cooldown (DL20). Tasks beyond the number that is currently wanted are kept but rest: they make
+//! no gets.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How the number of tasks is chosen.
+/// The policy that sets the number of tasks.
 #[derive(
     Clone,
     Copy,
@@ -26,37 +27,38 @@ use std::time::Duration;
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
-    /// Little's law.
+    /// Little's law: the arrivals and the backlog times the time that a message takes.
     #[default]
     Little,
-    /// Fixed steps by depth: those of the source article (L30).
+    /// Fixed steps of 1, 10, 50 and 100 tasks by the depth of the queue, as in the source article
+    /// (L30).
     Seed,
-    /// Always the greatest number.
+    /// Always the largest number.
     Fixed,
-    /// Additive increase, multiplicative decrease.
+    /// Additive increase while all tasks are busy, multiplicative decrease when throttled.
     Aimd,
 }
 
-/// What does not change while a listener runs.
+/// The settings that stay constant while a listener runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Fewest tasks while there is work.
+    /// Smallest number of tasks while there is work.
     pub min: u32,
-    /// Most tasks.
+    /// Largest number of tasks.
     pub max: u32,
     /// Messages that one task handles at once.
     pub slots: u32,
-    /// In what time a backlog shall be worked off.
+    /// Time within which a backlog should be processed.
     pub drain_target: Duration,
-    /// How long the wish must be lower before tasks are stopped.
+    /// Time for which fewer tasks must be wanted before tasks are stopped.
     pub cooldown: Duration,
-    /// How long a message that is handled may wait for its delete, where the request budget is what
-    /// is short: a small part of the visibility, so that no lock is renewed for it.
+    /// Time that a handled message may wait for its delete while the request rate is the
+    /// bottleneck: a small part of the visibility timeout, so that no lock is renewed for it.
     pub settle_wait: Duration,
 }
 
 impl Limits {
-    /// The [`Limits::settle_wait`] under this visibility timeout.
+    /// Returns the [`Limits::settle_wait`] for this visibility timeout.
     pub fn settle_wait_of(visibility: Duration) -> Duration {
         visibility / SETTLE_WAIT_SHARE
     }
@@ -65,21 +67,21 @@ impl Limits {
 /// A message may wait for its delete for this part of the visibility timeout.
 const SETTLE_WAIT_SHARE: u32 = 8;
 
-/// What the controller knows at one moment.
+/// The load at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
     /// Messages received per second.
     pub arrivals_per_s: f64,
-    /// Messages that a get would return now: the service's count less our own in flight, and none
-    /// when a later get came back short (DL22).
+    /// Messages that a get would return now: the service's count less those in flight here, or 0
+    /// after a later get that came back short (DL22).
     pub visible_backlog: u64,
-    /// Mean time of a message in hand in seconds: from its get to the end of its delete.
+    /// Mean time of a message in hand in seconds, from its get to the end of its delete.
     pub in_hand_s: f64,
-    /// The part of it in which its handler ran.
+    /// The part of `in_hand_s` in which the handler ran.
     pub handler_s: f64,
     /// Messages being handled.
     pub in_flight: u32,
-    /// Tasks that run.
+    /// Running tasks.
     pub tasks: u32,
     /// Requests per second that the bucket allows.
     pub requests_per_s: f64,
@@ -87,7 +89,7 @@ pub struct Load {
     pub throttled: bool,
 }
 
-/// The number of tasks that `policy` wishes for, within the limits and the bucket.
+/// Returns the number of tasks that `policy` wants, within the limits and the bucket's rate.
 pub fn wish(policy: Policy, limits: &Limits, load: &Load) -> u32 {
     let wanted = match policy {
         Policy::Little => little(limits, load),
@@ -104,9 +106,10 @@ pub fn wish(policy: Policy, limits: &Limits, load: &Load) -> u32 {
     wanted.clamp(limits.min.clamp(1, most), most)
 }
 
-/// `ceil((lambda + backlog / drain) * W / slots)`, where `W` is the time in hand: a slot is taken
-/// from the get to the delete, not only while the handler runs. When every slot is busy and
-/// messages wait, one task more than now: what has not yet ended tells nothing about its time.
+/// Returns `ceil((lambda + backlog / drain) * W / slots)`, where `W` is the time in hand: a slot is
+/// taken from the get to the delete, not only while the handler runs. If every slot is busy and
+/// messages wait, returns at least one task more than now, because unfinished messages have no
+/// measured time yet.
 fn little(limits: &Limits, load: &Load) -> u32 {
     let drain_s = limits.drain_target.as_secs_f64().max(0.001);
     let per_s = load.arrivals_per_s.max(0.0) + load.visible_backlog as f64 / drain_s;
@@ -119,7 +122,7 @@ fn little(limits: &Limits, load: &Load) -> u32 {
     }
 }
 
-/// L30 with DL13 mended: an empty queue asks for one task, not for ten.
+/// L30 with DL13 fixed: an empty queue asks for one task, not for ten.
 fn seed(depth: u64) -> u32 {
     match depth {
         0 => 1,
@@ -144,10 +147,10 @@ fn saturated(limits: &Limits, load: &Load) -> bool {
     load.visible_backlog > 0 && u64::from(load.in_flight) >= slots
 }
 
-/// Tasks that the request budget can feed: a message costs its delete and its share of a get. With
-/// more of them messages would only wait for their deletes. While others wait in the queue that is
-/// borne for `settle_wait`: handlers begin the sooner. The time in hand is no measure here, it
-/// holds that very wait.
+/// Returns the number of tasks that the request rate can supply: a message costs its delete and its
+/// share of a get. With more tasks, messages would only wait for their deletes. While messages are
+/// visible, a wait of `settle_wait` is accepted so that handlers start sooner. The measured time in
+/// hand cannot be used here, because it includes that wait.
 fn tasks_for_rate(limits: &Limits, load: &Load) -> u32 {
     let wait = match load.visible_backlog {
         0 => Duration::ZERO,
@@ -163,20 +166,20 @@ fn tasks_for_rate(limits: &Limits, load: &Load) -> u32 {
 }
 
 fn ceil_u32(x: f64) -> u32 {
-    // A float cast saturates; not-a-number becomes zero.
+    // A float cast saturates; NaN becomes zero.
     x.ceil() as u32
 }
 
-/// How many tasks there should be.
+/// The number of tasks to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Tasks that run.
+    /// Tasks to run.
     pub tasks: u32,
-    /// Those among them that ask for messages although they found none before.
+    /// Tasks among them that poll even if they found no message before.
     pub awake: u32,
 }
 
-/// Up at once, down after the cooldown, to the highest wish of that time.
+/// Scales up at once; scales down after the cooldown, to the largest number wanted during it.
 #[derive(Clone, Debug)]
 pub struct Scaler {
     policy: Policy,
@@ -185,7 +188,7 @@ pub struct Scaler {
 }
 
 impl Scaler {
-    /// A scaler without history.
+    /// Creates a scaler without history.
     pub fn new(policy: Policy, limits: Limits) -> Self {
         Scaler {
             policy,
@@ -194,19 +197,19 @@ impl Scaler {
         }
     }
 
-    /// The number of tasks that should run from `now` on, and how many of them the load of the
-    /// moment needs: the others rest until it does.
+    /// Returns the number of tasks to run from `now` on, and how many of them the current load
+    /// needs; the others rest.
     pub fn target(&mut self, now: Duration, load: &Load) -> Target {
         let wished = wish(self.policy, &self.limits, load);
         if load.throttled {
-            // Throttled: what was wished for before was too much.
+            // Throttled, so the earlier numbers were too high.
             self.wishes.clear();
         }
         let horizon = now.saturating_sub(self.limits.cooldown);
         while self.wishes.front().is_some_and(|(at, _)| *at < horizon) {
             self.wishes.pop_front();
         }
-        // Only falling wishes matter for a maximum over time: the queue stays sorted and short.
+        // Only falling numbers matter for a maximum over time, so the queue stays sorted and short.
         while self.wishes.back().is_some_and(|(_, w)| *w <= wished) {
             self.wishes.pop_back();
         }
@@ -218,7 +221,7 @@ impl Scaler {
         }
     }
 
-    /// Forgets the past: the queue has gone idle.
+    /// Forgets the history, because the queue has gone idle.
     pub fn reset(&mut self) {
         self.wishes.clear();
     }

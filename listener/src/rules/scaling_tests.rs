@@ -58,7 +58,7 @@ fn dl13_seed_rule_reaches_one() {
     assert_eq!(wishes, [1, 10, 10, 50, 50, 100, 100]);
 }
 
-/// DL14: a hundred tasks of short messages would need more than the queue allows.
+/// DL14: a hundred tasks of short messages would need more requests than the queue allows.
 #[test]
 fn dl14_the_request_budget_bounds_the_tasks() {
     let quick = Load {
@@ -71,11 +71,11 @@ fn dl14_the_request_budget_bounds_the_tasks() {
     assert_eq!(tasks, 6);
 }
 
-/// L31, DL14: a slot is taken until its message is deleted, and a message that is handled may wait
-/// for that: so a backlog is taken into hand by as many tasks as can settle it in an eighth of the
-/// visibility.
+/// L31, DL14: a slot is taken until its message is deleted, and a handled message may wait for
+/// that. So as many tasks run on a backlog as can settle their messages within an eighth of the
+/// visibility timeout.
 #[test]
-fn a_backlog_is_taken_into_hand() {
+fn a_backlog_uses_the_settle_wait() {
     let limits = Limits {
         slots: 32,
         drain_target: Duration::from_secs(1),
@@ -105,7 +105,7 @@ fn a_backlog_is_taken_into_hand() {
     assert_eq!(wish(Policy::Fixed, &wide, &burst(0.2, 1_000_000)), 117);
 }
 
-/// DL10: more tasks while all slots are busy, though no handler has finished yet.
+/// DL10: tasks are added while all slots are busy, even if no handler has finished yet.
 #[test]
 fn dl10_saturation_adds_a_task_while_busy() {
     let busy = Load {
@@ -126,8 +126,8 @@ fn dl10_saturation_adds_a_task_while_busy() {
     assert_eq!(wish(Policy::Aimd, &limits(), &throttled), 4);
 }
 
-/// A task more while all slots are busy and messages wait, one less when none do, half of them when
-/// the service throttles.
+/// Adds a task while all slots are busy and messages wait, removes one when none wait, and halves
+/// the number when the service throttles.
 #[test]
 fn additive_increase_multiplicative_decrease() {
     for (visible_backlog, in_flight, throttled, wanted) in [
@@ -151,8 +151,8 @@ fn additive_increase_multiplicative_decrease() {
     }
 }
 
-/// A message may wait for its delete so that others are taken into hand sooner: where none wait,
-/// the request budget is shared without that.
+/// A message may wait for its delete so that others start sooner. If none are waiting, tasks are
+/// limited to what the request rate supplies without such waits.
 #[test]
 fn no_delete_waits_for_an_empty_queue() {
     let limits = Limits {
@@ -171,7 +171,7 @@ fn no_delete_waits_for_an_empty_queue() {
     }
 }
 
-/// DL20: a gap of seconds does not collapse the pool; a cooldown's worth does.
+/// DL20: a gap of seconds keeps the pool; a gap of a whole cooldown shrinks it.
 #[test]
 fn dl20_down_only_after_the_cooldown() {
     let s = Duration::from_secs;
@@ -220,7 +220,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
 }
 
 proptest! {
-    /// The wish lies in 1..=max and, where the request budget allows, is at least min.
+    /// The number lies in 1..=max and, if the request rate allows, is at least min.
     #[test]
     fn wishes_are_clamped(
         policy in any_policy(), load in any_load(), min in 0_u32..20, span in 0_u32..200,
@@ -233,7 +233,7 @@ proptest! {
         }
     }
 
-    /// More waiting messages or arrivals never ask for fewer tasks.
+    /// More waiting messages or arrivals never lead to fewer tasks.
     #[test]
     fn wishes_are_monotone(
         policy in any_policy(), load in any_load(), more in 0_u64..100_000, faster in 0.0..1e5_f64,
@@ -246,7 +246,7 @@ proptest! {
         prop_assert!(wish(policy, &limits(), &load) <= wish(policy, &limits(), &heavier));
     }
 
-    /// LL3: under a load that only jitters, the target changes direction at most once per cooldown.
+    /// LL3: under a fluctuating load the target changes direction at most once per cooldown.
     #[test]
     fn ll3_reversals_are_bounded(noise in prop::collection::vec(0_u64..5000, 120)) {
         let mut scaler = Scaler::new(Policy::Little, limits());
@@ -261,11 +261,11 @@ proptest! {
             }
             before = target;
         }
-        // A fall needs a quiet cooldown before it, so two minutes hold eight of them at most.
+        // Each fall needs a full cooldown before it, so two minutes contain at most eight.
         prop_assert!(reversals <= 2 * 120 / 15, "{reversals}");
     }
 
-    /// However often it is asked, the history stays short.
+    /// The history stays short however often the target is computed.
     #[test]
     fn history_is_bounded(noise in prop::collection::vec(0_u64..100_000, 0..300)) {
         let mut scaler = Scaler::new(Policy::Little, limits());

@@ -1,60 +1,61 @@
-//! One idle poller for a whole fleet: who polls is who holds the lease of a blob.
+//! One idle poller for a whole fleet: the listener that holds the lease of a blob polls.
 //!
 //! ```text
 //! Unsure --acquire granted--> Holder --renewal refused, or lapsed--> Unsure
 //! Unsure, Follower --acquire refused: taken--> Follower --no answer--> Unsure
 //! Holder --work for more than one, or leaving--> releases --> Unsure
 //! ```
-//! The holder polls. A follower does not: it tries to take the lease once in a lease's length,
-//! which it gets when the holder has died, left, or has more work than it can do: so a fleet wakes
-//! up one by one. Who is unsure, because the lease cannot be asked for, looks as often as the
-//! watchdog does: no failure of the blob service strands a message.
+//! The holder polls. A follower does not poll; it tries to acquire the lease once per lease length.
+//! It succeeds when the holder has died, stopped, or has more work than it can do, so that a fleet
+//! wakes up one listener at a time. A listener that is unsure, because its request for the lease
+//! failed, looks as often as the watchdog does, so that no failure of the blob service strands a
+//! message.
 //!
-//! The lease saves requests and keeps nothing safe: two pollers at a time do no harm.
+//! The lease saves requests but protects nothing: two pollers at a time do no harm.
 
 use std::time::Duration;
 
 /// Shortest and longest lease in seconds (Lease Blob: 15 to 60).
 pub const LEASE_S: std::ops::RangeInclusive<u64> = 15..=60;
-/// After a failed request, the next one follows in this time.
+/// Pause after a failed request.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// The holder renews after a lease's length over this.
+/// The holder renews this many times per lease length.
 const RENEW_PARTS: u32 = 3;
 
-/// What a listener of a fleet is at a moment.
+/// The role of a listener in its fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Not known: the watchdog looks.
+    /// Unknown: only the watchdog looks.
     Unsure,
-    /// Another one polls.
+    /// Another listener polls.
     Follower,
-    /// This one polls.
+    /// This listener polls.
     Holder,
 }
 
-/// A request to make.
+/// A request about the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Take the lease.
+    /// Acquire the lease.
     Acquire,
-    /// Keep it.
+    /// Renew the lease.
     Renew,
-    /// Give it up.
+    /// Release the lease.
     Release,
 }
 
-/// How it was answered.
+/// The answer to a request about the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// It was done.
+    /// The request succeeded.
     Done,
-    /// Another has the lease.
+    /// Another listener holds the lease.
     Taken,
-    /// Nothing that helps.
+    /// The request failed, or its answer says nothing about the holder.
     Failed,
 }
 
-/// A request with its answer, as the executor reports it.
+/// A request with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) ask: Ask,
@@ -62,19 +63,19 @@ pub(crate) struct Answer {
     pub(crate) said: Said,
 }
 
-/// The state of one listener. Times are since any fixed moment.
+/// The sentinel state of one listener. Times count from any fixed moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Sentinel {
     lease: Duration,
     role: Role,
-    /// Until when the lease holds, while it is held.
+    /// End of the lease while it is held.
     valid_until: Duration,
-    /// When the next request is due.
+    /// Time of the next request.
     next_at: Duration,
 }
 
 impl Sentinel {
-    /// One that knows nothing yet.
+    /// Creates the state of a listener that has not yet asked for the lease.
     pub fn new(lease: Duration) -> Self {
         Sentinel {
             lease,
@@ -84,7 +85,7 @@ impl Sentinel {
         }
     }
 
-    /// The role at `now`; a lease that was not renewed in time is nobody's.
+    /// Returns the role at `now`; a lease that was not renewed in time is lost.
     pub fn role(&self, now: Duration) -> Role {
         match self.role {
             Role::Holder if now >= self.valid_until => Role::Unsure,
@@ -92,8 +93,8 @@ impl Sentinel {
         }
     }
 
-    /// The request that is due, if one is. A lease that is held and not wanted is given up; one
-    /// that is wanted is asked for, or kept.
+    /// Returns the request that is due, if any: releases a held lease that is not wanted, and
+    /// acquires or renews one that is.
     pub fn due(&self, now: Duration, wanted: bool) -> Option<Ask> {
         match (self.role(now), wanted) {
             (Role::Holder, false) => Some(Ask::Release),
@@ -104,8 +105,8 @@ impl Sentinel {
         }
     }
 
-    /// Takes in the answer to a request that was sent at `asked`. `jitter_permille` spreads the
-    /// attempts of the followers.
+    /// Records the answer to a request sent at `asked`. `jitter_permille` spreads the attempts of
+    /// the followers.
     pub fn answered(&mut self, ask: Ask, asked: Duration, said: Said, jitter_permille: u32) {
         let jittered = self.lease * jitter_permille / 1000;
         match (ask, said) {
@@ -118,22 +119,23 @@ impl Sentinel {
                 self.role = Role::Follower;
                 self.next_at = asked + jittered;
             }
-            // A holder stays one until its lease lapses.
+            // A holder keeps its role until its lease expires.
             (Ask::Renew, Said::Failed) => self.next_at = asked + AGAIN_AFTER,
             (Ask::Acquire, Said::Failed) => {
                 self.role = Role::Unsure;
                 self.next_at = asked + AGAIN_AFTER;
             }
             (Ask::Release, _) => {
-                // Others had their turn while there was more to do than this one could.
+                // Others could acquire the lease while this listener had more work than it could
+                // do.
                 self.role = Role::Unsure;
                 self.next_at = asked;
             }
         }
     }
 
-    /// The longest that the fleet is without a poller: its holder dies right after a renewal, and
-    /// each follower has just asked.
+    /// Returns the longest time that the fleet is without a poller: its holder dies right after a
+    /// renewal, and each follower has just asked.
     pub fn gap(lease: Duration) -> Duration {
         lease + lease * crate::rules::backoff::JITTER_MAX_PERMILLE / 1000
     }

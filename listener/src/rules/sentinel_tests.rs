@@ -10,7 +10,7 @@ fn s(seconds: u64) -> Duration {
 }
 
 #[test]
-fn a_lease_is_taken_kept_and_given_up() {
+fn a_lease_is_acquired_renewed_and_released() {
     let mut one = Sentinel::new(LEASE);
     assert_eq!(one.due(s(0), false), None, "not wanted, not asked for");
     assert_eq!(one.due(s(0), true), Some(Ask::Acquire));
@@ -49,7 +49,7 @@ fn a_follower_asks_once_in_a_lease() {
     assert_eq!(
         one.role(s(37)),
         Role::Unsure,
-        "who cannot know looks by himself"
+        "an unsure listener looks by itself"
     );
     assert_eq!(one.due(s(40), true), None, "not again at once");
     assert_eq!(one.due(s(41), true), Some(Ask::Acquire));
@@ -57,7 +57,7 @@ fn a_follower_asks_once_in_a_lease() {
     assert_eq!(one.role(s(42)), Role::Follower, "overtaken");
 }
 
-/// The holder's last lease in full, and a follower's longest wait for its next attempt.
+/// The holder's last lease in full, plus a follower's longest wait for its next attempt.
 #[test]
 fn a_fleet_is_without_a_poller_for_a_gap_at_most() {
     for (lease_s, gap_s) in [(15, 33), (30, 66), (60, 132)] {
@@ -65,7 +65,7 @@ fn a_fleet_is_without_a_poller_for_a_gap_at_most() {
     }
 }
 
-/// The lease of a service that keeps it for one at a time.
+/// A lease service that grants the lease to one holder at a time.
 #[derive(Default)]
 struct Service(Option<(usize, Duration)>);
 
@@ -87,8 +87,8 @@ impl Service {
 }
 
 proptest! {
-    /// In a fleet whose members die, fall silent and wake up, there is never more than one holder,
-    /// and after the last trouble there is one within a gap, and it stays.
+    /// In a fleet whose members die, stall and wake up, there is never more than one holder. After
+    /// the last disturbance there is a holder within a gap, and it stays.
     #[test]
     fn one_and_only_one_polls(
         fleet in 1_usize..6,
@@ -97,7 +97,7 @@ proptest! {
     ) {
         let (mut service, mut draw) = (Service::default(), 0);
         let mut members = vec![Sentinel::new(LEASE); fleet];
-        // The last one is spared, or there would be none.
+        // The last listener is spared, or no holder would remain.
         let silent = |who: usize, now: u64| {
             let in_trouble = |t: &(usize, u64, u64)| t.0 == who && (t.1..t.1 + t.2).contains(&now);
             troubles.iter().any(in_trouble) && who + 1 < fleet

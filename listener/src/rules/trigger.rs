@@ -1,42 +1,42 @@
 //! The event that wakes a listener: `{"queue": "orders", "account": "acct"}` (L32).
 //!
-//! Names are compared as Azure compares them, without case, on both sides (DL21). Whoever puts
-//! messages sends the event after the last of them (DL19): one that is sent before the first may
-//! find the queue still empty, and the listener asleep again when they come. An event that is lost
-//! costs latency only: the watchdog looks anyway (DL18).
+//! Names are compared as Azure compares them, ignoring case on both sides (DL21). A sender sends
+//! the event after its last message (DL19): an event sent before the first message may find the
+//! queue still empty, and the listener asleep again when the messages arrive. A lost event costs
+//! only latency, because the watchdog still looks (DL18).
 
 use serde::{Deserialize, Serialize};
 
-/// Longest event that is read.
+/// Length of the longest event that is accepted.
 pub const EVENT_MAX_BYTES: usize = 4096;
 
-/// The event. Other members, such as the payload's size, are allowed and not needed.
+/// The event. Other members, such as the payload's size, are allowed and ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trigger {
     /// Queue that messages were put into.
     pub queue: String,
-    /// Account of the queue; without, any.
+    /// Account of the queue; `None` for any account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
 }
 
 impl Trigger {
-    /// Reads an event.
+    /// Parses an event.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.len() > EVENT_MAX_BYTES {
-            return Err(format!("an event has {EVENT_MAX_BYTES} bytes at most"));
+            return Err(format!("an event may have at most {EVENT_MAX_BYTES} bytes"));
         }
         serde_json::from_str(text)
-            .map_err(|error| format!("write {{\"queue\": \"NAME\"}}: {error}"))
+            .map_err(|error| format!("expected {{\"queue\": \"NAME\"}}: {error}"))
     }
 
-    /// Whether it is about this account.
+    /// Returns whether the event is about this account.
     pub fn is_about(&self, account: &str) -> bool {
         let named = self.account.as_deref();
         named.is_none_or(|named| named.trim().eq_ignore_ascii_case(account))
     }
 
-    /// The queue's name as Azure has it.
+    /// Returns the queue's name in lower case, as Azure has it.
     pub fn queue(&self) -> String {
         self.queue.trim().to_ascii_lowercase()
     }
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_refused() {
+    fn invalid_events_are_rejected() {
         for text in ["", "[]", "{}", r#"{"queue":7}"#, "orders"] {
             assert!(Trigger::parse(text).is_err(), "{text}");
         }

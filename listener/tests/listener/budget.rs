@@ -1,5 +1,5 @@
-//! The money budget: a day's requests cost no more, what is in hand is settled, and the next day
-//! goes on.
+//! The daily budget: a day's requests cost no more, messages in hand are settled, and work resumes
+//! on the next day.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use crate::support::handlers::Obey;
 use crate::support::*;
 
-/// Seconds from the start of these worlds to midnight, by the service's clock.
+/// Seconds from the start of each test to midnight, by the service's clock.
 const TO_MIDNIGHT_S: u64 = 35_200;
 
-/// Pays for so many requests a day.
+/// Returns an account whose budget pays for this number of requests a day.
 fn account(requests: u32) -> AccountLimit {
     AccountLimit::new(ACCOUNT_RATE_PER_S).with_budget(Budget {
         max_cost_per_day: f64::from(requests) * 1e-6,
@@ -43,15 +43,15 @@ fn storage(messages: usize, text: &str) -> Arc<FakeStorage> {
     storage
 }
 
-/// Moments of the requests within a span.
+/// Returns the times of the requests within a span.
 fn sent(storage: &FakeStorage, from: Instant, to: Instant) -> Vec<Instant> {
     let all = storage.requests().into_iter().map(|(at, _)| at);
     all.filter(|at| (from..to).contains(at)).collect()
 }
 
-/// A listener at work stops for the day with nothing in hand, and goes on after midnight.
+/// A busy listener stops for the day with nothing in hand, and resumes after midnight.
 #[tokio::test(start_paused = true)]
-async fn a_spent_budget_stops_the_day_and_no_longer() {
+async fn a_spent_budget_lasts_until_midnight() {
     for sentinel in [None, Some(SentinelConfig::default())] {
         let begin = Instant::now();
         let midnight = begin + s(TO_MIDNIGHT_S);
@@ -86,9 +86,9 @@ async fn a_spent_budget_stops_the_day_and_no_longer() {
     }
 }
 
-/// What is in hand is renewed, handled and settled, whatever that costs by then.
+/// Messages in hand are renewed, handled and settled, whatever that costs.
 #[tokio::test(start_paused = true)]
-async fn in_hand_is_settled_beyond_the_budget() {
+async fn messages_in_hand_are_settled_beyond_the_budget() {
     let storage = storage(20, "sleep 120000");
     let account = account(12);
     let config = ListenerConfig {
@@ -106,10 +106,10 @@ async fn in_hand_is_settled_beyond_the_budget() {
     assert!(storage.calls(Op::Get) <= 2);
 }
 
-/// `once` settles what it has, though its handlers take longer than the grace time, and says why
+/// `once` settles its messages even if handlers take longer than the grace time, and reports why
 /// the queue is not empty.
 #[tokio::test(start_paused = true)]
-async fn once_ends_with_the_reason() {
+async fn once_reports_a_spent_budget() {
     let storage = storage(20, "sleep 45000");
     let account = account(9);
     let (listener, log) = thrifty(config(), &storage, &account);
@@ -128,7 +128,7 @@ async fn once_ends_with_the_reason() {
     assert_eq!(storage.requests().len(), before, "nothing on the same day");
 }
 
-/// An order to stop ends `once` within its grace time, budget or not.
+/// A stop ends `once` within its grace time, with or without a budget.
 #[tokio::test(start_paused = true)]
 async fn a_stop_does_not_wait_for_long_handlers() {
     let storage = storage(20, "hang");
@@ -142,7 +142,7 @@ async fn a_stop_does_not_wait_for_long_handlers() {
 
 /// Listeners of one process share its budget.
 #[tokio::test(start_paused = true)]
-async fn two_queues_have_one_budget() {
+async fn two_queues_share_one_budget() {
     let storage = Arc::new(FakeStorage::new(&["orders", "bills"]));
     let account = account(150);
     let runs = ["orders", "bills"].map(|queue| {
@@ -160,15 +160,15 @@ async fn two_queues_have_one_budget() {
     let reports = futures_util::future::join_all(runs).await;
     let ended: Vec<_> = reports.iter().map(|report| report.ended).collect();
     assert_eq!(ended, [Ended::BudgetSpent; 2]);
-    // Each reserves its own deletes; those of the other are what may come on top.
+    // Each reserves its own deletes; those of the other may come on top.
     let requests = storage.requests().len();
     assert!((100..=150 + 64).contains(&requests), "{requests}");
     assert_eq!(account.today().unwrap().requests, requests as u64);
 }
 
-/// A queue that is worked off before the money is spent ends as ever.
+/// `once` ends normally if the queue is empty before the budget is spent.
 #[tokio::test(start_paused = true)]
-async fn enough_money_changes_nothing() {
+async fn a_sufficient_budget_has_no_effect() {
     let storage = storage(20, "ok");
     let (listener, _) = thrifty(config(), &storage, &account(1_000));
     let report = listener.once().await.unwrap();

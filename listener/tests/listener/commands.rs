@@ -1,14 +1,14 @@
-//! The command as an operator starts it: exit codes, one line per mistake, sources of settings.
-//! Nothing here needs an account; what does is tried against smalt (docs/listener.md).
+//! The command line as an operator uses it: exit codes, one line per mistake, sources of settings.
+//! These tests need no account; docs/listener.md describes those that run against smalt.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// An account that nobody serves: the port is reserved and never listens.
+/// An account that no service answers for: the port is reserved and never listens.
 const NOBODY: &str = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;\
                       QueueEndpoint=http://127.0.0.1:1/a";
 
-/// The command without any of the settings that surround the tests.
+/// Returns the command without settings from the environment of the tests.
 fn command(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_smalt-listener"));
     command.env_clear().args(line.split_whitespace());
@@ -31,13 +31,13 @@ fn file(toml: &str) -> tempfile::NamedTempFile {
 
 const LOCAL: &str = "--connection-string UseDevelopmentStorage=true";
 
-/// Stands for `ACCOUNT` in the lines below: nobody answers there.
+/// Replaces `ACCOUNT` in the lines below; no service answers there.
 const ACCOUNT: &str = "--account a --account-key c2VjcmV0 --endpoint http://127.0.0.1:1/a";
 
-/// A command line, its exit code, and what its one line says.
+/// A command line, its exit code, and a part of its error line.
 const MISTAKES: &[(&str, i32, &str)] = &[
     ("run LOCAL", 2, "no queue is named"),
-    ("run LOCAL --queue orders", 2, "name what handles messages"),
+    ("run LOCAL --queue orders", 2, "no handler is named"),
     (
         "once LOCAL --queue Orders --exec cat",
         2,
@@ -78,12 +78,12 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     (
         "send ACCOUNT --queue orders --ttl 1s --delay 2s x",
         2,
-        "--delay: 2s is not shorter than the --ttl, 1s",
+        "--delay: 2s must be shorter than the --ttl of 1s",
     ),
     (
         "send ACCOUNT --queue orders --ttl 2s --delay 2s x",
         2,
-        "--delay: 2s is not shorter than the --ttl, 2s",
+        "--delay: 2s must be shorter than the --ttl of 2s",
     ),
     (
         "validate --queue orders --exec cat",
@@ -98,7 +98,7 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     (
         "once LOCAL --queue orders --exec /no/such/binary",
         2,
-        "`/no/such/binary` is not there",
+        "`/no/such/binary` does not exist",
     ),
     (
         "validate LOCAL --queue orders --exec /etc",
@@ -117,10 +117,10 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     ),
 ];
 
-/// Each mistake ends with its code, in one line that says what is wrong.
+/// Each mistake ends with its exit code and one line that says what is wrong.
 #[test]
 fn mistakes_have_their_codes_and_lines() {
-    // All at once: those that look for an account try several times.
+    // All run at once, because those that look for an account retry several times.
     let started: Vec<_> = MISTAKES
         .iter()
         .map(|(line, code, says)| {
@@ -146,9 +146,9 @@ fn mistakes_have_their_codes_and_lines() {
     }
 }
 
-/// A queue that cannot be reached is what `validate --connect` is for.
+/// `validate --connect` reports a queue that cannot be reached.
 #[test]
-fn validate_asks_the_account_when_told() {
+fn validate_connect_checks_the_account() {
     let line = format!("validate --queue orders --exec cat --connection-string {NOBODY}");
     assert_eq!(run(&line).status.code(), Some(0));
     let output = run(&format!("{line} --connect"));
@@ -156,7 +156,7 @@ fn validate_asks_the_account_when_told() {
 }
 
 #[test]
-fn a_file_is_wrong_in_one_line_that_names_the_place() {
+fn a_file_error_names_its_line() {
     for (toml, says) in [
         ("[listener]\ngrase = \"1s\"\n", ":2: unknown field `grase`"),
         (
@@ -183,7 +183,7 @@ fn a_file_is_wrong_in_one_line_that_names_the_place() {
     }
 }
 
-/// The source of `key`, as `validate` shows it.
+/// Returns the source of `key` as `validate` shows it.
 fn source(shown: &str, key: &str) -> String {
     let line = shown
         .lines()
@@ -193,9 +193,9 @@ fn source(shown: &str, key: &str) -> String {
         .to_owned()
 }
 
-/// Flag over environment over file over default; the secret is nowhere.
+/// A flag wins over the environment, the file and the default; the secret is not printed.
 #[test]
-fn settings_come_from_where_they_should() {
+fn settings_show_their_sources() {
     let file = file(
         "[listener]\nprice = 0.004\n[[listener.queue]]\nname = \"orders\"\nrate = 1\nslots = 1\n\
          max_dequeue = 1\nhandler = { exec = \"cat\" }\n",
@@ -231,7 +231,7 @@ fn settings_come_from_where_they_should() {
     assert!(rate.contains(" 3 "), "{rate}");
 }
 
-/// What `validate` shows of `key`: its value and where it comes from.
+/// Returns the value and source of `key` as `validate` shows them.
 fn shown(output: &Output, key: &str) -> (String, String) {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
@@ -240,10 +240,10 @@ fn shown(output: &Output, key: &str) -> (String, String) {
     (word("value"), word("source"))
 }
 
-/// A profile of a flag, else of the environment, else of the queue, else of the process; and what
-/// anybody says wins over what it sets.
+/// The profile comes from a flag, else the environment, the queue or the process; every explicit
+/// setting wins over it.
 #[test]
-fn a_profile_is_the_weakest_word() {
+fn a_profile_has_the_lowest_precedence() {
     let of = |profiles: &[(&str, &str)]| {
         let place = |name: &str| profiles.iter().find(|(place, _)| *place == name);
         let line = |name: &str| {
@@ -295,9 +295,9 @@ fn a_profile_is_the_weakest_word() {
     }
 }
 
-/// Every command explains itself; those that change something show examples.
+/// Every command has help; the commands with examples show them.
 #[test]
-fn help_teaches() {
+fn every_command_has_help() {
     let help = text(&run("--help").stdout);
     for name in [
         "run",
@@ -340,8 +340,8 @@ fn the_documents_sums_are_printed() {
     );
 }
 
-/// As before `head -n 0`: no panic, nothing on the error output. The reader is gone before the
-/// command begins, or it could have printed all before that.
+/// As with `head -n 0`: no panic, and no output on standard error. The reader is gone before the
+/// command starts, because otherwise the command might print everything first.
 #[test]
 fn a_reader_that_goes_away_ends_the_command() {
     let (reader, writer) = std::io::pipe().unwrap();

@@ -1,6 +1,6 @@
-//! The defects of the source design (DL1-DL26), each as the test that would have shown it. Those of
-//! pure rules stand beside the rules; DL1, DL2's cost side and DL25 belong to the cost estimate,
-//! DL3 to the fleet, DL26 to payloads, none of which this crate has.
+//! The defects of the source design (DL1-DL26), each as a test that would have revealed it. Tests
+//! of pure rules are next to the rules. DL1, the cost side of DL2 and DL25 belong to the cost
+//! estimate, DL3 to the fleet, DL26 to payloads; their tests are elsewhere.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use smalt_sleeve::port::ErrorKind;
 use crate::support::handlers::Obey;
 use crate::support::*;
 
-/// DL2: an idle poll is one request; the depth is never asked for while there is nothing to do.
+/// DL2: an idle poll is one request; the depth is never queried while idle.
 #[tokio::test(start_paused = true)]
 async fn dl2_no_depth_query_while_idle() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -18,11 +18,12 @@ async fn dl2_no_depth_query_while_idle() {
     let report = run_for(&listener, s(3600)).await;
     assert_eq!(storage.calls(Op::Depth), 0);
     assert_eq!(report.requests, storage.calls(Op::Get));
-    // One poller at 30 s: about 120 an hour, where a fixed second would need 3,600.
+    // One poller at 30 s makes about 120 requests an hour; a fixed interval of 1 s would need
+    // 3,600.
     assert!((100..200).contains(&report.requests), "{}", report.requests);
 }
 
-/// DL4: the last poller lives through a day of idleness, and takes what comes then.
+/// DL4: the last poller survives a day without messages and receives the next one.
 #[tokio::test(start_paused = true)]
 async fn dl4_the_last_poller_survives_idleness() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -36,7 +37,7 @@ async fn dl4_the_last_poller_survives_idleness() {
     assert_eq!(log.outcomes(), [Outcome::Done]);
 }
 
-/// DL6, LS3: one failure, panic or hang leaves the rest of the batch alone.
+/// DL6, LS3: a failure, panic or hang of one message does not affect the rest of the batch.
 #[tokio::test(start_paused = true)]
 async fn dl6_a_batch_survives_its_worst_message() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -67,7 +68,7 @@ async fn dl6_a_batch_survives_its_worst_message() {
     );
 }
 
-/// DL7, DL23: told to stop while asleep, it stops at once, not when the interval is over.
+/// DL7, DL23: a sleeping listener stops at once, not at the end of its interval.
 #[tokio::test(start_paused = true)]
 async fn dl7_dl23_sleep_is_cancellable() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -79,7 +80,7 @@ async fn dl7_dl23_sleep_is_cancellable() {
     assert!(begun.elapsed() < stop_at + ms(100), "{:?}", begun.elapsed());
 }
 
-/// DL23: what was fetched but not begun when the order to stop came is given back at once.
+/// DL23: messages that were received but not started before the stop are given back at once.
 #[tokio::test(start_paused = true)]
 async fn dl23_unstarted_messages_are_released() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -109,9 +110,9 @@ async fn dl8_dl9_each_message_once() {
     assert!(storage.stored(QUEUE).is_empty());
 }
 
-/// DL8: what ends while the listener drains is counted as well.
+/// DL8: messages that are settled while the listener drains are counted as well.
 #[tokio::test(start_paused = true)]
-async fn dl8_what_ends_at_the_end_is_counted() {
+async fn dl8_messages_settled_while_draining_are_counted() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
     for _ in 0..3 {
         storage.put(QUEUE, "sleep 2000");
@@ -141,7 +142,7 @@ async fn dl10_scales_up_while_busy() {
     assert_eq!(tasks, 8, "all tasks run within ten seconds");
 }
 
-/// DL11: a thousand wake-ups at once start no more tasks than are wanted.
+/// DL11: a thousand wake-ups at once start only as many tasks as are wanted.
 #[tokio::test(start_paused = true)]
 async fn dl11_wake_ups_do_not_over_start() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -186,7 +187,7 @@ async fn dl12_the_floor_never_leaves() {
     assert!(least >= 1);
 }
 
-/// DL14, LS9: whatever the load, the requests stay within the rate.
+/// DL14, LS9: the requests stay within the rate under any load.
 #[tokio::test(start_paused = true)]
 async fn dl14_ls9_requests_stay_within_the_rate() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -210,7 +211,8 @@ async fn dl14_ls9_requests_stay_within_the_rate() {
     assert!(log.count(Outcome::Done) > 1200, "and the rate is used");
 }
 
-/// DL15: a handler that takes many times the visibility keeps its message to itself.
+/// DL15: no other listener receives a message whose handler takes many times the visibility
+/// timeout.
 #[tokio::test(start_paused = true)]
 async fn dl15_renewal_keeps_a_long_message() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -225,7 +227,7 @@ async fn dl15_renewal_keeps_a_long_message() {
     assert_eq!((storage.deleted().len(), storage.stale_receipts()), (1, 0));
 }
 
-/// DL15: a get asks for no more than there are free slots.
+/// DL15: a get requests only as many messages as there are free slots.
 #[tokio::test(start_paused = true)]
 async fn dl15_batches_fit_the_free_slots() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -242,7 +244,7 @@ async fn dl15_batches_fit_the_free_slots() {
     );
 }
 
-/// DL16: a delete that fails for a while is repeated; the batch does not notice.
+/// DL16: a delete that fails for a while is repeated, without an effect on the batch.
 #[tokio::test(start_paused = true)]
 async fn dl16_delete_is_repeated() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -257,7 +259,7 @@ async fn dl16_delete_is_repeated() {
     assert_eq!(obey.runs().len(), 3);
 }
 
-/// DL17, LS5: a message that always fails ends in the poison queue, never to expire.
+/// DL17, LS5: a message that always fails ends in the poison queue and never expires.
 #[tokio::test(start_paused = true)]
 async fn dl17_poison_after_the_last_attempt() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -280,7 +282,7 @@ async fn dl17_poison_after_the_last_attempt() {
     assert_eq!(envelope["error"], "handler panicked: as told");
 }
 
-/// DL18: with no poller at all, a wake-up is never lost, and without one the watchdog looks.
+/// DL18: with no poller at all, no wake-up is lost, and without one the watchdog looks.
 #[tokio::test(start_paused = true)]
 async fn dl18_triggers_and_watchdog() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -305,7 +307,7 @@ async fn dl18_triggers_and_watchdog() {
     listener.run_until(story).await.unwrap();
 }
 
-/// The watchdog looks at its time, not at the next full second of the controller.
+/// The watchdog looks exactly at its time, not at the controller's next full second.
 #[tokio::test(start_paused = true)]
 async fn dl18_the_watchdog_is_punctual() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -325,7 +327,7 @@ async fn dl18_the_watchdog_is_punctual() {
     listener.run_until(story).await.unwrap();
 }
 
-/// LS8: a look that took long, for storage was away, is followed by a whole pause.
+/// LS8: a look that took long because of an outage is followed by a full pause.
 #[tokio::test(start_paused = true)]
 async fn ls8_a_late_look_is_followed_by_a_whole_pause() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -356,7 +358,7 @@ async fn ls8_a_late_look_is_followed_by_a_whole_pause() {
     listener.run_until(story).await.unwrap();
 }
 
-/// DL18: a wake-up while the get is under way cuts the sleep after it short.
+/// DL18: a wake-up during a get shortens the sleep after it.
 #[tokio::test(start_paused = true)]
 async fn dl18_a_wake_up_between_check_and_sleep_counts() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -377,9 +379,10 @@ async fn dl18_a_wake_up_between_check_and_sleep_counts() {
     listener.run_until(story).await.unwrap();
 }
 
-/// DL19: after a wake-up the listener stays awake for a cooldown, so late items are met quickly.
+/// DL19: after a wake-up the listener stays active for a cooldown, so late messages are received
+/// soon.
 #[tokio::test(start_paused = true)]
-async fn dl19_items_after_the_trigger_are_met() {
+async fn dl19_messages_after_the_trigger_are_received_soon() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
     let config = ListenerConfig {
         idle_tasks: 0,
@@ -398,7 +401,7 @@ async fn dl19_items_after_the_trigger_are_met() {
     listener.run_until(story).await.unwrap();
 }
 
-/// DL20: bursts with gaps shorter than the cooldown do not make the pool flap.
+/// DL20: bursts with gaps shorter than the cooldown do not stop and restart the pool's tasks.
 #[tokio::test(start_paused = true)]
 async fn dl20_gaps_do_not_collapse_the_pool() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -421,7 +424,7 @@ async fn dl20_gaps_do_not_collapse_the_pool() {
     );
 }
 
-/// DL21: a trigger names its queue in any case; another queue's is none of ours.
+/// DL21: a trigger matches its queue in any case, and no other queue.
 #[tokio::test(start_paused = true)]
 async fn dl21_triggers_are_matched_by_name() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -431,7 +434,7 @@ async fn dl21_triggers_are_matched_by_name() {
     assert!(!waker.wake_for("orders-poison"));
 }
 
-/// DL24: errors at the shortest idle interval do not turn into a tight loop.
+/// DL24: errors at the shortest idle interval do not cause a tight loop.
 #[tokio::test(start_paused = true)]
 async fn dl24_errors_have_their_own_back_off() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));

@@ -24,8 +24,8 @@ fn port(storage: &Arc<FakeStorage>) -> Arc<dyn Storage> {
     Arc::clone(storage) as Arc<dyn Storage>
 }
 
-/// A body of a type arrives as that type; one that is none goes to the poison queue as it was
-/// stored, in one attempt, and no handler sees it.
+/// A body is decoded to the handler's type. A body that cannot be decoded goes to the poison queue
+/// as stored after one attempt, without a run of the handler.
 #[tokio::test(start_paused = true)]
 async fn typed_bodies() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
@@ -51,7 +51,7 @@ async fn typed_bodies() {
     assert_eq!(envelope["body"], r#" {"id":"seven"} "#);
     assert_eq!(envelope["dequeue_count"], 1);
     let why = envelope["error"].as_str().unwrap();
-    assert!(why.starts_with("the body is not the JSON wanted"), "{why}");
+    assert!(why.starts_with("the body does not match the"), "{why}");
 }
 
 struct Shout;
@@ -82,7 +82,7 @@ async fn text_bodies() {
     assert!(storage.stored(POISON)[0].text.contains("/w=="));
 }
 
-/// The builder takes the settings over, and refuses those that make no sense.
+/// The builder uses its settings and rejects invalid ones.
 #[tokio::test(start_paused = true)]
 async fn the_builder() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -110,7 +110,7 @@ async fn the_builder() {
     assert!(refused.starts_with("slots: "), "{refused}");
 }
 
-/// Obeys the batch: gives the verdicts that it was told, or does as its first message says.
+/// A batch handler that behaves as the bodies of its messages say.
 #[derive(Clone, Default)]
 struct Batches(Arc<Mutex<Vec<usize>>>);
 
@@ -171,7 +171,7 @@ async fn a_batch_has_a_verdict_per_message() {
     assert_eq!(outcomes, [done, poisoned, done, retried]);
 }
 
-/// Too few verdicts: those that have none are tried again, alone; none is taken for done.
+/// Messages without a verdict are retried alone; none counts as done.
 #[tokio::test(start_paused = true)]
 async fn a_missing_verdict_is_a_retry() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
@@ -189,7 +189,8 @@ async fn a_missing_verdict_is_a_retry() {
     assert_eq!(batches.sizes(), [3, 1, 1]);
 }
 
-/// LS3: a message that panics takes its companions along once, not to the poison queue.
+/// LS3: a message that panics fails its companions once, but does not move them to the poison
+/// queue.
 #[tokio::test(start_paused = true)]
 async fn ls3_a_panic_does_not_poison_its_companions() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
@@ -209,7 +210,7 @@ async fn ls3_a_panic_does_not_poison_its_companions() {
     assert!(batches.sizes()[1..].iter().all(|size| *size == 1));
 }
 
-/// LS3 where there is no second attempt: every message comes alone from the start.
+/// LS3 with one attempt only: every message is handled alone from the start.
 #[tokio::test(start_paused = true)]
 async fn ls3_with_one_attempt_everything_comes_alone() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
@@ -228,7 +229,7 @@ async fn ls3_with_one_attempt_everything_comes_alone() {
     );
 }
 
-/// A batch that hangs is told at its time-out, and its members are retried.
+/// A batch that hangs is cancelled at its timeout, and its members are retried.
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_hangs_is_cancelled() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
@@ -241,8 +242,8 @@ async fn a_batch_that_hangs_is_cancelled() {
     assert_eq!(log.count(Outcome::Done), 1);
 }
 
-/// LS4: a batch renews every member's lock; one whose lock is lost is not acknowledged, the others
-/// are.
+/// LS4: a batch renews every member's lock. A member whose lock is lost is not acknowledged; the
+/// others are.
 #[tokio::test(start_paused = true)]
 async fn ls4_a_lost_lock_in_a_batch() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
@@ -261,7 +262,7 @@ async fn ls4_a_lost_lock_in_a_batch() {
     assert!(all[1].renewals >= 4, "{all:?}");
 }
 
-/// Writes down every call.
+/// Records every call.
 #[derive(Default)]
 struct Witness(Mutex<Vec<String>>);
 
@@ -332,7 +333,7 @@ impl Observer for Witness {
     }
 }
 
-/// Panics whenever it is told anything.
+/// Panics at every call.
 struct Faint;
 
 impl Observer for Faint {
@@ -349,7 +350,7 @@ impl Observer for Faint {
     }
 }
 
-/// L21: several observers see everything, in order; one that panics disturbs nobody.
+/// L21: several observers see everything in order; one that panics affects nothing else.
 #[tokio::test(start_paused = true)]
 async fn observers_see_the_life_of_a_message() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -381,7 +382,7 @@ async fn observers_see_the_life_of_a_message() {
     assert_eq!(listener.status().borrow().state, PoolState::Stopped);
 }
 
-/// A lock that is lost is told while the handler is being cancelled.
+/// A lost lock is reported while the handler is being cancelled.
 #[tokio::test(start_paused = true)]
 async fn observers_see_a_lost_lock() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -405,8 +406,8 @@ async fn observers_see_a_lost_lock() {
     );
 }
 
-/// LL2: a handler that runs into the end of its message's life does not keep the alarm to itself:
-/// it is raised once, while a tenth of the life is left.
+/// LL2: the expiry alarm is raised while the handler still runs, once, when a tenth of the
+/// message's time to live is left.
 #[tokio::test(start_paused = true)]
 async fn ll2_alarm_while_the_handler_runs() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));

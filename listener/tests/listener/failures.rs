@@ -1,4 +1,5 @@
-//! The failure policy: what a listener does when storage, network or its own exit gets in the way.
+//! The failure policy: how a listener reacts to failures of storage and network and to its own
+//! stop.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ fn storage() -> Arc<FakeStorage> {
     Arc::new(FakeStorage::new(&[QUEUE]))
 }
 
-/// Renewal survives 503s as long as the visibility lasts (the WebJobs defect).
+/// Renewals are retried after 503s while the visibility timeout lasts (the WebJobs defect).
 #[tokio::test(start_paused = true)]
 async fn renewal_survives_503() {
     let storage = storage();
@@ -27,8 +28,8 @@ async fn renewal_survives_503() {
     assert_eq!(storage.deleted().len(), 1);
 }
 
-/// A lock that cannot be renewed until it lapses is lost: the handler is cancelled, nothing is
-/// acked.
+/// A lock that cannot be renewed before it expires is lost: the handler is cancelled and nothing is
+/// acknowledged.
 #[tokio::test(start_paused = true)]
 async fn renewal_that_fails_to_the_end_loses_the_lock() {
     let storage = storage();
@@ -47,7 +48,7 @@ async fn renewal_that_fails_to_the_end_loses_the_lock() {
     );
 }
 
-/// LS4: another consumer took the message: the handler is told, and dropped.
+/// LS4: another consumer received the message: the handler is cancelled and dropped.
 #[tokio::test(start_paused = true)]
 async fn ls4_lost_lock_cancels_the_handler() {
     let storage = storage();
@@ -64,8 +65,8 @@ async fn ls4_lost_lock_cancels_the_handler() {
     assert!(storage.deleted().is_empty() && obey.runs()[0].ok_at.is_none());
 }
 
-/// A handler that finished although its lock was lost runs no second time: the message is only
-/// deleted when it comes back.
+/// A message whose handler finished although its lock was lost is not handled again: it is only
+/// deleted when it returns.
 #[tokio::test(start_paused = true)]
 async fn finished_but_unacked_is_remembered() {
     let storage = storage();
@@ -80,10 +81,10 @@ async fn finished_but_unacked_is_remembered() {
     assert!(storage.stored(QUEUE).is_empty());
 }
 
-/// The same while the delete is still on its way: the lock lapses meanwhile, and the message comes
-/// back to the very listener that has handled it.
+/// The same while the delete is in progress: the lock expires meanwhile, and the message returns to
+/// the listener that has handled it.
 #[tokio::test(start_paused = true)]
-async fn what_comes_back_during_its_delete_is_remembered() {
+async fn a_message_returning_during_its_delete_is_remembered() {
     let storage = storage();
     storage.put(QUEUE, "ok");
     storage.fault(Op::Delete, 0..1, Fault::Late(s(12)));
@@ -103,7 +104,7 @@ async fn what_comes_back_during_its_delete_is_remembered() {
     assert!(storage.stored(QUEUE).is_empty());
 }
 
-/// The memory is the listener's, not the run's.
+/// The memory belongs to the listener, not to one run.
 #[tokio::test(start_paused = true)]
 async fn the_memory_survives_a_restart_in_the_process() {
     let storage = storage();
@@ -121,7 +122,7 @@ async fn the_memory_survives_a_restart_in_the_process() {
     assert_eq!(obey.runs().len(), 1);
 }
 
-/// An answer that was lost after the delete happened: the 404 of the repetition is success.
+/// If the answer to a successful delete is lost, the 404 of the repetition counts as success.
 #[tokio::test(start_paused = true)]
 async fn lost_answer_of_a_delete_is_success() {
     let storage = storage();
@@ -132,7 +133,8 @@ async fn lost_answer_of_a_delete_is_success() {
     assert_eq!(log.outcomes(), [Outcome::Done]);
 }
 
-/// An answer that was lost after the retry delay was written: no lost lock, just done.
+/// If the answer to a retry delay is lost, the mismatch of the repetition counts as success, not as
+/// a lost lock.
 #[tokio::test(start_paused = true)]
 async fn lost_answer_of_a_retry_is_success() {
     let storage = storage();
@@ -143,7 +145,8 @@ async fn lost_answer_of_a_retry_is_success() {
     assert_eq!(log.outcomes(), [Outcome::Retried]);
 }
 
-/// The poison copy is durable before the source is deleted; while it cannot be put, nothing is.
+/// The poison copy is durable before the source is deleted; while it cannot be put, nothing is
+/// deleted.
 #[tokio::test(start_paused = true)]
 async fn ls1_no_delete_without_a_poison_copy() {
     let storage = storage();
@@ -163,9 +166,9 @@ async fn ls1_no_delete_without_a_poison_copy() {
     assert!(storage.stored(QUEUE).is_empty());
 }
 
-/// LS4: a put that has not arrived when the lock lapses is given up: the message has come back by
-/// then, and its next owner makes the copy (found by the scenarios: a 503's Retry-After was waited
-/// for beyond the lock).
+/// LS4: a put that has not been made when the lock expires is given up: the message has returned by
+/// then, and its next owner makes the copy. The scenarios found a 503's Retry-After that was waited
+/// for beyond the lock.
 #[tokio::test(start_paused = true)]
 async fn ls4_no_poison_copy_after_the_lock() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
@@ -181,7 +184,7 @@ async fn ls4_no_poison_copy_after_the_lock() {
     assert_eq!(storage.stored(POISON).len(), 1);
 }
 
-/// A poison put whose answer was lost may leave two copies; both carry the same id.
+/// A poison put whose answer was lost may leave two copies; both have the same id.
 #[tokio::test(start_paused = true)]
 async fn poison_copies_can_be_told_apart() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
@@ -198,7 +201,7 @@ async fn poison_copies_can_be_told_apart() {
     assert_eq!(ids, ["\"m1\"", "\"m1\""]);
 }
 
-/// Poisoned but not deleted: when it returns it is deleted, neither run nor copied again.
+/// A message that was poisoned but not deleted is only deleted when it returns.
 #[tokio::test(start_paused = true)]
 async fn a_poisoned_message_is_not_poisoned_twice() {
     let storage = storage();
@@ -212,7 +215,7 @@ async fn a_poisoned_message_is_not_poisoned_twice() {
     assert_eq!((obey.runs().len(), storage.stored(POISON).len()), (1, 1));
 }
 
-/// Undecodable text goes to the poison queue as it was stored; a good one is decoded.
+/// Text that cannot be decoded goes to the poison queue as stored; valid text is decoded.
 #[tokio::test(start_paused = true)]
 async fn undecodable_is_poisoned_raw() {
     let storage = storage();
@@ -241,7 +244,7 @@ async fn undecodable_is_poisoned_raw() {
     );
 }
 
-/// A hanging handler is cancelled at its time-out, its slot is free again, its message retried.
+/// A hanging handler is cancelled at its timeout; its slot becomes free and its message is retried.
 #[tokio::test(start_paused = true)]
 async fn a_hang_ends_at_the_time_out() {
     let storage = storage();
@@ -264,8 +267,9 @@ async fn a_hang_ends_at_the_time_out() {
     assert!(log.count(Outcome::Retried) >= 4);
 }
 
-/// Without renewal a handler is gone, and its retry sent, while the lock still holds: no second run
-/// beside it, no stale receipt (found by the scenarios: it was told only as the lock lapsed).
+/// Without renewal a handler ends, and its retry is sent, while the lock is still valid: no
+/// concurrent second run, no stale receipt. The scenarios found a handler that was cancelled only
+/// when the lock expired.
 #[tokio::test(start_paused = true)]
 async fn without_renewal_a_hang_ends_within_the_lock() {
     for visibility_s in [2, 10, 60] {
@@ -286,7 +290,8 @@ async fn without_renewal_a_hang_ends_within_the_lock() {
     }
 }
 
-/// LL4: drain ends within the grace time; what still runs is cancelled and given back.
+/// LL4: a drain ends within the grace time; running handlers are then cancelled and their messages
+/// given back.
 #[tokio::test(start_paused = true)]
 async fn ll4_grace_is_kept() {
     let storage = storage();
@@ -324,7 +329,7 @@ async fn a_missing_queue() {
     assert_eq!(creating.once().await.unwrap().ended, Ended::Empty);
 }
 
-/// A refused credential: `once` says so, `run` asks once a minute and recovers.
+/// After a refused credential `once` reports an error; `run` retries once a minute and recovers.
 #[tokio::test(start_paused = true)]
 async fn a_refused_credential() {
     let storage = storage();
@@ -341,7 +346,7 @@ async fn a_refused_credential() {
     assert_eq!(log.count(Outcome::Done), 1);
 }
 
-/// An outage: `once` gives up, `run` comes through and catches up.
+/// During an outage `once` gives up; `run` continues and catches up.
 #[tokio::test(start_paused = true)]
 async fn an_outage() {
     let storage = storage();
@@ -361,7 +366,7 @@ async fn an_outage() {
     assert_eq!(log.outcomes(), [Outcome::Done]);
 }
 
-/// A certificate that is not trusted does not become so by asking again.
+/// `once` does not retry after an untrusted certificate.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_not_trusted() {
     let storage = storage();
@@ -374,7 +379,7 @@ async fn a_service_that_is_not_trusted() {
     assert_eq!(storage.calls(Op::Get), 1);
 }
 
-/// A request that never answers is given up; the listener goes on.
+/// A request without an answer is given up; the listener continues.
 #[tokio::test(start_paused = true)]
 async fn a_get_that_never_answers() {
     let storage = storage();
@@ -385,7 +390,8 @@ async fn a_get_that_never_answers() {
     assert_eq!(log.outcomes(), [Outcome::Done]);
 }
 
-/// LS4: a get whose answer was late leaves too little visibility: renewed first, or not begun.
+/// LS4: a get whose answer was late leaves too little visibility: it is renewed first, or not
+/// started.
 #[tokio::test(start_paused = true)]
 async fn ls4_a_late_answer_is_renewed_before_the_start() {
     for (update_works, outcome) in [(true, Outcome::Done), (false, Outcome::NotStarted)] {
@@ -405,7 +411,7 @@ async fn ls4_a_late_answer_is_renewed_before_the_start() {
     }
 }
 
-/// LL5: a service whose clock is ten minutes off changes nothing.
+/// LL5: a service clock that is ten minutes off has no effect.
 #[tokio::test(start_paused = true)]
 async fn ll5_clock_skew_is_harmless() {
     let storage = Arc::new(FakeStorage::skewed(&[QUEUE], s(600)));
@@ -416,7 +422,8 @@ async fn ll5_clock_skew_is_harmless() {
     assert_eq!(storage.stale_receipts(), 0);
 }
 
-/// A message that expires while it is handled: no update beyond its end is tried, the handler ends.
+/// If a message expires during its handler, no update beyond its expiry is attempted, and the
+/// handler finishes.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_expires_under_its_handler() {
     let storage = storage();
@@ -428,8 +435,8 @@ async fn a_message_that_expires_under_its_handler() {
     assert!(obey.runs()[0].ok_at.is_some());
 }
 
-/// LL2: an alarm is raised before the service drops a message that keeps failing. It counts in how
-/// long a poller may be asleep when the message becomes visible.
+/// LL2: an alarm is raised before the service drops a message that keeps failing. It allows for the
+/// time that a poller may sleep when the message becomes visible.
 #[tokio::test(start_paused = true)]
 async fn ll2_alarm_before_expiry() {
     let storage = storage();
@@ -445,7 +452,7 @@ async fn ll2_alarm_before_expiry() {
     assert!(report.expiring >= 1);
 }
 
-/// 503s slow the requests down; without them the rate recovers and the work gets done.
+/// 503s lower the request rate; without them the rate recovers and all messages are processed.
 #[tokio::test(start_paused = true)]
 async fn throttling_slows_down() {
     let storage = storage();
@@ -458,7 +465,7 @@ async fn throttling_slows_down() {
     assert_eq!(log.count(Outcome::Done), 400);
 }
 
-/// A 503 halves the pool, too, whatever the policy wished for.
+/// A 503 also halves the pool, under every policy.
 #[tokio::test(start_paused = true)]
 async fn throttling_halves_the_pool() {
     let storage = storage();

@@ -1,4 +1,4 @@
-//! Several listeners: one idle poller for all of them, one request budget for all of them.
+//! Several listeners with one idle poller and one request limit for all of them.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Fleet {
         fleet
     }
 
-    /// Who polls within so much time from now on.
+    /// Returns the workers that poll within this time from now.
     async fn pollers(&self, within: std::time::Duration) -> Vec<String> {
         let now = Instant::now();
         sleep(within).await;
@@ -67,8 +67,9 @@ impl Fleet {
     }
 }
 
-/// DL3: of a whole idle fleet one polls, with one task, and what it costs does not grow with its
-/// pollers; when that one dies, another takes over, and nothing is stranded meanwhile.
+/// DL3: a whole idle fleet has one poller with one task, and its polling cost does not grow with
+/// the number of listeners. When the poller dies, another one takes over, and no message is
+/// stranded.
 #[tokio::test(start_paused = true)]
 async fn dl3_one_idle_poller_for_the_whole_fleet() {
     let fleet = Fleet::start(5);
@@ -80,7 +81,7 @@ async fn dl3_one_idle_poller_for_the_whole_fleet() {
     let gets = fleet.storage.calls(Op::Get) - gets;
     assert!((590..680).contains(&gets), "{gets} gets in ten minutes");
     let leases = fleet.storage.calls(Op::Lease) - leases;
-    // Four ask once in a lease, one renews three times in it: 600 / 30 * 7.
+    // Four listeners ask once per lease length, one renews three times: 600 / 30 * 7.
     assert!(
         (120..160).contains(&leases),
         "{leases} requests for the lease"
@@ -93,8 +94,7 @@ async fn dl3_one_idle_poller_for_the_whole_fleet() {
     assert!(second.len() == 1 && second != first, "{second:?}");
 }
 
-/// A sentinel that is told to stop does not leave the fleet without one until its lease lapses:
-/// it gives the lease up.
+/// A sentinel that stops releases its lease, so that the fleet need not wait until it expires.
 #[tokio::test(start_paused = true)]
 async fn a_sentinel_that_leaves_gives_up_its_lease() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -118,8 +118,8 @@ async fn a_sentinel_that_leaves_gives_up_its_lease() {
     second.run_until(story).await.unwrap();
 }
 
-/// More work than one listener can do wakes the fleet, without a trigger: the sentinel gives its
-/// lease up, and so does the next one.
+/// More work than one listener can do wakes the fleet without a trigger: the sentinel releases its
+/// lease, and so does the next one.
 #[tokio::test(start_paused = true)]
 async fn a_backlog_wakes_the_fleet() {
     let fleet = Fleet::start(3);
@@ -135,7 +135,7 @@ async fn a_backlog_wakes_the_fleet() {
     assert_eq!(fleet.pollers(s(60)).await.len(), 1, "idle again");
 }
 
-/// A trigger wakes a follower, too, which goes back to sleep afterwards.
+/// A trigger also wakes a follower, which becomes idle again afterwards.
 #[tokio::test(start_paused = true)]
 async fn a_trigger_wakes_a_follower() {
     let fleet = Fleet::start(3);
@@ -149,8 +149,8 @@ async fn a_trigger_wakes_a_follower() {
     assert_eq!(fleet.pollers(s(60)).await, one);
 }
 
-/// LL1: when the lease cannot be asked for, every listener looks as often as its watchdog: a
-/// failing blob service strands no message.
+/// LL1: if the lease requests fail, every listener looks at its watchdog's interval, so that a
+/// failure of the blob service strands no message.
 #[tokio::test(start_paused = true)]
 async fn without_the_blob_service_the_watchdog_looks() {
     let fleet = Fleet::start(3);
@@ -165,7 +165,7 @@ async fn without_the_blob_service_the_watchdog_looks() {
     assert_eq!(fleet.obey.runs().len(), 1);
 }
 
-/// LS9: listeners on two queues of one account together keep to its budget.
+/// LS9: listeners on two queues of one account share its request limit.
 #[tokio::test(start_paused = true)]
 async fn ls9_two_queues_share_the_accounts_budget() {
     let storage = Arc::new(FakeStorage::new(&["orders", "bills"]));
@@ -198,8 +198,7 @@ async fn ls9_two_queues_share_the_accounts_budget() {
     }
 }
 
-/// LS9: who looks at the map of a partitioned queue waits for the account's tokens as others do,
-/// and is counted.
+/// LS9: requests for the map of a partitioned queue wait for the account's tokens and are counted.
 #[tokio::test(start_paused = true)]
 async fn ls9_looks_at_a_map_are_within_the_accounts_budget() {
     let storage = Arc::new(FakeStorage::new(&[])) as Arc<dyn Storage>;
@@ -211,7 +210,7 @@ async fn ls9_looks_at_a_map_are_within_the_accounts_budget() {
     let set = set.observed_by(Arc::clone(&shown) as Arc<dyn Observer>);
     let begin = Instant::now();
     for _ in 0..21 {
-        // This storage has no such blobs: what it says does not matter.
+        // This fake has no such blobs; the answer does not matter.
         let _ = set.known_map().await;
     }
     assert_eq!(account.requests(), 21);
@@ -219,7 +218,7 @@ async fn ls9_looks_at_a_map_are_within_the_accounts_budget() {
     assert!(begin.elapsed() >= s(2), "{:?}", begin.elapsed());
 }
 
-/// A 503 of one queue slows that queue down; 503s of two at a time slow the account down.
+/// 503s of one queue slow that queue down; simultaneous 503s of two queues slow the account down.
 #[tokio::test(start_paused = true)]
 async fn two_throttled_queues_mean_a_throttled_account() {
     for (queues, slowed) in [(&["orders"][..], false), (&["orders", "bills"], true)] {

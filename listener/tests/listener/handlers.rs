@@ -1,4 +1,4 @@
-//! The ready-made handlers, against real processes and sockets.
+//! The built-in handlers, against real processes and sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ async fn exit_statuses_are_verdicts() {
     }
 }
 
-/// What cannot be run is not the message's fault.
+/// A command that cannot run is not the message's fault.
 #[tokio::test]
 async fn a_missing_command_is_unable() {
     for line in [
@@ -91,8 +91,8 @@ async fn body_and_facts_arrive() {
     assert_eq!(verdict, Verdict::Ok);
 }
 
-/// A command inherits what it needs to run and what it is to get, and nothing else: credentials
-/// stand in the listener's environment under names that nobody can list.
+/// A command inherits only the basic variables and those named for it, because the listener's
+/// environment may hold credentials under any name.
 #[tokio::test]
 async fn a_command_inherits_no_credentials() {
     use smalt_listener::handler::exec::BASE_ENVIRONMENT;
@@ -101,7 +101,7 @@ async fn a_command_inherits_no_credentials() {
     let line = CommandLine::Shell(format!("env > {}", out.display()));
     const OF_THE_SHELL: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
     let is_known = |name: &str| BASE_ENVIRONMENT.contains(&name) || OF_THE_SHELL.contains(&name);
-    // Any variable of this process that a command does not get by itself.
+    // Any variable of this process that is not passed by default.
     let passed = std::env::vars().map(|(name, _)| name);
     let passed = passed
         .filter(|name| !is_known(name))
@@ -133,7 +133,7 @@ async fn a_command_inherits_no_credentials() {
     }
 }
 
-/// No descriptor of the listener reaches a command: not its sockets, not its files.
+/// No descriptor of the listener reaches a command, neither sockets nor files.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_command_inherits_no_descriptors() {
@@ -157,7 +157,7 @@ async fn a_command_inherits_no_descriptors() {
     }
 }
 
-/// A redirect is an answer like any: nothing of a message goes to another host.
+/// A redirect is an ordinary answer: no part of a message goes to another host.
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -177,9 +177,9 @@ async fn a_redirect_is_not_followed() {
     assert!(nobody.is_err(), "somebody came");
 }
 
-/// A command may ignore its input, however long, and leave children that hold it open.
+/// A command may ignore its input, of any length, and leave children that keep it open.
 #[tokio::test]
-async fn an_unread_body_holds_nothing_up() {
+async fn an_unread_body_does_not_block() {
     let body = vec![b'x'; 1 << 20];
     assert_eq!(exec("exit 0", &body).await, Verdict::Ok);
     let verdict = tokio::time::timeout(
@@ -194,7 +194,7 @@ async fn an_unread_body_holds_nothing_up() {
 
 fn is_running(pid: &str) -> bool {
     let stat = std::path::Path::new("/proc").join(pid).join("stat");
-    // A zombie has ended; nobody has asked for its status yet.
+    // A zombie has ended, but its parent has not yet read its status.
     std::fs::metadata(&stat).is_ok() && {
         let status = std::process::Command::new("ps")
             .args(["-o", "stat=", "-p", pid])
@@ -225,7 +225,7 @@ async fn all_gone(pids: &[String]) -> bool {
     false
 }
 
-/// A dropped run takes the whole process group with it, children that ignore SIGTERM included.
+/// Dropping a run kills the whole process group, including children that ignore SIGTERM.
 #[tokio::test]
 async fn a_dropped_run_leaves_no_process() {
     let dir = tempfile::tempdir().unwrap();
@@ -240,7 +240,7 @@ async fn a_dropped_run_leaves_no_process() {
     assert!(all_gone(&pids).await, "{pids:?} still run");
 }
 
-/// A cancelled run is asked to end first, and its whole group is.
+/// A cancelled run first gets SIGTERM, as does its whole group.
 #[tokio::test]
 async fn a_cancelled_run_is_asked_to_end() {
     let dir = tempfile::tempdir().unwrap();
@@ -260,7 +260,8 @@ async fn a_cancelled_run_is_asked_to_end() {
     assert!(asked.exists());
 }
 
-/// One answer per connection script: each string is sent as it is, after a request was read.
+/// Starts a server with one script per connection: each string is sent unchanged after a request
+/// was read.
 async fn server(connections: Vec<Vec<&'static str>>) -> (String, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/orders?a=b", listener.local_addr().unwrap());
@@ -331,7 +332,7 @@ async fn answers_are_verdicts() {
     assert_eq!(handler.handle(&message(b"hello"), &ctx).await, Verdict::Ok);
 }
 
-/// The endpoint closed a kept connection: the next message goes out on a new one.
+/// If the endpoint has closed a kept connection, the next message uses a new one.
 #[tokio::test]
 async fn a_closed_connection_costs_no_attempt() {
     let (url, _requests) = server(vec![vec![OK], vec![OK]]).await;

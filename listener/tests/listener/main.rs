@@ -1,5 +1,5 @@
-//! The listener as a library against a queue in memory, and as a command. One program, for each is
-//! linked by itself.
+//! The listener as a library against an in-memory queue, and as a command. A single test program,
+//! because every test program is linked separately.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,8 +1,8 @@
-//! Resizes of a partitioned queue, as a model: senders, consumers and those who resize and retire
-//! interleave at every point, and no message that a sender was told to be sent is stranded.
+//! A model of resizes of a partitioned queue: senders, consumers, and processes that resize and
+//! retire interleave at every point, and no message that counts as sent is stranded.
 //!
-//! Each read and write of the map, each put and each look at a queue is a step of its own, so that
-//! anything may happen in between. A sender may stand still for any time at any point.
+//! Each read and write of the map, each put and each look at a queue is a separate step, so that
+//! anything may happen in between. A sender may stall for any time at any point.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const SENDERS: usize = 3;
 const CONSUMERS: usize = 2;
 const MAX_AGE_S: u32 = 10;
 
-/// What happens next. Whose turn it is decides what: each actor takes its next step.
+/// The next step. The actor whose turn it is takes its own next step.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Time(u8),
@@ -27,7 +27,7 @@ enum Step {
     Retire,
 }
 
-/// Rules that can be left out, to see that the check notices.
+/// Rules that can be switched off, to show that the check notices.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     settles: bool,
@@ -44,7 +44,7 @@ const ALL: Rules = Rules {
 #[derive(Default)]
 struct Queues(BTreeMap<String, Vec<u32>>);
 
-/// A map as somebody read it.
+/// A map that an actor has read.
 #[derive(Clone)]
 struct Read {
     map: Map,
@@ -53,7 +53,7 @@ struct Read {
     asked_s: u64,
 }
 
-/// Where a sender is.
+/// The state of a sender.
 #[derive(Clone)]
 enum Sending {
     Idle,
@@ -83,7 +83,7 @@ struct World {
     modified_s: u64,
     queues: Queues,
     next: u32,
-    /// Numbers of messages: what each is sent as, once or more.
+    /// Numbers of the messages that count as sent; each may have been put several times.
     sent: BTreeSet<u32>,
     consumed: BTreeSet<u32>,
     senders: Vec<(Sending, Option<Read>, u32)>,
@@ -206,7 +206,7 @@ impl World {
         Sending::Asking { key, asked_s }
     }
 
-    /// A consumer looks at the map, or takes from a queue that its map names.
+    /// A consumer reads the map, or receives from a queue that its map names.
     fn consume(&mut self, who: usize) {
         if self.consumers[who] != self.map {
             self.consumers[who] = self.map.clone();
@@ -264,7 +264,7 @@ impl World {
         };
     }
 
-    /// The consumers go on, with the last map; what was sent and never comes.
+    /// Lets the consumers finish with the last map; returns the sent messages that never arrive.
     fn stranded(mut self) -> Vec<u32> {
         for _ in 0..=self.next * 4 {
             self.consume(0);
@@ -300,14 +300,14 @@ fn stranded(rules: Rules, steps: &[Step]) -> Vec<u32> {
 proptest! {
     #![proptest_config(Config::with_cases(500))]
 
-    /// A message that was sent is consumed, whatever was resized and retired at whatever point.
+    /// Every sent message is consumed, whatever is resized and retired at whatever point.
     #[test]
     fn no_message_is_stranded(steps in steps()) {
         prop_assert_eq!(stranded(ALL, &steps), Vec::<u32>::new());
     }
 }
 
-/// Each rule is needed: without it the same search finds a message that is stranded.
+/// Without any one of the rules, the same search finds a stranded message.
 #[test]
 fn every_rule_is_needed() {
     let without = [

@@ -11,14 +11,14 @@ use smalt_sleeve::port::{ErrorKind, MessageTtl};
 use crate::support::handlers::Obey;
 use crate::support::*;
 
-/// What one case is made of.
+/// The input of one case.
 #[derive(Clone, Debug)]
 struct Story {
     texts: Vec<String>,
     ttls_s: Vec<Option<u64>>,
     faults: Vec<(Op, u64, u64, Fault)>,
-    /// When the first listener is dropped in the middle of what it does: after a time, or in its
-    /// request of a number, before or after that reached the service.
+    /// When the first listener is dropped: after a time, or in its request of this number, before
+    /// or after the request reached the service.
     crash_after_ms: u64,
     crash_in: Option<(u64, bool)>,
     slots: u32,
@@ -76,7 +76,7 @@ fn story() -> impl Strategy<Value = Story> {
         })
 }
 
-/// What happened.
+/// The result of one case.
 struct Told {
     storage: Arc<FakeStorage>,
     obey: Obey,
@@ -164,7 +164,7 @@ fn poisoned_ids(told: &Told) -> BTreeMap<String, u32> {
     ids
 }
 
-/// The safety properties, over everything that happened.
+/// Checks the safety properties over everything that happened.
 fn check_safety(story: &Story, told: &Told) {
     let poisoned = poisoned_ids(told);
     for (id, at) in told.storage.deleted() {
@@ -191,7 +191,7 @@ fn check_safety(story: &Story, told: &Told) {
             "LS7"
         );
     }
-    // LS3: a message that never fails by itself is never poisoned without having had its attempts.
+    // LS3: a message that never fails by itself is never poisoned before it had all its attempts.
     for id in poisoned.keys() {
         let index: usize = id[1..].parse::<usize>().unwrap() - 1;
         let failed = told
@@ -201,7 +201,7 @@ fn check_safety(story: &Story, told: &Told) {
         assert!(failed || told.crashed, "LS3: {id} {}", story.texts[index]);
     }
     if story.faults.is_empty() && !told.crashed {
-        // LS2; LS4 too: nobody else got a message while it was held.
+        // LS2, and LS4: no other listener received a message while its lock was valid.
         assert_eq!(told.storage.stale_receipts(), 0, "LS2");
     }
     for decision in &told.log {
@@ -264,9 +264,9 @@ proptest! {
 proptest! {
     #![proptest_config(cases(24))]
 
-    /// Same seed, same story: the same requests at the same moments.
+    /// The same seed leads to the same requests at the same times.
     #[test]
-    fn the_same_seed_tells_the_same_story(story in story()) {
+    fn the_same_seed_repeats_the_run(story in story()) {
         let trace = || {
             let told = runtime().block_on(tell(&story));
             let requests = told.storage.requests();

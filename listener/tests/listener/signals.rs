@@ -1,14 +1,14 @@
-//! What signals do to a running listener, seen from outside.
+//! Effects of signals on a running listener, observed from outside.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// An account that nobody serves: `run` asks again and again.
+/// An account that no service answers for, so that `run` keeps retrying.
 const NOBODY: &str = "--account a --account-key c2VjcmV0 --endpoint http://127.0.0.1:1/a";
 
-/// A listener at work, and the lines of its log.
+/// Starts a listener and returns it with the lines of its log.
 fn running(mut command: Command) -> (Child, impl Iterator<Item = String>) {
     command
         .args("run --queue orders --exec cat".split(' '))
@@ -28,8 +28,8 @@ fn send(child: &Child, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// The listener as a shell starts it. Under `nohup` these tests inherit that SIGHUP is ignored, and
-/// so would it.
+/// Returns the listener as a shell starts it. Under `nohup` these tests inherit an ignored SIGHUP,
+/// and the listener would too.
 fn listener() -> Command {
     let program = env!("CARGO_BIN_EXE_smalt-listener");
     let mut command = if ignores_hangup() {
@@ -43,7 +43,7 @@ fn listener() -> Command {
     command
 }
 
-/// Whether this process does: SIGHUP is the lowest bit of the mask. Only Linux tells.
+/// Returns whether this process ignores SIGHUP, the lowest bit of the mask; known on Linux only.
 #[expect(clippy::disallowed_methods, reason = "no file of a store")]
 fn ignores_hangup() -> bool {
     let facts = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -54,7 +54,7 @@ fn ignores_hangup() -> bool {
     mask.is_some_and(|mask| mask & 1 == 1)
 }
 
-/// A terminal that closes says so twice, and aborts nothing.
+/// A closing terminal sends SIGHUP twice, which must not abort.
 #[test]
 fn hangups_drain() {
     let (mut child, lines) = running(listener());
@@ -71,7 +71,7 @@ fn hangups_drain() {
     }
 }
 
-/// Under `nohup` it goes on, and SIGTERM is what stops it.
+/// Under `nohup` the listener continues after SIGHUP, and SIGTERM stops it.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_ignored_hangup_stays_ignored() {
@@ -81,7 +81,7 @@ fn an_ignored_hangup_stays_ignored() {
         .arg(env!("CARGO_BIN_EXE_smalt-listener"));
     let (mut child, mut lines) = running(command);
     send(&child, Signal::HUP);
-    // Looks go on after it: the second failed get is written a while later.
+    // Polling continues after it: the second failed get is logged a while later.
     assert!(
         lines
             .by_ref()

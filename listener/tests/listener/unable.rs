@@ -1,4 +1,4 @@
-//! A handler that cannot run at all: no message pays for that.
+//! A handler that cannot run at all costs no message an attempt.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ fn is_unable<T>(ended: Result<T, ListenerError>) -> bool {
     matches!(ended, Err(ListenerError::HandlerUnable(why)) if why == WHY)
 }
 
-/// `once` and `run` stop at the first such message; what was taken is given back, at its last
-/// attempt, too, and nothing is put aside.
+/// `once` and `run` stop at the first such message. Received messages are given back, also at their
+/// last attempt, and none is poisoned.
 #[tokio::test(start_paused = true)]
 async fn messages_are_given_back_and_the_listener_stops() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
@@ -42,7 +42,7 @@ async fn messages_are_given_back_and_the_listener_stops() {
     assert_eq!(left.approximate_count, 20);
     assert!(storage.deleted().is_empty());
     assert!(storage.queue_properties(&cx, POISON).await.is_err());
-    // Visible at once, and handled when there is a handler.
+    // Visible at once, and handled once a handler can run.
     let (listener, log) = listener(config(), &storage, function(|_, _| async { Verdict::Ok }));
     listener.once().await.unwrap();
     assert!(log.count(Outcome::Done) >= 20 - 8, "{:?}", log.outcomes());

@@ -1,25 +1,25 @@
-//! Every order in which two owners and a service can meet over one message.
+//! Every order in which two owners and a service can act on one message.
 //!
-//! The simulation draws histories at random; here all of a small world are gone through
+//! The simulation draws histories at random; this model explores all histories of a small world
 //! (`stateright`). Each call to the service is one step, and between any two steps anything else
-//! may happen: the other owner's step, a tick of the clock by which the message becomes visible
-//! again, a handler that ends one way or the other, an answer that is lost before or after the
-//! service did what was asked, a process that dies and begins anew. An owner that is not chosen for
-//! long is one that was paused while its lock lapsed.
+//! may happen: a step of the other owner, a tick of the clock that makes the message visible again,
+//! the end of a handler with any verdict, an answer that is lost before or after the service acted,
+//! a process that dies and restarts. An owner that makes no step for long corresponds to one that
+//! was paused while its lock expired.
 //!
-//! What is decided about the message is the product's own: at its receipt and after its handler by
+//! The decisions about the message are the product's own: at its receipt and after its handler by
 //! [`dispatch`](smalt_listener::rules::dispatch), with the memory of
-//! [`done`](smalt_listener::rules::done). What stands here beside that is the order of the calls,
-//! as `message`, `renew`, `settle` and `poison` have it. The two owners are those of two processes,
-//! or of one, which share its memory and its death.
+//! [`done`](smalt_listener::rules::done). The model adds the order of the calls as in `message`,
+//! `renew`, `settle` and `poison`. The two owners belong to two processes, or to one, which then
+//! share its memory and its crashes.
 //!
 //! - LS1: the message is deleted only after a handler's success, or with a copy in the poison
 //!   queue.
-//! - LS2: of the receipts that an owner was given, it shows the newest only.
-//! - LS5: a message that was taken too often reaches no handler.
+//! - LS2: an owner uses only the newest of its receipts.
+//! - LS5: a message that was received too often reaches no handler.
 //!
-//! Each has to hold in every state. That the world is not empty is shown by states that have to be
-//! reached, and that the properties can fail by mistakes that are made on purpose.
+//! Each must hold in every state. States that must be reached show that the exploration is not
+//! empty; deliberate mistakes show that the properties can fail.
 #![expect(
     clippy::expect_used,
     reason = "a panic is how a test fails, in its helpers, too"
@@ -36,7 +36,7 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use scene::{Mistake, Small};
 
-/// A model that is explored to its end: what it found.
+/// Explores a model completely and returns the result.
 fn explore(small: Small) -> impl Checker<Small> {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let found = small.checker().threads(threads).spawn_bfs().join();
@@ -71,7 +71,7 @@ fn every_order_within_one_process_is_safe() {
     found.assert_properties();
 }
 
-/// The violation of this property that a mistake leads to.
+/// Checks that a mistake violates this property.
 fn caught(mistake: Mistake, property: &'static str) {
     let small = Small {
         mistake: Some(mistake),
@@ -97,7 +97,7 @@ fn a_delete_before_the_copy_is_caught() {
 }
 
 #[test]
-fn a_copy_that_is_taken_for_put_is_caught() {
+fn a_lost_put_counted_as_made_is_caught() {
     caught(Mistake::TakesALostPutForMade, properties::LS1);
 }
 
@@ -112,6 +112,6 @@ fn the_old_receipt_is_caught() {
 }
 
 #[test]
-fn a_run_whatever_the_count_is_caught() {
+fn a_run_regardless_of_the_count_is_caught() {
     caught(Mistake::RunsWhateverTheCount, properties::LS5);
 }

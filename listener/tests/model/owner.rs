@@ -1,4 +1,4 @@
-//! An owner: one call about the message after another, as the listener's own makes them.
+//! An owner, which makes one call about the message after another, as the listener's owner does.
 
 use smalt_listener::handler::Verdict;
 use smalt_listener::rules::dispatch::{Receipt, Settlement, after_run, at_receipt};
@@ -7,20 +7,20 @@ use smalt_listener::rules::done::Finished;
 use crate::scene::{Answer, MAX_DEQUEUE, Memory, Mistake, RETRY, Small, VISIBILITY, World};
 use crate::service::{Refused, Taken};
 
-/// A place for a message, and where it stands.
+/// The state of an owner, with or without a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     pub(crate) phase: Phase,
-    /// The newest receipt that it was given.
+    /// The newest receipt that it received.
     told: u8,
-    /// The receipt that it shows.
+    /// The receipt that it uses.
     receipt: u8,
     count: u8,
-    /// Until when nobody else is given the message.
+    /// Until then no other owner receives the message.
     valid_until: u8,
-    /// An earlier try of the same request may have been carried out.
+    /// Whether an earlier try of the same request may have succeeded.
     unknown: bool,
-    /// What became of the message that it had last.
+    /// The outcome of its previous message.
     pub(crate) last: Option<Outcome>,
 }
 
@@ -39,40 +39,40 @@ pub(crate) enum Outcome {
     DuplicateKept,
 }
 
-/// What comes next.
+/// The next activity of an owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
-    /// It has no message.
+    /// Has no message.
     #[default]
     Free,
     /// Its handler runs.
     Running,
-    /// The copy is put, while the lock holds.
+    /// Puts the copy while the lock is valid.
     Poisoning,
-    /// The message is hidden until its retry.
+    /// Hides the message until its retry.
     Hiding,
-    /// The message is deleted, after this.
+    /// Deletes the message for this reason.
     Deleting(After),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum After {
     Success,
-    /// It was finished before.
+    /// The message was finished before.
     Memory,
     Copy,
-    /// Nothing: a mistake.
+    /// No reason: a mistake.
     Nothing,
 }
 
-/// What an owner does.
+/// A step of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Move {
     Get,
     Renew,
     /// The next request of its phase.
     Settle,
-    /// Its handler ends.
+    /// The end of its handler.
     Ends(Said),
 }
 
@@ -84,13 +84,13 @@ pub(crate) enum Said {
 }
 
 impl Move {
-    /// Whether it is a call to the service.
+    /// Returns whether the step is a call to the service.
     pub(crate) fn is_call(self) -> bool {
         !matches!(self, Move::Ends(_))
     }
 }
 
-/// What an owner may do now. A renewal that would change nothing is left out.
+/// Returns the possible steps of an owner. Omits renewals that would change nothing.
 pub(crate) fn moves(owner: &Owner, now: u8) -> Vec<Move> {
     match owner.phase {
         Phase::Free => vec![Move::Get],
@@ -112,7 +112,7 @@ impl Owner {
         self.unknown = false;
     }
 
-    /// The message is out of its hands.
+    /// Records the outcome; the owner no longer has the message.
     fn ends(&mut self, outcome: Outcome) {
         *self = Owner {
             last: Some(outcome),
@@ -120,7 +120,8 @@ impl Owner {
         };
     }
 
-    /// No answer came: once more, or not when the lock has lapsed (`settle::Attempts`).
+    /// Returns whether to try again after a missing answer: not after the lock expired
+    /// (`settle::Attempts`).
     fn again(&mut self, now: u8) -> bool {
         self.unknown = true;
         now < self.valid_until
@@ -128,7 +129,7 @@ impl Owner {
 }
 
 impl World {
-    /// The next step of an owner.
+    /// Makes the next step of an owner.
     pub(crate) fn step(&mut self, small: &Small, at: usize, next: Move, answer: Answer) {
         if answer != Answer::Arrives {
             self.losses -= 1;
@@ -149,8 +150,8 @@ impl World {
         self.memories[process] = memory;
     }
 
-    /// `message::Owner::bring_to_end`. The answer of an owner that is not chosen is one that comes
-    /// late; what it may do with it is the same.
+    /// `message::Owner::bring_to_end`. If the owner makes no step for long, this stands for a late
+    /// answer, after which the same steps are possible.
     fn take(&mut self, small: &Small, owner: &mut Owner, memory: &mut Memory, answer: Answer) {
         let taken = match answer {
             Answer::LostBefore => None,
@@ -211,7 +212,7 @@ impl World {
         }
     }
 
-    /// `renew::Lock::renew`, of a handler that runs or before a copy is put.
+    /// `renew::Lock::renew`, while a handler runs or before a copy is put.
     fn renew(&mut self, small: &Small, owner: &mut Owner, phase: Phase, answer: Answer) {
         let holds = self.now < owner.valid_until;
         match self.updated(owner, VISIBILITY, answer) {
@@ -223,7 +224,7 @@ impl World {
                 owner.valid_until = self.now + VISIBILITY;
             }
             Some(Err(_)) => owner.ends(Outcome::LostLock),
-            // It is tried again while the lock holds.
+            // Retried while the lock is valid.
             None if holds && phase == Phase::Running => {}
             None => owner.ends(Outcome::LostLock),
         }
@@ -253,7 +254,7 @@ impl World {
         let earlier = owner.unknown;
         match self.updated(owner, RETRY, answer) {
             Some(Ok(_)) => owner.ends(Outcome::Retried),
-            // An earlier try has done it.
+            // An earlier try succeeded.
             Some(Err(Refused::Mismatch)) if earlier => owner.ends(Outcome::Retried),
             Some(Err(_)) => owner.ends(Outcome::LostLock),
             None if owner.again(self.now) => {}
@@ -264,7 +265,7 @@ impl World {
     /// `poison::Owner::put_copy`.
     fn poison(&mut self, small: &Small, owner: &mut Owner, answer: Answer) {
         if self.now >= owner.valid_until {
-            // It waited for its next try, and that would come too late.
+            // It was waiting for its next try, which would come too late.
             owner.ends(Outcome::PoisonFailed);
             return;
         }
@@ -278,7 +279,7 @@ impl World {
         }
     }
 
-    /// `settle::Owner::delete`, and what follows on it.
+    /// `settle::Owner::delete` and the steps after it.
     fn acknowledge(
         &mut self,
         small: &Small,
@@ -324,7 +325,7 @@ impl World {
     }
 }
 
-/// Attempts that are allowed.
+/// Returns the number of allowed attempts.
 fn most(small: &Small) -> u32 {
     match small.makes(Mistake::RunsWhateverTheCount) {
         true => u32::MAX - 1,

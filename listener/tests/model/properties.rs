@@ -1,4 +1,4 @@
-//! What has to hold in every state, and the states that have to be reached.
+//! Properties that must hold in every state, and states that must be reached.
 
 use stateright::Property;
 
@@ -9,7 +9,7 @@ pub(crate) const LS1: &str = "LS1: deleted only when handled, or with its copy";
 pub(crate) const LS2: &str = "LS2: only the newest receipt is shown";
 pub(crate) const LS5: &str = "LS5: taken too often, it reaches no handler";
 
-/// The properties that this state breaks.
+/// Returns the properties that this state violates.
 pub(crate) fn broken(world: &World) -> Vec<&'static str> {
     let wrongs = world.wrongs;
     let all = [
@@ -31,7 +31,7 @@ fn both_run(world: &World) -> bool {
     owners.all(|owner| owner.phase == Phase::Running)
 }
 
-/// All of them.
+/// Returns all properties.
 pub(crate) fn all() -> Vec<Property<Small>> {
     vec![
         Property::always(LS1, |_, world: &World| !world.wrongs.deleted_unhandled),

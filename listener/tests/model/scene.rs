@@ -1,4 +1,4 @@
-//! The world: what there is, and what can happen next.
+//! The world: its state and the possible steps.
 
 use smalt_listener::rules::done::Finished;
 use stateright::{Model, Property};
@@ -6,33 +6,33 @@ use stateright::{Model, Property};
 use crate::owner::{Move, Owner, moves};
 use crate::properties;
 
-/// The service's clock stops here.
+/// Last tick of the service's clock.
 pub(crate) const TICKS: u8 = 5;
-/// How long a taken message is hidden.
+/// Visibility timeout of a received message, in ticks.
 pub(crate) const VISIBILITY: u8 = 2;
-/// How long a message is hidden until its retry.
+/// Delay of a retry, in ticks.
 pub(crate) const RETRY: u8 = 1;
-/// Attempts; the poison queue follows.
+/// Attempts before the poison queue.
 pub(crate) const MAX_DEQUEUE: u32 = 2;
 
-/// Something done wrong on purpose.
+/// A deliberate mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
-    /// The message is deleted before its handler runs.
+    /// Deletes the message before its handler runs.
     DeletesAtReceipt,
-    /// What failed is deleted first, and copied then.
+    /// Deletes a failed message first, and copies it afterwards.
     DeletesBeforeTheCopy,
-    /// A put into the poison queue counts as made though no answer came.
+    /// Treats a put into the poison queue as made although its answer was lost.
     TakesALostPutForMade,
-    /// A message is remembered as handled when its handler starts.
+    /// Remembers a message as handled when its handler starts.
     RemembersBeforeTheVerdict,
-    /// After a renewal the receipt of before is shown.
+    /// Keeps using the old receipt after a renewal.
     KeepsTheOldReceipt,
-    /// How often a message was taken is not looked at.
+    /// Runs the handler regardless of the dequeue count.
     RunsWhateverTheCount,
 }
 
-/// The message as the service has it.
+/// The message as stored by the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Message {
     pub(crate) receipt: u8,
@@ -40,7 +40,7 @@ pub(crate) struct Message {
     pub(crate) count: u8,
 }
 
-/// What a process remembers of the message.
+/// A process's memory of the message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Memory {
     handled: bool,
@@ -60,7 +60,7 @@ impl Memory {
     }
 }
 
-/// What went wrong, noted where it happened.
+/// Violations, recorded where they happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Wrongs {
     pub(crate) deleted_unhandled: bool,
@@ -68,18 +68,18 @@ pub(crate) struct Wrongs {
     pub(crate) handled_too_often: bool,
 }
 
-/// One state of everything.
+/// One state of the whole world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct World {
     pub(crate) now: u8,
     pub(crate) message: Option<Message>,
-    /// The newest receipt that the service has given out.
+    /// The newest receipt that the service has issued.
     pub(crate) receipt: u8,
     /// Copies in the poison queue.
     pub(crate) copies: u8,
-    /// A handler has succeeded.
+    /// Whether a handler has succeeded.
     pub(crate) is_handled: bool,
-    /// It was taken too often, and kept from a handler.
+    /// Whether the message was received too often and kept from a handler.
     pub(crate) was_refused: bool,
     pub(crate) owners: [Owner; 2],
     pub(crate) memories: [Memory; 2],
@@ -88,33 +88,33 @@ pub(crate) struct World {
     pub(crate) wrongs: Wrongs,
 }
 
-/// What becomes of a call.
+/// The fate of a call and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Answer {
     Arrives,
-    /// The service did what was asked, and the answer is lost.
+    /// The service acted, and the answer is lost.
     LostAfter,
-    /// Nothing was done, and no answer comes.
+    /// The service did not act, and no answer comes.
     LostBefore,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
     Tick,
-    /// A process dies, and begins anew.
+    /// A process dies and restarts.
     Crash(usize),
     Owner(usize, Move, Answer),
 }
 
-/// The model, with a mistake or without.
+/// The model, with or without a mistake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Small {
     pub(crate) mistake: Option<Mistake>,
-    /// Whether both owners are of one process.
+    /// Whether both owners belong to one process.
     pub(crate) one_process: bool,
-    /// Answers that are lost, at most.
+    /// Largest number of lost answers.
     pub(crate) losses: u8,
-    /// Processes that die, at most.
+    /// Largest number of crashes.
     pub(crate) crashes: u8,
 }
 
@@ -123,7 +123,7 @@ impl Small {
         self.mistake == Some(mistake)
     }
 
-    /// The process of an owner.
+    /// Returns the process of an owner.
     pub(crate) fn process(&self, owner: usize) -> usize {
         if self.one_process { 0 } else { owner }
     }

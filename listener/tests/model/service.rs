@@ -1,4 +1,4 @@
-//! The service: what each call does to the one message.
+//! The service: the effect of each call on the one message.
 
 use crate::scene::{VISIBILITY, World};
 
@@ -9,7 +9,7 @@ pub(crate) enum Refused {
     Mismatch,
 }
 
-/// The message as a get hands it out.
+/// The message as returned by a get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) receipt: u8,
@@ -31,8 +31,8 @@ impl World {
         })
     }
 
-    /// Update Message: the new receipt. A receipt whose visibility has lapsed is good until
-    /// somebody else is handed the message.
+    /// Update Message; returns the new receipt. A receipt whose visibility timeout has ended stays
+    /// valid until another owner receives the message.
     pub(crate) fn update(&mut self, receipt: u8, visibility: u8) -> Result<u8, Refused> {
         let message = self.message.as_mut().ok_or(Refused::NotFound)?;
         if message.receipt != receipt {
@@ -57,7 +57,7 @@ impl World {
 
     /// Put Message into the poison queue.
     pub(crate) fn put_copy(&mut self) {
-        // More of them tell nothing new.
+        // More copies would only add equivalent states.
         self.copies = (self.copies + 1).min(2);
     }
 }

@@ -1,4 +1,4 @@
-//! The port over queues in memory, on tokio's clock, with faults.
+//! The storage port over in-memory queues, on tokio's clock, with faults.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::faults::{Fault, Faults, Op, error};
 use super::model::{Blob, Queue, Stored};
 
-/// An account with queues only.
+/// An account with queues, and blobs that can only be leased.
 pub struct FakeStorage {
     start: Instant,
     skew: Duration,
@@ -26,23 +26,23 @@ pub struct FakeStorage {
 struct State {
     queues: BTreeMap<String, Queue>,
     containers: BTreeMap<String, BTreeMap<String, Blob>>,
-    /// Who sent each get.
+    /// The worker of each get, with its time.
     getters: Vec<(Instant, String)>,
     faults: Faults,
     requests: Vec<(Instant, Op)>,
-    /// Ids of messages that a delete removed, with the moment.
+    /// Ids of deleted messages, with the time of the delete.
     deleted: Vec<(String, Instant)>,
-    /// Receipts that were shown in updates and deletes, and whether they were the newest.
+    /// Number of updates and deletes with a receipt that was not the newest.
     stale_receipts: u64,
     batch_sizes: Vec<u32>,
     visibilities: Vec<Duration>,
     crash: Option<Crash>,
 }
 
-/// A worker that dies in the middle of one of its requests.
+/// The crash of a worker in the middle of a request.
 struct Crash {
     worker: &'static str,
-    /// Requests until then.
+    /// Requests before the crash.
     requests: u64,
     /// Whether the request still reaches the service.
     after: bool,
@@ -61,12 +61,12 @@ impl State {
 }
 
 impl FakeStorage {
-    /// An account with the given queues.
+    /// Creates an account with the given queues.
     pub fn new(queues: &[&str]) -> Self {
         FakeStorage::skewed(queues, Duration::ZERO)
     }
 
-    /// One whose clock is ahead.
+    /// Creates an account whose clock is ahead by `skew`.
     pub fn skewed(queues: &[&str], skew: Duration) -> Self {
         let mut state = State::default();
         for queue in queues {
@@ -89,7 +89,8 @@ impl FakeStorage {
         self.state.lock().unwrap().faults.add(op, calls, fault);
     }
 
-    /// `worker` dies in its request of this number, before or after it reached the service.
+    /// Makes `worker` crash in its request of this number, before or after the request reached the
+    /// service.
     pub fn crash(&self, worker: &'static str, requests: u64, after: bool) {
         self.state.lock().unwrap().crash = Some(Crash {
             worker,
@@ -115,7 +116,7 @@ impl FakeStorage {
         self.state.lock().unwrap().requests.clone()
     }
 
-    /// The workers that sent a get since then, each once.
+    /// Returns the workers that sent a get since `at`, each once.
     pub fn getters_since(&self, at: Instant) -> Vec<String> {
         let state = self.state.lock().unwrap();
         let late = state.getters.iter().filter(|(sent, _)| *sent >= at);
@@ -160,15 +161,15 @@ impl FakeStorage {
         queue.messages.clone()
     }
 
-    /// Another consumer takes everything that is visible.
+    /// Receives all visible messages as another consumer.
     pub fn steal(&self, queue: &str, hidden: Duration) -> Vec<QueueMessage> {
         let now = self.now();
         let mut state = self.state.lock().unwrap();
         state.queues.get_mut(queue).unwrap().get(now, 1000, hidden)
     }
 
-    /// Another consumer has taken these messages, as if their visibility had lapsed in the
-    /// meantime.
+    /// Makes another consumer receive these messages, as if their visibility timeout had ended
+    /// meanwhile.
     pub fn snatch(&self, queue: &str) {
         let mut state = self.state.lock().unwrap();
         for message in &mut state.queues.get_mut(queue).unwrap().messages {
@@ -176,7 +177,7 @@ impl FakeStorage {
         }
     }
 
-    /// The same for the messages of one text.
+    /// Like [`FakeStorage::snatch`], for the messages with one text.
     pub fn snatch_one(&self, queue: &str, text: &str) {
         let mut state = self.state.lock().unwrap();
         let messages = &mut state.queues.get_mut(queue).unwrap().messages;
@@ -194,7 +195,7 @@ impl FakeStorage {
         let (fault, crash) = {
             let mut state = self.state.lock().unwrap();
             state.requests.push((Instant::now(), op));
-            // Commands besides the listener send no context.
+            // Commands other than the listener send no context.
             if op == Op::Get && !cx.client_request_id.is_empty() {
                 let context: serde_json::Value =
                     serde_json::from_str(&cx.client_request_id).unwrap();

@@ -19,20 +19,20 @@ pub enum Op {
     Lease,
 }
 
-/// What goes wrong.
+/// A fault of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Refused with this class, nothing happened.
+    /// Fails with this kind, without any effect.
     Before(ErrorKind),
-    /// It happened, but the answer was lost.
+    /// Takes effect, but the answer is lost.
     LostAnswer,
-    /// The answer takes this long; it happens at the beginning.
+    /// Takes effect at once; the answer comes after this time.
     Slow(Duration),
-    /// It takes this long until it happens.
+    /// Takes effect after this time.
     Late(Duration),
 }
 
-/// Rules, and how often each operation was called.
+/// The rules, and the number of calls of each operation.
 #[derive(Debug, Default)]
 pub struct Faults {
     rules: Vec<(Op, Range<u64>, Fault)>,
@@ -52,7 +52,7 @@ impl Faults {
         self.calls.get(&op).copied().unwrap_or(0)
     }
 
-    /// Counts a call (the first is number 0) and finds its fault.
+    /// Counts a call (the first is number 0) and returns its fault.
     pub fn next(&mut self, op: Op) -> Option<Fault> {
         let number = self.calls.entry(op).or_insert(0);
         let call = *number;
@@ -62,7 +62,7 @@ impl Faults {
     }
 }
 
-/// An error of this class.
+/// Returns an error of this kind.
 pub fn error(kind: ErrorKind) -> PortError {
     let status = match kind {
         ErrorKind::Busy => Some(503),

@@ -7,18 +7,18 @@ use async_trait::async_trait;
 use smalt_listener::handler::{Context, Handler, Message, Verdict};
 use tokio::time::Instant;
 
-/// A run that a handler began.
+/// A started run of a handler.
 #[derive(Clone, Debug)]
 pub struct Ran {
     pub id: String,
     pub dequeue_count: u32,
     pub began: Instant,
-    /// When it ended with success.
+    /// When the run succeeded; `None` if it did not.
     pub ok_at: Option<Instant>,
 }
 
-/// Obeys the text: `ok`, `sleep <ms>`, `retry`, `retry <s>`, `reject`, `panic`, `hang`,
-/// `fail <n>` (the first n attempts).
+/// Obeys the text: `ok`, `sleep <ms>`, `retry`, `retry <s>`, `reject`, `panic`, `hang`, `fail <n>`
+/// (fails in the first n attempts).
 #[derive(Clone, Default)]
 pub struct Obey {
     runs: Arc<Mutex<Vec<Ran>>>,

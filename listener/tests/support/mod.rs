@@ -1,4 +1,4 @@
-//! What the tests share: a queue in memory behind the port, faults in it, handlers, observers.
+//! Shared parts of the tests: an in-memory queue behind the port, faults, handlers, observers.
 
 #![allow(
     dead_code,
@@ -25,7 +25,7 @@ pub use faults::{Fault, Op};
 
 /// The queue of every test.
 pub const QUEUE: &str = "orders";
-/// Its poison queue.
+/// The poison queue of [`QUEUE`].
 pub const POISON: &str = "orders-poison";
 
 pub fn s(seconds: u64) -> Duration {
@@ -60,7 +60,7 @@ impl Log {
     }
 }
 
-/// Settings that make tests short: 10 s visibility, 4 slots.
+/// Returns settings that keep tests short: 10 s visibility, 4 slots.
 pub fn config() -> ListenerConfig {
     ListenerConfig {
         visibility: s(10),
@@ -75,7 +75,7 @@ pub fn config() -> ListenerConfig {
     }
 }
 
-/// A listener and its log.
+/// Creates a listener and its log.
 pub fn listener(
     config: ListenerConfig,
     storage: &Arc<FakeStorage>,
@@ -88,7 +88,7 @@ pub fn listener(
     (Arc::new(listener.observed_by(observer)), log)
 }
 
-/// Runs a listener for a while, then lets it drain.
+/// Runs a listener for `time`, then lets it drain.
 pub async fn run_for(listener: &QueueListener, time: Duration) -> smalt_listener::Report {
     listener.run_until(tokio::time::sleep(time)).await.unwrap()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{ErrorKind, Lease, MessageTtl, QueueMessage, Receipt};
 
-/// One stored message.
+/// A stored message.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub id: String,
@@ -17,7 +17,7 @@ pub struct Stored {
     pub text: String,
 }
 
-/// One queue. Times are given by the caller.
+/// One queue. The caller passes all times.
 #[derive(Debug, Default)]
 pub struct Queue {
     pub messages: Vec<Stored>,
@@ -148,7 +148,7 @@ fn shown(m: &Stored, taken: bool) -> QueueMessage {
     }
 }
 
-/// A blob, of which nothing but its lease matters.
+/// A blob, of which only the lease is modelled.
 #[derive(Default)]
 pub struct Blob {
     lease: Option<(String, Timestamp, u32)>,

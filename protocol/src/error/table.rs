@@ -1,8 +1,8 @@
-//! The one table of error codes: wire name, status, message.
+//! The table of error codes: wire name, status, message.
 //!
-//! Messages are the texts that the service sends; where production recordings and documents differ,
-//! the recordings' text stands here. Statuses that depend on the request (304 or 412) are chosen
-//! by [`StorageError::with_status`](super::StorageError::with_status).
+//! Messages are those that the service sends; where production recordings and documents differ, the
+//! recordings count. Statuses that depend on the request (304 or 412) are set by
+//! [`StorageError::with_status`](super::StorageError::with_status).
 
 use super::error_codes;
 

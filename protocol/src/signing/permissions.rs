@@ -1,7 +1,7 @@
 //! Permission letters of a SAS or a stored access policy (`sp`, `Permission`).
 //!
-//! Source: *Create a service SAS*, *Create an account SAS*, tables of permissions. A set knows
-//! letters only: which operation needs which is decided by whoever evaluates it.
+//! Source: *Create a service SAS*, *Create an account SAS*, tables of permissions. A set contains
+//! only letters; the caller decides which operation requires which.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 pub struct Permissions(u32);
 
 impl Permissions {
-    /// No permission.
+    /// The empty set.
     pub const NONE: Permissions = Permissions(0);
 
-    /// Reads letters in any order. `None` for anything but lower-case letters and for a letter
-    /// given twice, which the service refuses.
+    /// Parses letters in any order. Returns `None` for anything but lower-case letters and for a
+    /// repeated letter, which the service rejects.
     pub fn parse(letters: &str) -> Option<Self> {
         let mut set = Permissions::NONE;
         for letter in letters.chars() {
@@ -29,29 +29,29 @@ impl Permissions {
         Some(set)
     }
 
-    /// Whether this letter is granted.
+    /// Returns whether the set contains this letter.
     pub fn contains(self, letter: char) -> bool {
         self.0 & bit(letter) != 0
     }
 
-    /// Whether one of these letters is granted.
+    /// Returns whether the set contains one of these letters.
     pub fn contains_any(self, letters: &str) -> bool {
         letters.chars().any(|letter| self.contains(letter))
     }
 
-    /// The letters of either set.
+    /// Returns the letters of both sets.
     #[must_use]
     pub fn union(self, other: Permissions) -> Self {
         Permissions(self.0 | other.0)
     }
 
-    /// No letter at all.
+    /// Returns whether the set has no letter.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
-/// The letter's bit; none for anything but a to z.
+/// Returns the letter's bit; 0 for anything but a to z.
 fn bit(letter: char) -> u32 {
     if letter.is_ascii_lowercase() {
         1 << (letter as u32 - 'a' as u32)
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_sets_of_letters() {
+    fn parses_sets_of_letters() {
         let set = Permissions::parse("racwdl").unwrap();
         assert!(set.contains('r') && !set.contains('p') && !set.contains('R'));
         assert!(set.contains_any("px l") && !set.contains_any("pt"));

@@ -1,8 +1,8 @@
 //! Shared access signatures: the signed query parameters of a URL.
 //!
 //! [`Sas::parse`] finds the signature in a query, [`Sas::verify`] recomputes it, and the checks of
-//! time, address and protocol are pure functions. Stored access policies (`si`) live with the
-//! resource: who evaluates a SAS merges their fields in.
+//! time, address and protocol are pure functions. Stored access policies (`si`) belong to the
+//! resource, so the caller merges in their fields.
 
 pub mod build;
 pub mod layout;
@@ -17,65 +17,65 @@ use crate::time::Timestamp;
 use crate::uri::lookup;
 use crate::version::ApiVersion;
 
-/// The parameters that a SAS may consist of, in the order in which a signed query writes them.
+/// The parameters of a SAS, in the order in which a signed query writes them.
 const FIELDS: &[&str] = &[
     "sv", "ss", "srt", "sr", "tn", "sdd", "si", "spk", "srk", "epk", "erk", "sp", "st", "se",
     "sip", "spr", "ses", "skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid",
     "skdutid", "sduoid", "srh", "srq", "rscc", "rscd", "rsce", "rscl", "rsct", "sig",
 ];
 
-/// The detail of whatever no SAS looks like.
+/// The detail for malformed fields.
 const NOT_WELL_FORMED: &str = "Signature fields not well formed.";
 
-/// Which key and which layout a SAS is signed with.
+/// The type of a SAS, which determines key and layout of the string to sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SasKind {
-    /// `ss` and `srt`: any resource of the account; the account's key.
+    /// `ss` and `srt`: any resource of the account; signed with the account's key.
     Account,
-    /// One container, blob, queue or table; the account's key.
+    /// One container, blob, queue or table; signed with the account's key.
     Service,
-    /// `skoid`: one container, blob or queue; a user delegation key.
+    /// `skoid`: one container, blob or queue; signed with a user delegation key.
     UserDelegation,
 }
 
-/// A SAS: its fields, decoded, as given.
+/// A SAS with its decoded fields.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sas {
     kind: SasKind,
     version: Option<ApiVersion>,
     fields: Vec<(&'static str, String)>,
-    /// What `srh` and `srq` stand for in the string that is signed.
+    /// The values of the headers and parameters in `srh` and `srq`, as signed.
     bound: Bound,
 }
 
-/// The headers and the parameters of a request that a SAS is bound to, as they are signed.
+/// The headers and parameters of a request that a SAS is bound to, as signed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Bound {
     headers: String,
     parameters: String,
 }
 
-/// What a service SAS or user delegation SAS is signed for, as the request addresses it.
+/// The resource that a service SAS or user delegation SAS signs, as the request addresses it.
 #[derive(Clone, Copy, Debug)]
 pub struct SasTarget<'a> {
-    /// The service asked.
+    /// The addressed service.
     pub service: Service,
-    /// The account; on path-style hosts it is not doubled here.
+    /// The account, once, even on path-style hosts.
     pub account: &'a str,
     /// Container, queue or table, decoded.
     pub name: &'a str,
-    /// The blob, decoded, when the request addresses one.
+    /// The blob, decoded, if the request addresses one.
     pub blob: Option<&'a str>,
-    /// The `snapshot` or `versionid` parameter, or empty.
+    /// The `snapshot` or `versionid` parameter; may be empty.
     pub snapshot: &'a str,
 }
 
 impl Sas {
-    /// Reads the SAS of a request's decoded query; `None` when it has no `sig`.
+    /// Parses the SAS of a request's decoded query; returns `None` if it has no `sig`.
     ///
     /// # Errors
-    /// 403 `AuthenticationFailed` for a field given twice, an `sv` that is no version, letters
-    /// that are no permissions, malformed times, and missing fields that nothing can replace.
+    /// 403 `AuthenticationFailed` for a repeated field, an invalid `sv`, invalid permission
+    /// letters, malformed times, and missing fields that a stored policy cannot supply.
     pub fn parse(query: &[(String, String)]) -> Result<Option<Self>, StorageError> {
         if lookup(query, "sig").is_none() {
             return Ok(None);
@@ -101,7 +101,7 @@ impl Sas {
     }
 
     fn check_fields(&self) -> Result<(), StorageError> {
-        // A stored policy may hold permissions and expiry, so only these are always mandatory.
+        // A stored policy may supply permissions and expiry, so only these are always mandatory.
         let mandatory: &[&str] = match self.kind {
             SasKind::Account => &["sv", "ss", "srt", "sp", "se"],
             SasKind::UserDelegation => &[
@@ -125,7 +125,7 @@ impl Sas {
         Ok(())
     }
 
-    /// Whether the version that it is signed under has such a SAS: "Versioning for Azure Storage".
+    /// Returns whether the version of the SAS supports its kind: "Versioning for Azure Storage".
     fn is_known_to_its_version(&self) -> bool {
         let since = match self.kind {
             SasKind::Account => ApiVersion::V2015_04_05,
@@ -142,38 +142,38 @@ impl Sas {
         self.version.is_some_and(|version| version >= since)
     }
 
-    /// Which key and layout it is signed with.
+    /// Returns the type of the SAS.
     pub fn kind(&self) -> SasKind {
         self.kind
     }
 
-    /// The version whose layout is signed; `None` for the first form, which had no `sv`.
+    /// Returns the version whose layout is signed; `None` for the first form, which had no `sv`.
     pub fn version(&self) -> Option<ApiVersion> {
         self.version
     }
 
-    /// A field as given, decoded; empty when absent.
+    /// Returns a field, decoded; empty if absent.
     pub fn get(&self, field: &str) -> &str {
         let found = self.fields.iter().find(|(name, _)| *name == field);
         found.map_or("", |(_, value)| value)
     }
 
-    /// `sp`: what it permits by itself.
+    /// Returns the letters of `sp`, without those of a stored policy.
     pub fn permissions(&self) -> Permissions {
         Permissions::parse(self.get("sp")).unwrap_or_default()
     }
 
-    /// `st`, unless absent.
+    /// Returns `st`, if present.
     pub fn start(&self) -> Option<Timestamp> {
         self.time("st").ok().flatten()
     }
 
-    /// `se`, unless absent.
+    /// Returns `se`, if present.
     pub fn expiry(&self) -> Option<Timestamp> {
         self.time("se").ok().flatten()
     }
 
-    /// `skt` and `ske`: the window of the user delegation key.
+    /// Returns `skt` and `ske`, the validity window of the user delegation key.
     pub fn key_window(&self) -> (Option<Timestamp>, Option<Timestamp>) {
         (
             self.time("skt").ok().flatten(),
@@ -181,13 +181,13 @@ impl Sas {
         )
     }
 
-    /// `si`: the id of a stored access policy, unless absent.
+    /// Returns `si`, the id of a stored access policy, if present.
     pub fn policy_id(&self) -> Option<&str> {
         Some(self.get("si")).filter(|id| !id.is_empty())
     }
 
-    /// Takes in what `srh` and `srq` name of the request: since 2026-04-06 a user delegation SAS
-    /// may be bound to headers and parameters, whose values are signed with it.
+    /// Stores the values of the request's headers and parameters that `srh` and `srq` name. Since
+    /// 2026-04-06 a user delegation SAS may be bound to them; their values are signed with it.
     pub fn bind<'r>(
         &mut self,
         header: impl Fn(&str) -> Option<&'r str>,
@@ -222,10 +222,10 @@ impl Sas {
         }
     }
 
-    /// Checks the window of the user delegation key, of which start and expiry are mandatory.
+    /// Checks the validity window of the user delegation key; its start and expiry are mandatory.
     ///
     /// # Errors
-    /// 403 `AuthenticationFailed` with the detail that the service gives.
+    /// 403 `AuthenticationFailed` with the service's detail.
     pub fn check_key_window(&self, now: Timestamp) -> Result<(), StorageError> {
         let (Some(start), Some(expiry)) = self.key_window() else {
             return Err(refused(NOT_WELL_FORMED));
@@ -242,7 +242,7 @@ impl Sas {
         )))
     }
 
-    /// The string that its signature signs.
+    /// Returns the string to sign.
     pub fn string_to_sign(&self, target: &SasTarget<'_>) -> String {
         layout::string_to_sign(self, target)
     }
@@ -250,7 +250,7 @@ impl Sas {
     /// Checks the signature with the account's key, or the user delegation key's value.
     ///
     /// # Errors
-    /// 403 `AuthenticationFailed`; the detail shows the string that the service signed.
+    /// 403 `AuthenticationFailed`; the detail contains the string to sign.
     pub fn verify(&self, target: &SasTarget<'_>, key: &[u8]) -> Result<(), StorageError> {
         let text = self.string_to_sign(target);
         if verify(key, &text, self.get("sig")) {
@@ -264,7 +264,7 @@ impl Sas {
     ///
     /// # Errors
     /// 403 `AuthorizationSourceIPMismatch` for another address, 403 `AuthenticationFailed` for a
-    /// `sip` that is no address or range.
+    /// `sip` that is not an address or range.
     pub fn check_ip(&self, client: IpAddr) -> Result<(), StorageError> {
         let sip = self.get("sip");
         if sip.is_empty() {
@@ -287,7 +287,7 @@ impl Sas {
     ///
     /// # Errors
     /// 403 `AuthorizationProtocolMismatch` for plain HTTP where only HTTPS is permitted, 403
-    /// `AuthenticationFailed` for any other text (`http` alone cannot be asked for).
+    /// `AuthenticationFailed` for any other value (`http` alone is not allowed).
     pub fn check_protocol(&self, is_https: bool) -> Result<(), StorageError> {
         match self.get("spr") {
             "" | "https,http" | "http,https" => Ok(()),
@@ -297,7 +297,7 @@ impl Sas {
         }
     }
 
-    /// Puts the fields, signed, into a raw query.
+    /// Signs the fields and writes them as a raw query.
     fn signed_query(mut self, target: &SasTarget<'_>, key: &[u8]) -> String {
         self.fields.retain(|(_, value)| !value.is_empty());
         let signature = sign(key, &self.string_to_sign(target));
@@ -308,7 +308,7 @@ impl Sas {
 }
 
 impl std::fmt::Debug for Sas {
-    /// Everything but the signature.
+    /// Writes everything but the signature.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown = self.fields.iter().filter(|(name, _)| *name != "sig");
         f.debug_map()
@@ -317,11 +317,12 @@ impl std::fmt::Debug for Sas {
     }
 }
 
-/// Checks the time window of a SAS: its start belongs to it, its expiry does not. Without a start
-/// it begins at the request, so that an expired one ends before it begins, as the service words it.
+/// Checks the validity window of a SAS: the start is inclusive, the expiry exclusive. Without a
+/// start the window begins at the request, so an expired SAS ends before it begins, and the service
+/// says so.
 ///
 /// # Errors
-/// 403 `AuthenticationFailed` with the detail that the service gives.
+/// 403 `AuthenticationFailed` with the service's detail.
 pub fn check_window(
     start: Option<Timestamp>,
     expiry: Option<Timestamp>,
@@ -349,7 +350,7 @@ pub fn check_window(
     )))
 }
 
-/// 403 `AuthenticationFailed` with this detail.
+/// Returns 403 `AuthenticationFailed` with this detail.
 pub fn refused(detail: &str) -> StorageError {
     StorageError::new(ErrorCode::AuthenticationFailed)
         .with_element("AuthenticationErrorDetail", detail)

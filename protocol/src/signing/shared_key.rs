@@ -1,7 +1,7 @@
 //! Shared Key and Shared Key Lite: the string that the `Authorization` header signs.
 //!
-//! Source: *Authorize with Shared Key*. On path-style hosts the account stands in the path as well
-//! and so occurs twice in the canonicalized resource.
+//! Source: *Authorize with Shared Key*. On path-style hosts the path includes the account, so it
+//! occurs twice in the canonicalized resource.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -14,16 +14,16 @@ use crate::signing::{sign, verify};
 use crate::uri::lookup;
 use crate::version::ApiVersion;
 
-/// What an `Authorization` header says.
+/// A parsed `Authorization` header.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Authorization {
     /// `SharedKey account:signature` or `SharedKeyLite account:signature`.
     Key {
-        /// Which string was signed.
+        /// The string that is signed.
         scheme: Scheme,
-        /// Whose key signed it.
+        /// The account whose key signed.
         account: String,
-        /// Base64 of the HMAC.
+        /// The HMAC, in Base64.
         signature: String,
     },
     /// `Bearer token`.
@@ -31,7 +31,7 @@ pub enum Authorization {
 }
 
 impl fmt::Debug for Authorization {
-    /// Scheme and account; neither signature nor token.
+    /// Writes scheme and account, but neither signature nor token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Authorization::Key {
@@ -45,14 +45,14 @@ impl fmt::Debug for Authorization {
 /// The two strings that a key may sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// All standard headers and the whole query.
+    /// `SharedKey`: all standard headers and the whole query.
     SharedKey,
-    /// The older, shorter string.
+    /// `SharedKeyLite`: the older, shorter string.
     SharedKeyLite,
 }
 
 impl Scheme {
-    /// The word in the header.
+    /// Returns the scheme's name in the header.
     pub const fn as_str(self) -> &'static str {
         match self {
             Scheme::SharedKey => "SharedKey",
@@ -64,25 +64,25 @@ impl Scheme {
 /// The parts of a request that are signed.
 #[derive(Clone, Copy, Debug)]
 pub struct SigningInput<'a> {
-    /// The service asked; tables sign other strings.
+    /// The addressed service; tables sign other strings.
     pub service: Service,
-    /// Which of its strings.
+    /// The string to sign.
     pub scheme: Scheme,
-    /// Decides how an empty body and empty headers are signed.
+    /// Determines how an empty body and empty headers are signed.
     pub version: ApiVersion,
-    /// `GET`, `PUT`, ...
+    /// The HTTP method: `GET`, `PUT`, ...
     pub method: &'a str,
     /// The account, without `-secondary`.
     pub account: &'a str,
-    /// The path exactly as sent: escaped, with the account in front where the host is path style.
+    /// The path exactly as sent: escaped, and with the account first on path-style hosts.
     pub path: &'a str,
-    /// Decoded names and values of the query, in any order.
+    /// The decoded names and values of the query, in any order.
     pub query: &'a [(String, String)],
     /// The headers as sent, in any order and case.
     pub headers: &'a [(&'a str, &'a str)],
 }
 
-/// Points on which signers in the field differ; the first of each is what the service documents.
+/// Points on which signers differ in practice; `false` is what the service documents.
 #[derive(Clone, Copy)]
 struct Dialect {
     /// Sort header names by bytes, not by the service's collation.
@@ -99,7 +99,7 @@ const PLAIN: Dialect = Dialect {
     primary_path: false,
 };
 
-/// Reads an `Authorization` header.
+/// Parses an `Authorization` header.
 ///
 /// # Errors
 /// 400 `InvalidAuthenticationInfo` for an unknown scheme or a missing part, as recorded.
@@ -108,7 +108,7 @@ pub fn parse_authorization(value: &str) -> Result<Authorization, StorageError> {
     let (word, rest) = value.trim().split_once(' ').ok_or_else(refused)?;
     let rest = rest.trim();
     let scheme = match word {
-        // Recorded: a token of several words is no token.
+        // Recorded: a token of several words is rejected.
         _ if word.eq_ignore_ascii_case("Bearer") && !rest.is_empty() && !rest.contains(' ') => {
             return Ok(Authorization::Bearer(rest.to_owned()));
         }
@@ -129,19 +129,20 @@ pub fn parse_authorization(value: &str) -> Result<Authorization, StorageError> {
     }
 }
 
-/// The string to sign.
+/// Returns the string to sign.
 pub fn string_to_sign(input: &SigningInput<'_>) -> String {
     build(input, PLAIN)
 }
 
-/// The value of the `Authorization` header that signs this request.
+/// Returns the value of the `Authorization` header that signs this request.
 pub fn authorization(input: &SigningInput<'_>, key: &[u8]) -> String {
     let signature = sign(key, &string_to_sign(input));
     format!("{} {}:{signature}", input.scheme.as_str(), input.account)
 }
 
-/// Whether `signature` signs this request. Besides the documented string it accepts those of
-/// signers that sort headers by bytes, fold white space, or name the primary account in the path.
+/// Returns whether `signature` signs this request. Besides the documented string it accepts the
+/// strings of signers that sort headers by bytes, fold white space, or name the primary account in
+/// the path.
 pub fn verify_request(input: &SigningInput<'_>, key: &[u8], signature: &str) -> bool {
     let plain = string_to_sign(input);
     if verify(key, &plain, signature) {
@@ -203,8 +204,8 @@ fn build(input: &SigningInput<'_>, dialect: Dialect) -> String {
     text
 }
 
-/// Which string is signed. Before 2009-09-19 that of Shared Key was, for blobs and queues, what is
-/// called Lite today. *Authorize with Shared Key*, formats by version.
+/// Returns the string that is signed. Before 2009-09-19 the string of Shared Key was, for blobs and
+/// queues, today's Lite string. *Authorize with Shared Key*, formats by version.
 fn scheme_of(input: &SigningInput<'_>) -> Scheme {
     if input.service != Service::Table && input.version < ApiVersion::V2009_09_19 {
         Scheme::SharedKeyLite
@@ -239,7 +240,7 @@ fn get_date<'a>(input: &SigningInput<'a>) -> &'a str {
     header(input.headers, "date").unwrap_or("")
 }
 
-/// Since 2015-02-21 the line of an empty body is empty.
+/// Returns the `Content-Length` line. Since 2015-02-21 it is empty for an empty body.
 fn content_length<'a>(input: &SigningInput<'a>) -> &'a str {
     match header(input.headers, "content-length") {
         Some("0") if input.version >= ApiVersion::V2015_02_21 => "",
@@ -247,7 +248,7 @@ fn content_length<'a>(input: &SigningInput<'a>) -> &'a str {
     }
 }
 
-/// `CanonicalizedHeaders`: all `x-ms-` headers, one line each.
+/// Writes `CanonicalizedHeaders`: all `x-ms-` headers, one line each.
 fn push_headers(text: &mut String, input: &SigningInput<'_>, dialect: Dialect) {
     let mut own: Vec<(String, Cow<'_, str>)> = input
         .headers
@@ -277,8 +278,8 @@ fn push_headers(text: &mut String, input: &SigningInput<'_>, dialect: Dialect) {
     }
 }
 
-/// The service's collation of header names: a first pass without dashes, in which `_` and the
-/// other marks come before digits and digits before letters; dashes decide between equals.
+/// Compares header names by the service's collation: a first pass without dashes, in which `_` and
+/// the other marks come before digits and digits before letters; dashes decide between equals.
 fn collate(a: &str, b: &str) -> Ordering {
     let weights = |name: &str| -> Vec<(bool, bool, u8)> {
         name.bytes()

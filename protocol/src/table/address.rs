@@ -1,6 +1,7 @@
-//! What the path of a request addresses: the service, the list of tables, a table's entities, one.
+//! Parses request paths of the Table service: the service, the list of tables, a table's entities,
+//! or one entity.
 //!
-//! Source: *Addressing Table service resources*; recordings for what may be escaped.
+//! Source: *Addressing Table service resources*; recordings for the escapes.
 
 use crate::error::{ErrorCode, StorageError};
 use crate::table::entity::{PARTITION_KEY, ROW_KEY};
@@ -10,7 +11,7 @@ use crate::uri;
 /// The path of an entity group transaction.
 const BATCH: &str = "$batch";
 
-/// A resource of the service, its names decoded. Whether they may exist is not checked here.
+/// An addressed resource with decoded names. The names are not validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// The service itself.
@@ -19,26 +20,27 @@ pub enum Resource {
     Batch,
     /// `Tables` or `Tables()`: the list of tables.
     Tables,
-    /// `Tables('name')`: one row of that list.
+    /// `Tables('name')`: one entry of that list.
     Table(String),
-    /// `name` or `name()`: all entities of a table, and the table where its policies are asked for.
+    /// `name` or `name()`: all entities of a table, or the table itself in requests for its
+    /// policies.
     Entities(String),
     /// `name(PartitionKey='..',RowKey='..')`, in either order.
     Entity {
-        /// The table's name as written.
+        /// The table's name as sent.
         table: String,
-        /// The partition key.
+        /// The partition key, decoded.
         partition_key: String,
-        /// The row key.
+        /// The row key, decoded.
         row_key: String,
     },
 }
 
-/// Reads a path, percent-encoded and without the account in front. Slashes around it are ignored.
+/// Parses a path, percent-encoded and without the account. Ignores leading and trailing slashes.
 ///
 /// # Errors
-/// 400 `InvalidUri` for a bad escape and for paths of several segments, 400 `InvalidInput` for
-/// what stands in brackets and is no key.
+/// 400 `InvalidUri` for a malformed escape and for paths of several segments, 400 `InvalidInput`
+/// for parentheses without a valid key.
 pub fn parse_path(path: &str) -> Result<Resource, StorageError> {
     let decoded = uri::percent_decode(path.trim_matches('/'))?;
     let (name, literal) = split_brackets(&decoded)?;
@@ -66,7 +68,7 @@ pub fn parse_path(path: &str) -> Result<Resource, StorageError> {
     })
 }
 
-/// `name(literal)`: the literal without its brackets; `None` where there are none.
+/// Splits `name(literal)`; the literal is `None` without parentheses.
 fn split_brackets(path: &str) -> Result<(&str, Option<&str>), StorageError> {
     let Some((name, rest)) = path.split_once('(') else {
         return Ok((path, None));
@@ -89,7 +91,7 @@ fn table_of(literal: &str) -> Result<Resource, StorageError> {
     }
 }
 
-/// `PartitionKey='..',RowKey='..'` in either order, white space around each piece allowed.
+/// Parses `PartitionKey='..',RowKey='..'` in either order, with white space around each piece.
 fn keys(literal: &str) -> Option<(String, String)> {
     let (first, value, rest) = named(literal)?;
     let (second, other, rest) = named(rest.trim_start().strip_prefix(',')?)?;
@@ -103,14 +105,14 @@ fn keys(literal: &str) -> Option<(String, String)> {
     }
 }
 
-/// A name, its literal, and what follows.
+/// Parses a name and its literal; returns them and the rest.
 fn named(text: &str) -> Option<(&str, String, &str)> {
     let (name, rest) = text.split_once('=')?;
     let (value, rest) = quoted(rest.trim_start())?;
     Some((name.trim(), value, rest))
 }
 
-/// A literal in quotes at the start, with doubled quotes made single, and what follows.
+/// Parses a quoted literal at the start and undoubles its quotes; returns it and the rest.
 pub(crate) fn quoted(text: &str) -> Option<(String, &str)> {
     let mut rest = text.strip_prefix('\'')?;
     let mut value = String::new();
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_read() {
+    fn paths_are_parsed() {
         for (path, expected) in [
             ("", Resource::Service),
             ("/", Resource::Service),
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_refused() {
+    fn malformed_paths_are_rejected() {
         use ErrorCode::{InvalidInput, InvalidUri};
         for (path, expected) in [
             ("a/b", InvalidUri),
@@ -205,12 +207,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_path_is_read_or_refused(path in "(Tables|a)?\\(?[a-zA-Z='(), %/]{0,40}\\)?") {
+        fn any_path_is_parsed_or_rejected(path in "(Tables|a)?\\(?[a-zA-Z='(), %/]{0,40}\\)?") {
             let _ = parse_path(&path);
         }
 
         #[test]
-        fn addresses_read_back(
+        fn addresses_parse_back(
             partition in "[ -\"$-.0->@-\\[\\]-~ü😀]{0,20}",
             row in "['=(),% ]{0,20}",
             name in "[a-z]{3,9}",

@@ -3,11 +3,10 @@
 pub(crate) mod read;
 pub(crate) mod write;
 
-/// The namespace of entries and feeds.
+/// The XML namespace of entries and feeds.
 const ATOM: &str = "http://www.w3.org/2005/Atom";
-/// The namespace of properties.
+/// The XML namespace of properties.
 const DATA: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices";
-/// The namespace of types and tags.
+/// The XML namespace of types and tags.
 const METADATA: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
-/// The scheme of categories.
 const SCHEME: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/scheme";

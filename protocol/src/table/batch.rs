@@ -1,20 +1,20 @@
 //! Entity group transactions: the multipart body of `$batch` and of its answer.
 //!
-//! A batch holds one change set of up to a hundred writes, or one query. Clients end lines with CR
-//! LF or LF alone, both recorded; the service ends them with CR LF. Source: *Performing entity
-//! group transactions*; recordings.
+//! A batch contains one change set of up to a hundred writes, or one query. Clients end lines with
+//! CR LF or LF, both recorded; the service uses CR LF. Source: *Performing entity group
+//! transactions*; recordings.
 
 use crate::error::{ErrorCode, StorageError};
 use crate::limits::{BATCH_BODY_BYTES_MAX, ENTITY_GROUP_OPERATIONS_MAX};
 
-/// Characters of a boundary. RFC 2046.
+/// Maximum characters of a boundary. RFC 2046.
 const BOUNDARY_CHARS_MAX: usize = 70;
-/// Header lines of one part: ours, several times what a client sends.
+/// Maximum header lines of one part: smalt's own limit, several times what a client sends.
 const HEADERS_MAX: usize = 100;
 /// The line end of answers.
 const LINE_END: &str = "\r\n";
 
-/// A batch that was read.
+/// A parsed batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Batch {
     /// One query.
@@ -30,37 +30,38 @@ pub enum Batch {
 pub struct Request {
     /// The method as written.
     pub method: String,
-    /// The address as written: of a resource within the host, or a whole URL.
+    /// The target as sent: a path within the host, or a whole URL.
     pub target: String,
-    /// Its headers in order, names as written.
+    /// The headers in order, with names as sent.
     pub headers: Vec<(String, String)>,
-    /// Its body, without line ends behind it.
+    /// The body, without trailing line ends.
     pub body: Vec<u8>,
 }
 
 /// The answer to a request within a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
     /// The headers, written in this order.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body, which may be empty.
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// The first value of a header, its name compared without regard to case.
+    /// Returns the first value of a header; compares names without regard to case.
     pub fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
 
-    /// What its answer is to be told apart by. That of the part around it counts for nothing.
+    /// Returns the `Content-ID` that identifies its answer. The `Content-ID` of the enclosing part
+    /// is ignored.
     pub fn content_id(&self) -> Option<&str> {
         self.header("Content-ID")
     }
 
-    /// Its path and query, percent-encoded, starting with a slash.
+    /// Returns path and query, percent-encoded, starting with a slash.
     pub fn path_and_query(&self) -> &str {
         let Some((_, rest)) = self.target.split_once("://") else {
             return &self.target;
@@ -69,11 +70,11 @@ impl Request {
     }
 }
 
-/// Reads a batch: `content_type` is that of the request that brought it.
+/// Parses a batch; `content_type` is that of the outer request.
 ///
 /// # Errors
-/// 413 `RequestBodyTooLarge` beyond 4 MiB; 400 `InvalidInput` for what is not of this form: no
-/// boundary, no closing line, several change sets, a query among writes.
+/// 413 `RequestBodyTooLarge` beyond 4 MiB; 400 `InvalidInput` for a malformed batch: no boundary,
+/// no closing line, several change sets, a query among writes.
 pub fn read(content_type: &str, body: &[u8]) -> Result<Batch, StorageError> {
     if body.len() as u64 > BATCH_BODY_BYTES_MAX {
         return Err(ErrorCode::RequestBodyTooLarge.into());
@@ -81,7 +82,7 @@ pub fn read(content_type: &str, body: &[u8]) -> Result<Batch, StorageError> {
     let boundary = boundary_of(content_type).ok_or_else(|| invalid("no boundary"))?;
     let (parts, has_more) = split(body, boundary, 1)?;
     let ([part], false) = (parts.as_slice(), has_more) else {
-        return Err(invalid("a batch has one part"));
+        return Err(invalid("a batch must have one part"));
     };
     let (headers, content) = head(part)?;
     let media = header(&headers, "Content-Type").unwrap_or_default();
@@ -93,11 +94,11 @@ pub fn read(content_type: &str, body: &[u8]) -> Result<Batch, StorageError> {
     if query.method == "GET" {
         Ok(Batch::Query(query))
     } else {
-        Err(invalid("a write outside of a change set"))
+        Err(invalid("a write outside a change set"))
     }
 }
 
-/// Writes the answer to a change set: one part for each write, or the one part of the refusal.
+/// Writes the answer to a change set: one part per write, or a single part with the error.
 pub fn write_changes(batch_boundary: &str, set_boundary: &str, answers: &[Answer]) -> Vec<u8> {
     let mut out = Vec::new();
     let media = multipart(set_boundary);
@@ -119,13 +120,13 @@ pub fn write_query(batch_boundary: &str, answer: &Answer) -> Vec<u8> {
     out
 }
 
-/// `multipart/mixed; boundary=..`: the content type of a batch, or a set of changes.
+/// Returns `multipart/mixed; boundary=..`, the content type of a batch or a change set.
 pub fn multipart(boundary: &str) -> String {
     format!("multipart/mixed; boundary={boundary}")
 }
 
-/// A refusal as its change set words it: behind the place of the write that was refused, counted
-/// from 0, unless that is the only one, as recorded.
+/// Prefixes an error's message with the index of its write, counted from 0, unless the change set
+/// has only one write, as recorded.
 #[must_use]
 pub fn indexed(error: StorageError, index: usize, operations: usize) -> StorageError {
     if operations < 2 {
@@ -135,8 +136,8 @@ pub fn indexed(error: StorageError, index: usize, operations: usize) -> StorageE
     error.with_message(message)
 }
 
-/// The refusal of a change set with too many writes: its place and what is said. It is answered as
-/// the refusal of the last that may be there; Azure/azure-storage-python#1 shows the place.
+/// Returns the index and error of a change set with too many writes. The error is the answer to the
+/// last permitted write; Azure/azure-storage-python#1 shows the index.
 pub fn overfull() -> (usize, StorageError) {
     let message = format!(
         "The batch request operation exceeds the maximum {ENTITY_GROUP_OPERATIONS_MAX} changes per \
@@ -172,7 +173,7 @@ fn push(out: &mut Vec<u8>, texts: &[&str]) {
         .for_each(|text| out.extend_from_slice(text.as_bytes()));
 }
 
-/// The phrase of a status.
+/// Returns the reason phrase of a status.
 const fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -218,9 +219,8 @@ fn changes(content: &[u8], boundary: &str) -> Result<Batch, StorageError> {
     })
 }
 
-/// What stands between the lines of a boundary, without the line end before each. What comes before
-/// the first counts for nothing, and neither does what follows the closing one. Reading ends where
-/// there are more parts than asked for, which is told.
+/// Returns the parts between the boundary lines, without the line end before each boundary. Ignores
+/// the preamble and the epilogue. Stops when there are more parts than asked for, and says so.
 fn split<'a>(
     body: &'a [u8],
     boundary: &str,
@@ -243,7 +243,7 @@ fn split<'a>(
     Err(invalid("no closing line"))
 }
 
-/// Whether a line is that of the boundary, and if so whether it closes.
+/// Returns whether the line is a boundary, and if so whether it is the closing one.
 fn delimiter(line: &[u8], boundary: &str) -> Option<bool> {
     let rest = line
         .trim_ascii_end()
@@ -263,7 +263,7 @@ fn without_line_end(bytes: &[u8]) -> &[u8] {
 
 type Headers = Vec<(String, String)>;
 
-/// Header lines, and what follows the empty line behind them.
+/// Parses header lines; returns them and the rest after the empty line.
 fn head(part: &[u8]) -> Result<(Headers, &[u8]), StorageError> {
     let mut headers = Headers::new();
     let mut rest = part;
@@ -283,7 +283,7 @@ fn head(part: &[u8]) -> Result<(Headers, &[u8]), StorageError> {
     Ok((headers, rest))
 }
 
-/// `PUT /table(..) HTTP/1.1`, its headers and its body.
+/// Parses `PUT /table(..) HTTP/1.1`, its headers and its body.
 fn request(content: &[u8]) -> Result<Request, StorageError> {
     let (first, rest) = line(content.trim_ascii_start())?;
     let words = first
@@ -306,7 +306,7 @@ fn request(content: &[u8]) -> Result<Request, StorageError> {
     })
 }
 
-/// The first line without its end, and what follows.
+/// Returns the first line without its end, and the rest.
 fn line(bytes: &[u8]) -> Result<(&str, &[u8]), StorageError> {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let (line, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
@@ -321,7 +321,7 @@ fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
         .map(|(_, value)| value.as_str())
 }
 
-/// The boundary of a multipart content type; `None` for anything else.
+/// Returns the boundary of a multipart content type; `None` for anything else.
 fn boundary_of(content_type: &str) -> Option<&str> {
     let mut pieces = content_type.split(';');
     let media = pieces.next()?.trim();
@@ -348,7 +348,7 @@ fn check_http(media: &str) -> Result<(), StorageError> {
     if media.eq_ignore_ascii_case("application/http") {
         Ok(())
     } else {
-        Err(invalid("a part is no request"))
+        Err(invalid("a part is not a request"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests of batches: the forms that clients send, the form that is answered, and what is refused.
+//! Tests of batches: the forms that clients send, the form of answers, and malformed batches.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn code(content_type: &str, body: &[u8]) -> Option<ErrorCode> {
     read(content_type, body).err().map(|error| error.code())
 }
 
-/// A change set with its lines ended so; `inner` are whole requests.
+/// Builds a change set with these line ends; `inner` are whole requests.
 fn changes_of(inner: &[&str], line_end: &str) -> String {
     let mut body = "--batch_1\nContent-Type: multipart/mixed; boundary=changeset_2\n\n".to_owned();
     for request in inner {
@@ -27,7 +27,7 @@ const INSERT: &str = "POST https://a.table.core.windows.net/t?$format=x HTTP/1.1
 const DELETE: &str = "DELETE /t(PartitionKey='a b',RowKey='r') HTTP/1.1\nIf-Match: *\n";
 
 #[test]
-fn change_sets_are_read_whatever_ends_their_lines() {
+fn change_sets_are_parsed_with_either_line_end() {
     for line_end in ["\n", "\r\n"] {
         let body = changes_of(&[INSERT, DELETE], line_end);
         let Batch::Changes(requests) = read(TYPE, body.as_bytes()).unwrap() else {
@@ -51,7 +51,7 @@ fn change_sets_are_read_whatever_ends_their_lines() {
 }
 
 #[test]
-fn a_preamble_a_quoted_boundary_and_no_last_line_end_are_taken() {
+fn a_preamble_a_quoted_boundary_and_a_missing_last_line_end_are_accepted() {
     let body = changes_of(&[INSERT], "\r\n")
         .replace("\r\n\r\n--changeset_2\r\n", "\r\n\r\n\r\n--changeset_2\r\n");
     let body = format!("ignored\r\n{}", body.trim_end());
@@ -62,7 +62,7 @@ fn a_preamble_a_quoted_boundary_and_no_last_line_end_are_taken() {
 }
 
 #[test]
-fn a_query_is_read() {
+fn a_query_is_parsed() {
     let body = "--batch_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\
                 \r\n\r\nGET http://h/t()?$filter=A%20eq%201 HTTP/1.1\r\nAccept: a/b\r\n\r\n\
                 --batch_1--";
@@ -74,7 +74,7 @@ fn a_query_is_read() {
 }
 
 #[test]
-fn batches_are_refused() {
+fn malformed_batches_are_rejected() {
     let one = changes_of(&[INSERT], "\r\n");
     let get = INSERT.replace("POST", "GET");
     let two_sets = one.replacen(
@@ -140,7 +140,7 @@ fn batches_are_refused() {
 }
 
 #[test]
-fn numbers_and_sizes_are_bounded() {
+fn counts_and_sizes_are_bounded() {
     let many = |count: usize| {
         let body = changes_of(&vec![INSERT; count], "\n");
         read(TYPE, body.as_bytes()).unwrap()
@@ -171,7 +171,7 @@ fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
 }
 
 #[test]
-fn answers_are_those_of_the_recordings() {
+fn answers_match_the_recordings() {
     let answers = [
         answer(
             204,
@@ -199,7 +199,7 @@ fn answers_are_those_of_the_recordings() {
 }
 
 #[test]
-fn refusals_name_their_place_among_several() {
+fn errors_have_the_index_of_their_write() {
     let error = StorageError::new(ErrorCode::InvalidDuplicateRow).with_message("x");
     assert_eq!(indexed(error.clone(), 1, 2).message(), "1:x");
     assert_eq!(indexed(error.clone(), 0, 2).message(), "0:x");
@@ -208,7 +208,7 @@ fn refusals_name_their_place_among_several() {
 
 proptest! {
     #[test]
-    fn requests_read_back(
+    fn requests_parse_back(
         requests in proptest::collection::vec(
             ("(PUT|POST|MERGE|DELETE)", "/[!-~]{1,20}", "[a-z]{1,9}", "[!-~]{0,9}", "[!-~]{0,30}"),
             1..6,
@@ -236,9 +236,9 @@ proptest! {
         }
     }
 
-    /// A well-formed batch with pieces cut out, doubled and changed at random.
+    /// Cuts, doubles and changes pieces of a well-formed batch at random.
     #[test]
-    fn damaged_batches_are_read_or_refused(
+    fn damaged_batches_are_parsed_or_rejected(
         cuts in proptest::collection::vec((0_usize..600, 0_usize..60, 0_u8..3, any::<u8>()), 1..6),
         is_lf in any::<bool>(),
     ) {
@@ -265,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(
+    fn any_bytes_are_parsed_or_rejected(
         content_type in "(multipart/mixed; ?boundary=)?.{0,20}",
         pieces in proptest::collection::vec(
             prop_oneof![

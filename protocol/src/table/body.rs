@@ -1,4 +1,4 @@
-//! The body of a write while it is read: what JSON and Atom have in common.
+//! The part of parsing a write's body that JSON and Atom share.
 //!
 //! Source: *Understanding the Table Service Data Model* for the limits; recordings for their codes.
 
@@ -11,7 +11,7 @@ use crate::table::key::check_key;
 use crate::table::value::{Value, utf16_bytes};
 use crate::time::Timestamp;
 
-/// Takes the properties of a body one by one.
+/// Collects the properties of a body.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     body: EntityBody,
@@ -19,10 +19,10 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Takes a name, whether or not it has a value.
+    /// Records a name, with or without a value.
     ///
     /// # Errors
-    /// 400 `DuplicatePropertiesSpecified` for a name that came before.
+    /// 400 `DuplicatePropertiesSpecified` for a repeated name.
     pub(crate) fn name(&mut self, name: &str) -> Result<(), StorageError> {
         if self.names.insert(name.to_owned()) {
             Ok(())
@@ -31,10 +31,10 @@ impl Builder {
         }
     }
 
-    /// Takes a property with its value.
+    /// Adds a property with its value.
     ///
     /// # Errors
-    /// Those of a key, a name and a value; 400 `InvalidInput` for a key that is no text, 400
+    /// Those of keys, names and values; 400 `InvalidInput` for a key that is not a string, 400
     /// `TooManyProperties`.
     pub(crate) fn value(&mut self, name: String, value: Value) -> Result<(), StorageError> {
         match name.as_str() {
@@ -66,7 +66,7 @@ fn key(value: Value) -> Result<String, StorageError> {
     Ok(key)
 }
 
-/// A property's name: a C# identifier. `:` and other marks are refused.
+/// Checks that a property's name is a C# identifier. Rejects `:` and other marks.
 fn check_name(name: &str) -> Result<(), StorageError> {
     if name.encode_utf16().count() > PROPERTY_NAME_CHARS_MAX {
         return Err(ErrorCode::PropertyNameTooLong.into());
@@ -94,13 +94,13 @@ fn check_value(value: &Value) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// What the service says of keys and dates that it cannot hold.
+/// Returns the error for keys and dates that are out of range.
 pub(crate) fn out_of_range() -> StorageError {
     let message = "One of the request inputs is out of range.";
     StorageError::new(ErrorCode::OutOfRangeInput).with_message(message)
 }
 
-/// What the service says of a body that it cannot read.
+/// Returns the error for a malformed body.
 pub(crate) fn invalid(cause: &str) -> StorageError {
     StorageError::new(ErrorCode::InvalidInput).with_cause(cause)
 }

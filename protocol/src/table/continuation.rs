@@ -1,9 +1,9 @@
-//! Continuation tokens: where the next page of a query begins.
+//! Continuation tokens: the position of the next page of a query.
 //!
-//! `x-ms-continuation-NextPartitionKey: 1!8!cGtleQ--` holds the key of the next entity: a format
-//! number, the length of what follows, and the text in Base64 with `-` for `=`. That of tables
-//! holds the name in lower case, a character U+0001 and sixteen hexadecimal digits. Source:
-//! recordings; to clients a token is opaque.
+//! `x-ms-continuation-NextPartitionKey: 1!8!cGtleQ--` contains the key of the next entity: a format
+//! number, the length of the rest, and the text in Base64 with `-` for `=`. A token of the list of
+//! tables contains the name in lower case, a character U+0001 and sixteen hexadecimal digits.
+//! Source: recordings; to clients a token is opaque.
 
 use base64::Engine as _;
 use base64::alphabet::Alphabet;
@@ -11,11 +11,11 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::error::{ErrorCode, StorageError};
 
-/// The format that every recorded token names.
+/// The format of every recorded token.
 const FORMAT: &str = "1!";
-/// A token's text in bytes: ours, above a key of 512 characters.
+/// Maximum length of a token: smalt's own limit, above a key of 512 characters.
 const TOKEN_BYTES_MAX: usize = 4 * 1024;
-/// What stands between a table's name and the time of its creation.
+/// Separates a table's name from its creation number.
 const SEPARATOR: char = '\u{1}';
 
 /// Base64 whose 62nd and 63rd characters need no escape in a query; no recording shows them.
@@ -27,12 +27,12 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
 );
 
-/// Where a page of tables begins.
+/// The position of a page of tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TablePosition {
     /// The table's name in lower case.
     pub key: String,
-    /// A number of the table's creation.
+    /// A number that identifies the table's creation.
     pub created: u64,
 }
 
@@ -42,10 +42,10 @@ pub fn write(text: &str) -> String {
     format!("{FORMAT}{}!{encoded}", encoded.len())
 }
 
-/// Reads a token. Base64 in its ordinary alphabet is read too, and `=`.
+/// Parses a token. Also accepts the standard Base64 alphabet and `=`.
 ///
 /// # Errors
-/// 400 `InvalidInput` for what no page gave out.
+/// 400 `InvalidInput` for a token that the service did not issue.
 pub fn read(token: &str) -> Result<String, StorageError> {
     decode(token).ok_or_else(|| ErrorCode::InvalidInput.into())
 }
@@ -58,10 +58,10 @@ pub fn write_table(position: &TablePosition) -> String {
     ))
 }
 
-/// Reads the token of a page of tables.
+/// Parses the token of a page of tables.
 ///
 /// # Errors
-/// 400 `InvalidInput` for what no page gave out.
+/// 400 `InvalidInput` for a token that the service did not issue.
 pub fn read_table(token: &str) -> Result<TablePosition, StorageError> {
     let text = read(token)?;
     let (key, created) = match text.split_once(SEPARATOR) {
@@ -94,7 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn tokens_are_those_of_the_recordings() {
+    fn tokens_match_the_recordings() {
         for (text, token) in [
             ("1", "1!4!MQ--"),
             ("binary1", "1!12!YmluYXJ5MQ--"),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_refused() {
+    fn malformed_tokens_are_rejected() {
         for token in [
             "", "1", "1!", "1!4", "1!4!MQ", "2!4!MQ--", "1!5!MQ--", "1!x!MQ--", "1!4!M?--",
             "1!4!/w==", "1!2!MQ",
@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_key_reads_back(text in ".{0,64}", created in any::<u64>()) {
+        fn any_key_parses_back(text in ".{0,64}", created in any::<u64>()) {
             let token = write(&text);
             prop_assert!(token.chars().all(|c| c.is_ascii_alphanumeric() || "!*_-".contains(c)));
             prop_assert_eq!(read(&token), Ok(text));
@@ -144,7 +144,7 @@ mod tests {
         }
 
         #[test]
-        fn any_token_is_read_or_refused(token in "(1!)?[0-9]{0,3}!?[A-Za-z-]{0,20}.{0,5}") {
+        fn any_token_is_parsed_or_rejected(token in "(1!)?[0-9]{0,3}!?[A-Za-z-]{0,20}.{0,5}") {
             let _ = read(&token);
             let _ = read_table(&token);
         }

@@ -18,37 +18,37 @@ pub const ROW_KEY: &str = "RowKey";
 /// The property that the service sets at each write.
 pub const TIMESTAMP: &str = "Timestamp";
 
-/// What a stored entity takes beside its keys and properties, in bytes. *Azure Table storage
-/// pricing and capacity*.
+/// Bytes of a stored entity besides its keys and properties. *Azure Table storage pricing and
+/// capacity*.
 const ENTITY_OVERHEAD_BYTES: usize = 4;
-/// What a property takes beside its name and value, in bytes. Same source.
+/// Bytes of a property besides its name and value. Same source.
 const PROPERTY_OVERHEAD_BYTES: usize = 8;
 
-/// A property that a client named, with its value.
+/// A named property and its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Property(pub String, pub Value);
 
-/// The properties of an entity without those of the system, in the order given. No name comes
-/// twice; names are compared exactly.
+/// The properties of an entity without the system properties, in the order given. Names are unique
+/// and compared exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Properties(Vec<Property>);
 
-/// An entity as it is stored and answered.
+/// An entity as stored and returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entity {
     /// `PartitionKey`.
     pub partition_key: String,
     /// `RowKey`.
     pub row_key: String,
-    /// `Timestamp`: when it was written last. Its tag follows from it.
+    /// `Timestamp`: the time of the last write, from which the ETag follows.
     pub timestamp: Timestamp,
     /// All other properties.
     pub properties: Properties,
 }
 
-/// What the body of a write says: keys, where it names them, and properties with a value. A
-/// `Timestamp` in it counts for nothing.
+/// The parsed body of a write: keys, if given, and properties with a value. A `Timestamp` in the
+/// body is ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntityBody {
     /// `PartitionKey`, if given.
@@ -59,19 +59,19 @@ pub struct EntityBody {
     pub properties: Properties,
 }
 
-/// Whatever a filter can be asked about: entities, and the names of tables.
+/// Something that a filter can query: an entity, or the name of a table.
 pub trait Fields {
-    /// The value of this name, if there is one.
+    /// Returns the value of this name, if there is one.
     fn field(&self, name: &str) -> Option<ValueRef<'_>>;
 }
 
 impl Properties {
-    /// No properties.
+    /// Returns an empty list of properties.
     pub const fn new() -> Self {
         Properties(Vec::new())
     }
 
-    /// The value of a property.
+    /// Returns the value of a property.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0
             .iter()
@@ -79,12 +79,12 @@ impl Properties {
             .map(|property| &property.1)
     }
 
-    /// Puts a property behind all others. Whoever reads a body has seen to it that its name is new.
+    /// Appends a property. The caller ensures that its name is new.
     pub(crate) fn push(&mut self, name: String, value: Value) {
         self.0.push(Property(name, value));
     }
 
-    /// Gives a property a value: in the place of an earlier one, or behind all others.
+    /// Sets a property: replaces its value, or appends it.
     pub fn set(&mut self, name: &str, value: Value) {
         match self.0.iter_mut().find(|property| property.0 == name) {
             Some(property) => property.1 = value,
@@ -92,8 +92,8 @@ impl Properties {
         }
     }
 
-    /// Takes over what a merge brings. Afterwards all stand in the order of their names, whether or
-    /// not there was anything to merge with: so it was recorded.
+    /// Merges `newer` into the properties. Afterwards all are sorted by name, even if there was
+    /// nothing to merge with, as recorded.
     pub fn merge(&mut self, newer: Properties) {
         for Property(name, value) in newer.0 {
             self.set(&name, value);
@@ -101,24 +101,24 @@ impl Properties {
         self.0.sort_by(|one, other| one.0.cmp(&other.0));
     }
 
-    /// The properties in order.
+    /// Iterates over the properties in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0
             .iter()
             .map(|property| (property.0.as_str(), &property.1))
     }
 
-    /// How many there are.
+    /// Returns the number of properties.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no properties.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What they count towards an entity's size, in bytes.
+    /// Returns the bytes that the properties add to an entity's size.
     fn bytes(&self) -> usize {
         let one = |property: &Property| {
             PROPERTY_OVERHEAD_BYTES + utf16_bytes(&property.0) + property.1.bytes()
@@ -138,13 +138,13 @@ impl FromIterator<(String, Value)> for Properties {
 }
 
 impl Entity {
-    /// The tag of its version.
+    /// Returns the ETag of this version.
     pub const fn etag(&self) -> EntityTag {
         EntityTag::of(self.timestamp)
     }
 
-    /// The properties that an answer has, beside those of the system: all in their order, or those
-    /// that were asked for in the order asked, with nothing for what the entity does not have.
+    /// Returns the properties for an answer, besides the system properties: all in their order, or
+    /// those of `select` in the order asked, with `None` for those that the entity does not have.
     pub fn selected<'a>(&'a self, select: Option<&'a Select>) -> Vec<(&'a str, Option<&'a Value>)> {
         let Some(select) = select.filter(|select| !select.is_everything()) else {
             let all = self.properties.iter();
@@ -160,13 +160,13 @@ impl Entity {
         chosen
     }
 
-    /// What counts towards its size, in bytes.
+    /// Returns the entity's size in bytes, as the service counts it.
     pub fn bytes(&self) -> usize {
         let keys = utf16_bytes(&self.partition_key) + utf16_bytes(&self.row_key);
         ENTITY_OVERHEAD_BYTES + keys + self.properties.bytes()
     }
 
-    /// Whether it may be stored: a merge of two small bodies can be too large.
+    /// Checks whether the entity may be stored: a merge of two small bodies can be too large.
     ///
     /// # Errors
     /// 400 `TooManyProperties` beyond 252 properties, 400 `EntityTooLarge` beyond 1 MiB.
@@ -205,9 +205,8 @@ mod tests {
         given.iter().map(owned).collect()
     }
 
-    /// Every type, stored and read again, and a record that names no properties.
     #[test]
-    fn properties_are_stored_as_they_are() {
+    fn stored_properties_read_back_unchanged() {
         let values = [
             Value::Binary(vec![0, 255, 128]),
             Value::Boolean(true),
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_sorts_by_name_and_keeps_what_it_does_not_name() {
+    fn a_merge_sorts_by_name_and_keeps_other_properties() {
         let mut stored = properties(&[("etag", "1"), ("ETag", "2"), ("b", "3")]);
         stored.merge(properties(&[("Etag", "4"), ("b", "5")]));
         let expected = [("ETag", "2"), ("Etag", "4"), ("b", "5"), ("etag", "1")];
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn entities_know_their_size() {
+    fn entity_sizes_match_the_formula() {
         let mut entity = Entity {
             partition_key: "p".to_owned(),
             row_key: "rr".to_owned(),

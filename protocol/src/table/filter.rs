@@ -1,14 +1,12 @@
-//! `$filter`: which entities a query is answered with.
+//! `$filter`: selects the entities of a query.
 //!
-//! `PartitionKey eq 'a' and (Age ge 18 or not Active)`: comparisons of a property and a literal,
-//! either way round, properties that are true or false, `and`, `or`, `not` and brackets. A literal
-//! is `'text'`, `7`, `7L`, `7.5`, `true` in any case, `datetime'..'`, `guid'..'`, `X'..'`,
-//! `binary'..'` or
-//! `null`. Source: *Querying tables and entities*; recordings for the refusal of what cannot be
-//! read.
+//! `PartitionKey eq 'a' and (Age ge 18 or not Active)`: comparisons of a property and a literal in
+//! either order, boolean properties, `and`, `or`, `not` and parentheses. A literal is `'text'`,
+//! `7`, `7L`, `7.5`, `true` in any case, `datetime'..'`, `guid'..'`, `X'..'`, `binary'..'` or
+//! `null`. Source: *Querying tables and entities*; recordings for the errors of malformed filters.
 //!
-//! A text is read into a tree once, its depth and size bounded; the tree is asked about entities
-//! and about the keys that they can have.
+//! A filter is parsed once into a tree of bounded depth and size. The tree is evaluated against
+//! entities and yields the key ranges that they can have.
 
 mod condition;
 mod evaluate;
@@ -22,10 +20,10 @@ use crate::table::entity::Fields;
 use condition::Condition;
 pub use ranges::{Interval, KeyRange};
 
-/// Bytes of a filter: ours, more than a request line can hold.
+/// Maximum bytes of a filter: smalt's own limit, more than a request line can hold.
 const FILTER_BYTES_MAX: usize = 64 * 1024;
 
-/// A filter that was read.
+/// A parsed filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     root: Condition,
@@ -33,11 +31,11 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Reads a filter, decoded. One of white space alone accepts everything.
+    /// Parses a filter, decoded. A filter of only white space matches everything.
     ///
     /// # Errors
-    /// 400 `InvalidInput` for what is not in the language and for what is nested more than 100 deep
-    /// or makes more than 1,000 comparisons, with the position where reading ended.
+    /// 400 `InvalidInput` with the position of the error for a syntax error, for nesting deeper
+    /// than 100 and for more than 1,000 comparisons.
     pub fn parse(text: &str) -> Result<Self, StorageError> {
         if text.len() > FILTER_BYTES_MAX {
             return Err(ErrorCode::InvalidInput.into());
@@ -46,21 +44,21 @@ impl Filter {
         Ok(Filter { root, comparisons })
     }
 
-    /// How many comparisons it makes at most for one entity.
+    /// Returns the maximum number of comparisons for one entity.
     pub const fn comparisons(&self) -> usize {
         self.comparisons
     }
 
-    /// Whether an entity, or a table, belongs to the answer. A comparison with a property that is
-    /// missing or of another type than the literal does not hold, whichever it is; a literal
-    /// that is an `Edm.Int32` is compared with larger numbers too.
+    /// Returns whether an entity, or a table, matches. A comparison with a property that is missing
+    /// or of another type than the literal is false for every operator; an `Edm.Int32` literal also
+    /// compares with larger numbers.
     pub fn matches(&self, fields: &impl Fields) -> bool {
         evaluate::holds(&self.root, fields)
     }
 
-    /// Where entities that match can lie: ranges in the order of keys that do not overlap. Every
-    /// entity that matches is in one of them; not all that are in them match. None at all when
-    /// nothing can match.
+    /// Returns the key ranges that can contain matches, in the order of keys and without overlap.
+    /// Every match is in one of them, but not every entity in them matches. Empty if nothing can
+    /// match.
     pub fn key_ranges(&self) -> Vec<KeyRange> {
         ranges::of(&self.root)
     }

@@ -1,4 +1,4 @@
-//! Which document a request brings and which it is answered with: JSON at three levels, or Atom.
+//! Content negotiation for requests and answers: JSON at three levels, or Atom.
 //!
 //! Source: *Payload format for Table service operations*, *Setting the OData data service version
 //! headers*; recordings: Atom for `*/*` and for no `Accept` at 2014-02-14, JSON at the minimal
@@ -7,27 +7,27 @@
 use crate::error::{ErrorCode, StorageError};
 use crate::version::ApiVersion;
 
-/// The first version that knows JSON.
+/// The first version that supports JSON.
 const JSON_SINCE: ApiVersion = ApiVersion::V2013_08_15;
-/// The first version that knows no Atom.
+/// The first version that does not support Atom.
 const NO_ATOM_SINCE: ApiVersion = ApiVersion::V2015_12_11;
-/// The data service version that JSON needs.
+/// The data service version that JSON requires.
 const JSON_DATA_SERVICE_VERSION: u8 = 3;
-/// Alternatives of an `Accept` header that are looked at: ours.
+/// Maximum alternatives of an `Accept` header that are considered: smalt's own limit.
 const ALTERNATIVES_MAX: usize = 32;
 
-/// How much a JSON answer says about itself.
+/// The level of metadata in a JSON answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metadata {
-    /// Bare properties.
+    /// Only the properties.
     None,
-    /// Types that JSON does not show, and tags.
+    /// Also ETags and the types that JSON cannot express.
     Minimal,
     /// Also addresses and the type of the timestamp.
     Full,
 }
 
-/// The document of an answer.
+/// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Atom XML.
@@ -36,7 +36,7 @@ pub enum Format {
     Json(Metadata),
 }
 
-/// The document of a request.
+/// The format of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFormat {
     /// An Atom entry.
@@ -45,34 +45,34 @@ pub enum BodyFormat {
     Json,
 }
 
-/// What an answer holds, as its content type says.
+/// The kind of document in an answer, as its content type says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One entity or table.
     Entry,
-    /// A list of them.
+    /// A list of entities or tables.
     Feed,
     /// An error.
     Error,
 }
 
-/// What a request says about its answer's format.
+/// The parts of a request that determine the answer's format.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// `Accept`.
     pub accept: Option<&'a str>,
-    /// `$format`, which counts for more.
+    /// `$format`, which takes precedence over `Accept`.
     pub format: Option<&'a str>,
     /// `MaxDataServiceVersion`.
     pub max_data_service_version: Option<&'a str>,
     /// `DataServiceVersion`.
     pub data_service_version: Option<&'a str>,
-    /// The version of the service.
+    /// The service version.
     pub version: ApiVersion,
 }
 
 impl Format {
-    /// The format of an answer to a request that asks for none, and of errors in that question.
+    /// Returns the default format of a version, also used for errors of the negotiation.
     pub fn of_version(version: ApiVersion) -> Self {
         if version < NO_ATOM_SINCE {
             Format::Atom
@@ -84,8 +84,8 @@ impl Format {
     /// Chooses the format of an answer.
     ///
     /// # Errors
-    /// 415 `AtomFormatNotSupported` and `JsonFormatNotSupported` where a version has no such
-    /// documents, 415 `MediaTypeNotSupported` where nothing that is asked for is known.
+    /// 415 `AtomFormatNotSupported` and `JsonFormatNotSupported` if the version does not support
+    /// the format, 415 `MediaTypeNotSupported` if no requested media type is known.
     pub fn negotiate(asked: &Asked<'_>) -> Result<Self, StorageError> {
         let wanted = asked.format.or(asked.accept).map(str::trim);
         let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
@@ -107,7 +107,7 @@ impl Format {
         Err(refusal.into())
     }
 
-    /// `Content-Type` of an answer.
+    /// Returns the `Content-Type` of an answer.
     pub const fn content_type(self, kind: Kind) -> &'static str {
         match (self, kind) {
             (Format::Atom, Kind::Entry) => "application/atom+xml;type=entry;charset=utf-8",
@@ -127,11 +127,11 @@ impl Format {
 }
 
 impl BodyFormat {
-    /// What a request's body is, by its content type; by its version where it names none.
+    /// Returns the format of a request's body by its content type, or by its version without one.
     ///
     /// # Errors
-    /// 415 `AtomFormatNotSupported` and `JsonFormatNotSupported` where a version has no such
-    /// documents, 415 `MediaTypeNotSupported` for anything else.
+    /// 415 `AtomFormatNotSupported` and `JsonFormatNotSupported` if the version does not support
+    /// the format, 415 `MediaTypeNotSupported` for anything else.
     pub fn of(content_type: Option<&str>, version: ApiVersion) -> Result<Self, StorageError> {
         let Some(given) = content_type.filter(|given| !given.trim().is_empty()) else {
             return Ok(match Format::of_version(version) {
@@ -157,7 +157,7 @@ impl BodyFormat {
     }
 }
 
-/// The media types of an `Accept` header, the best first; equal ones in the order given.
+/// Returns the media types of an `Accept` header, the best first; equal ones in the order given.
 fn alternatives(accept: &str) -> Vec<&str> {
     let mut media: Vec<&str> = accept.split(',').take(ALTERNATIVES_MAX).collect();
     media.sort_by_key(|media| std::cmp::Reverse(quality(media)));
@@ -165,13 +165,13 @@ fn alternatives(accept: &str) -> Vec<&str> {
     media
 }
 
-/// The quality of an alternative in thousandths.
+/// Returns the quality of an alternative in thousandths.
 fn quality(media: &str) -> u32 {
     let given = parameter(media, "q").and_then(|q| q.parse::<f32>().ok());
     (given.unwrap_or(1.0).clamp(0.0, 1.0) * 1_000.0) as u32
 }
 
-/// A parameter behind a media type.
+/// Returns a parameter of a media type.
 fn parameter<'a>(media: &'a str, name: &str) -> Option<&'a str> {
     media.split(';').skip(1).find_map(|parameter| {
         let (key, value) = parameter.split_once('=')?;
@@ -206,8 +206,8 @@ fn level_of(level: &str) -> Option<Metadata> {
     }
 }
 
-/// JSON is known to versions since 2013-08-15; as long as there was Atom too, only to clients that
-/// do not speak an older data service version.
+/// Returns whether JSON may be used: since 2013-08-15, and while Atom is also supported only for
+/// clients that do not ask for an older data service version.
 fn knows_json(asked: &Asked<'_>) -> bool {
     let spoken = asked
         .max_data_service_version
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_query_and_data_service_versions_count() {
+    fn the_format_option_and_data_service_versions_are_considered() {
         let atom = Some("application/atom+xml");
         let format = Some("application/json;odata=fullmetadata");
         let by_query = Asked {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_what_they_say() {
+    fn the_content_type_determines_the_format_of_a_body() {
         use ErrorCode::{AtomFormatNotSupported, JsonFormatNotSupported, MediaTypeNotSupported};
         for (given, version, expected) in [
             (None, BOTH, Ok(BodyFormat::Atom)),
@@ -356,7 +356,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_header_is_read_or_refused(accept in "[a-z/*;,=.0-9 ]{0,60}") {
+        fn any_header_is_parsed_or_rejected(accept in "[a-z/*;,=.0-9 ]{0,60}") {
             let asked = Asked { accept: Some(&accept), ..asked(None, BOTH) };
             let _ = Format::negotiate(&asked);
             let _ = BodyFormat::of(Some(&accept), BOTH);

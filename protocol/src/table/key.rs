@@ -1,4 +1,4 @@
-//! Partition keys and row keys: what they may hold, and their literals in URLs.
+//! Partition keys and row keys: their validation and their literals in URLs.
 //!
 //! Source: *Understanding the Table Service Data Model*, characters disallowed in key fields.
 
@@ -8,8 +8,8 @@ use crate::error::{ErrorCode, StorageError};
 use crate::limits::KEY_CHARS_MAX;
 use crate::table::body::out_of_range;
 
-/// What the service escapes in the keys of an address, as recorded: all but the unreserved
-/// characters and marks of RFC 2396.
+/// The characters that the service escapes in the keys of an address, as recorded: all but the
+/// unreserved characters and marks of RFC 2396.
 const KEY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -21,7 +21,7 @@ const KEY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-/// Checks a partition key or row key. The empty text is one.
+/// Checks a partition key or row key. The empty string is valid.
 ///
 /// # Errors
 /// 400 `KeyValueTooLarge` beyond 512 characters of UTF-16, 400 `OutOfRangeInput` for `/ \ # ?` and
@@ -40,20 +40,21 @@ const fn is_forbidden(c: char) -> bool {
     matches!(c, '/' | '\\' | '#' | '?' | '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }
 
-/// `'O''Neil'`: a text as a literal, in filters and addresses.
+/// Quotes a string as a literal of filters and addresses: `'O''Neil'`.
 pub fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// `Products(PartitionKey='a%20b',RowKey='c')`: the address of an entity within its service, each
-/// key percent-encoded, a quote in it doubled before.
+/// Returns the address of an entity within its service, such as
+/// `Products(PartitionKey='a%20b',RowKey='c')`. Quotes in keys are doubled, then keys are
+/// percent-encoded.
 pub fn entity_path(table: &str, partition_key: &str, row_key: &str) -> String {
     let literal = |key: &str| utf8_percent_encode(&quote(key), KEY).to_string();
     let (partition, row) = (literal(partition_key), literal(row_key));
     format!("{table}(PartitionKey={partition},RowKey={row})")
 }
 
-/// `Tables('products')`: the address of a table within its service.
+/// Returns the address of a table within its service, such as `Tables('products')`.
 pub fn table_path(table: &str) -> String {
     format!("Tables('{table}')")
 }
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_those_of_the_recordings() {
+    fn addresses_match_the_recordings() {
         for (partition, row, expected) in [
             (":@", "+,$", "T(PartitionKey='%3A%40',RowKey='%2B%2C%24')"),
             ("=& ", "a'b", "T(PartitionKey='%3D%26%20',RowKey='a''b')"),

@@ -1,4 +1,4 @@
-//! Values as texts: what stands between the tags of Atom, in the strings of JSON, in filters.
+//! Values as strings: the content of Atom elements, JSON strings and filter literals.
 //!
 //! Source: *Understanding the Table Service Data Model*; recordings for dates and numbers.
 
@@ -11,14 +11,14 @@ use uuid::Uuid;
 use crate::table::value::{EdmType, Value};
 use crate::time::Timestamp;
 
-/// Significant digits that a number is written with where they tell it from its neighbours.
+/// Significant digits of a number where they are enough to read it back exactly.
 const DIGITS: usize = 15;
-/// Significant digits that always do.
+/// Significant digits that are always enough.
 const DIGITS_EXACT: usize = 17;
-/// The least exponent of ten that is written without one.
+/// The smallest decimal exponent that is written in plain notation.
 const EXPONENT_PLAIN_MIN: i32 = -4;
 
-/// Reads a value of this type; `None` for a text that is none.
+/// Parses a value of this type; returns `None` for a malformed value.
 pub fn read(edm: EdmType, text: &str) -> Option<Value> {
     Some(match edm {
         EdmType::Binary => Value::Binary(STANDARD.decode(text).ok()?),
@@ -32,7 +32,7 @@ pub fn read(edm: EdmType, text: &str) -> Option<Value> {
     })
 }
 
-/// Writes a value: what [`read`] reads back.
+/// Writes a value so that [`read`] parses it back.
 pub fn write(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Binary(bytes) => STANDARD.encode(bytes).into(),
@@ -46,8 +46,8 @@ pub fn write(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// `2013-08-22T00:20:16.3134645Z`, without zeros at the end of the fraction and without a point
-/// where nothing follows: how the service writes an `Edm.DateTime`, as recorded.
+/// Writes an `Edm.DateTime` as recorded: `2013-08-22T00:20:16.3134645Z`, without trailing zeros of
+/// the fraction, and without the point if the fraction is zero.
 pub fn date_time(instant: Timestamp) -> String {
     let mut text = instant.iso_ticks();
     text.pop();
@@ -59,8 +59,9 @@ pub fn date_time(instant: Timestamp) -> String {
     text
 }
 
-/// `200.23`, `3`, `1.5E+20`, `1E-06`, `NaN`, `Infinity`: fifteen digits if they are enough to read
-/// the number back and seventeen otherwise, zeros at the end left out, as .NET writes them.
+/// Writes an `Edm.Double` as .NET does: `200.23`, `3`, `1.5E+20`, `1E-06`, `NaN`, `Infinity`. Uses
+/// fifteen digits if they are enough to read the number back and seventeen otherwise, without
+/// trailing zeros.
 pub fn number_text(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
@@ -83,12 +84,12 @@ pub fn number_text(number: f64) -> String {
     plain(&scientific(number, DIGITS_EXACT), DIGITS_EXACT)
 }
 
-/// `1.50000e20`, with so many digits.
+/// Writes `1.50000e20` with this number of digits.
 fn scientific(number: f64, digits: usize) -> String {
     format!("{number:.*e}", digits - 1)
 }
 
-/// The same without its exponent where that is small.
+/// Converts to plain notation if the exponent is small.
 fn plain(scientific: &str, digits: usize) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -134,7 +135,7 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// An instant; one that names no zone is meant in UTC.
+/// Parses a time; one without a zone is in UTC.
 pub(crate) fn instant(text: &str) -> Option<Timestamp> {
     let has_zone = text
         .split_once(['T', 't'])
@@ -146,7 +147,7 @@ pub(crate) fn instant(text: &str) -> Option<Timestamp> {
     }
 }
 
-/// A number, with the names that JSON and XML have for those which are none.
+/// Parses a number, including the names of infinities and NaN in JSON and XML.
 pub(crate) fn double(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
@@ -160,14 +161,14 @@ pub(crate) fn double(text: &str) -> Option<f64> {
     }
 }
 
-/// The hyphenated form only.
+/// Parses only the hyphenated form.
 pub(crate) fn guid(text: &str) -> Option<Uuid> {
     (text.len() == uuid::fmt::Hyphenated::LENGTH)
         .then(|| Uuid::try_parse(text).ok())
         .flatten()
 }
 
-/// A text of digits with a sign at most: what `parse` takes for an integer, but for a plus.
+/// Returns the text if it has only digits and an optional minus: unlike `parse`, rejects a plus.
 fn whole(text: &str) -> Option<&str> {
     (!text.starts_with('+')).then_some(text)
 }
@@ -177,7 +178,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Any value of any type, with the range of dates that may be stored.
+    /// Generates values of every type, with dates in the range that may be stored.
     pub(crate) fn any_value() -> impl Strategy<Value = Value> {
         let dates = Timestamp::WINDOWS_EPOCH.ticks()..=Timestamp::MAX.ticks();
         prop_oneof![
@@ -221,7 +222,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn texts_are_read_or_refused() {
+    fn literals_are_parsed_or_rejected() {
         for (edm, text, good) in [
             (EdmType::Boolean, "true", true),
             (EdmType::Boolean, "yes", false),
@@ -257,7 +258,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn any_value_reads_back(value in any_value()) {
+        fn any_value_parses_back(value in any_value()) {
             let read = read(value.edm_type(), &write(&value));
             let expected = match value {
                 Value::Double(0.0) => Value::Double(0.0),
@@ -268,7 +269,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in ".{0,40}") {
+        fn any_text_is_parsed_or_rejected(text in ".{0,40}") {
             for edm in EdmType::ALL {
                 let _ = read(edm, &text);
             }

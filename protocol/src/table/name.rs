@@ -1,4 +1,4 @@
-//! Names of tables: kept as written, compared without regard to case.
+//! Names of tables: case is kept, and ignored in comparisons.
 //!
 //! Source: *Understanding the Table Service Data Model*, table names; recordings for the codes.
 
@@ -11,10 +11,10 @@ use crate::table::value::ValueRef;
 
 /// The one property of a table in the list of tables.
 pub const TABLE_NAME: &str = "TableName";
-/// The resource that is the list of tables, so that no table can have its name.
+/// The resource that is the list of tables; no table can have this name.
 pub const TABLES: &str = "Tables";
 
-/// A table's name that may be created. Two names are equal when they differ in case only.
+/// A valid table name. Names that differ only in case are equal.
 #[derive(Clone, Debug)]
 pub struct TableName {
     written: String,
@@ -25,9 +25,9 @@ impl TableName {
     /// Checks a name.
     ///
     /// # Errors
-    /// 400 `TableNameEmpty` for none, 400 `OutOfRangeInput` for a length out of 3 to 63 characters,
-    /// 400 `InvalidResourceName` for anything but ASCII letters and digits, for a digit in front
-    /// and for the reserved name.
+    /// 400 `TableNameEmpty` for an empty name, 400 `OutOfRangeInput` for a length outside 3 to 63
+    /// characters, 400 `InvalidResourceName` for anything but ASCII letters and digits, for a
+    /// leading digit and for the reserved name.
     pub fn parse(name: &str) -> Result<Self, StorageError> {
         if name.is_empty() {
             return Err(ErrorCode::TableNameEmpty.into());
@@ -48,12 +48,12 @@ impl TableName {
         })
     }
 
-    /// The name as its creator wrote it.
+    /// Returns the name as its creator wrote it.
     pub fn as_str(&self) -> &str {
         &self.written
     }
 
-    /// The name in lower case: what tables are stored, found and listed by.
+    /// Returns the name in lower case, by which tables are stored, found and listed.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -73,7 +73,7 @@ impl fmt::Display for TableName {
     }
 }
 
-/// A row of the list of tables, as filters see it.
+/// An entry of the list of tables, as filters see it.
 #[derive(Clone, Copy, Debug)]
 pub struct TableRow<'a>(
     /// The table's name as written.
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn names_keep_their_case_and_are_compared_without() {
+    fn names_keep_their_case_but_ignore_it_in_comparisons() {
         let (one, other) = (
             TableName::parse("MyTable").unwrap(),
             TableName::parse("mytable").unwrap(),

@@ -1,4 +1,4 @@
-//! The documents of requests and answers, in the format that was negotiated.
+//! The documents of requests and answers, in the negotiated format.
 
 use crate::error::StorageError;
 use crate::table::entity::{Entity, EntityBody};
@@ -7,10 +7,10 @@ use crate::table::query::Select;
 use crate::table::{atom, json};
 use crate::time::Timestamp;
 
-/// What answers say of the service that gives them.
+/// The service that an answer describes.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// The base address, with a slash at its end.
+    /// The base address, with a trailing slash.
     pub endpoint: &'a str,
     /// The account's name.
     pub account: &'a str,
@@ -18,12 +18,12 @@ pub struct Scope<'a> {
     pub now: Timestamp,
 }
 
-/// Reads the entity in a body.
+/// Parses the entity in a body.
 ///
 /// # Errors
-/// 400 `InvalidInput` for what cannot be read; `DuplicatePropertiesSpecified`,
-/// `TooManyProperties`, `PropertyNameInvalid`, `PropertyNameTooLong`, `PropertyValueTooLarge`,
-/// `OutOfRangeInput` and `KeyValueTooLarge` for what may not be stored.
+/// 400 `InvalidInput` for a malformed body; `DuplicatePropertiesSpecified`, `TooManyProperties`,
+/// `PropertyNameInvalid`, `PropertyNameTooLong`, `PropertyValueTooLarge`, `OutOfRangeInput` and
+/// `KeyValueTooLarge` for an entity that may not be stored.
 pub fn read_entity(format: BodyFormat, body: &[u8]) -> Result<EntityBody, StorageError> {
     match format {
         BodyFormat::Atom => atom::read::read_entity(body),
@@ -31,10 +31,10 @@ pub fn read_entity(format: BodyFormat, body: &[u8]) -> Result<EntityBody, Storag
     }
 }
 
-/// Reads the name of a table that is to be created, as it stands there.
+/// Parses the name of a table to create, without validating it.
 ///
 /// # Errors
-/// 400 `InvalidInput` for what cannot be read, 400 `PropertiesNeedValue` without a name.
+/// 400 `InvalidInput` for a malformed body, 400 `PropertiesNeedValue` without a name.
 pub fn read_table_name(format: BodyFormat, body: &[u8]) -> Result<String, StorageError> {
     match format {
         BodyFormat::Atom => atom::read::read_table_name(body),
@@ -42,7 +42,7 @@ pub fn read_table_name(format: BodyFormat, body: &[u8]) -> Result<String, Storag
     }
 }
 
-/// One entity: the answer to a read and to an insert.
+/// Writes one entity: the answer to a read or an insert.
 pub fn write_entity(
     format: Format,
     scope: &Scope<'_>,
@@ -56,7 +56,7 @@ pub fn write_entity(
     }
 }
 
-/// A page of entities.
+/// Writes a page of entities.
 pub fn write_entities<'a>(
     format: Format,
     scope: &Scope<'_>,
@@ -70,7 +70,7 @@ pub fn write_entities<'a>(
     }
 }
 
-/// One table, by its name as written.
+/// Writes one table, with its name as created.
 pub fn write_table(format: Format, scope: &Scope<'_>, name: &str) -> Vec<u8> {
     match format {
         Format::Atom => atom::write::table(scope, name),
@@ -78,7 +78,7 @@ pub fn write_table(format: Format, scope: &Scope<'_>, name: &str) -> Vec<u8> {
     }
 }
 
-/// A page of tables, by their names as written.
+/// Writes a page of tables, with their names as created.
 pub fn write_tables<'a>(
     format: Format,
     scope: &Scope<'_>,

@@ -5,18 +5,17 @@
 use crate::error::{ErrorCode, StorageError};
 use crate::limits::TABLE_QUERY_RESULTS_MAX;
 
-/// Names of one `$select`: the properties that an entity can have.
+/// Maximum names of one `$select`: the maximum number of properties of an entity.
 const SELECT_NAMES_MAX: usize = 255;
 
-/// The properties that a query asks for, as named and in that order.
+/// The properties that a query asks for, in the order named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Select {
     names: Vec<String>,
 }
 
 impl Select {
-    /// Reads the option's value. An empty one chooses nothing and restricts nothing, but is echoed;
-    /// so does `*`.
+    /// Parses the option's value. An empty value and `*` select every property, but are echoed.
     ///
     /// # Errors
     /// 400 `InvalidInput` for an empty name between commas and for more than 255 names.
@@ -36,23 +35,23 @@ impl Select {
         Ok(Select { names })
     }
 
-    /// The names, in order.
+    /// Returns the names, in order.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Whether an answer has this property.
+    /// Returns whether the answer contains this property.
     pub fn has(&self, name: &str) -> bool {
         self.is_everything() || self.names.iter().any(|given| given == name)
     }
 
-    /// Whether it restricts nothing.
+    /// Returns whether it selects every property.
     pub fn is_everything(&self) -> bool {
         self.names.is_empty() || self.names.iter().any(|name| name == "*")
     }
 }
 
-/// Reads `$top`: how many results a page may have at most.
+/// Parses `$top`, the maximum number of results of a page.
 ///
 /// # Errors
 /// 400 `InvalidInput` for anything but a number from 0 to 1,000.
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selections_are_read() {
+    fn selections_are_parsed() {
         let select = Select::parse("age, PartitionKey").unwrap();
         assert_eq!(select.names(), ["age", "PartitionKey"]);
         assert!(select.has("age") && !select.has("Age"));
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn tops_are_read() {
+    fn top_values_are_parsed() {
         for (text, expected) in [
             ("0", Some(0)),
             ("1", Some(1)),

@@ -1,25 +1,26 @@
-//! Bytes that are stored as bytes: the derived form would spell a sequence of numbers.
+//! Serialises bytes as bytes; the derived form would write a sequence of numbers.
 
 use std::fmt;
 
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::Serializer;
 
-/// Room that is taken at once for bytes whose number a stored record only claims: ours.
+/// Maximum capacity that is reserved at once for a length claimed by a stored record: smalt's own
+/// limit.
 const CLAIMED_BYTES_MAX: usize = 64 * 1024;
 
 /// Writes bytes.
 ///
 /// # Errors
-/// Those of the serialiser.
+/// Fails when the serialiser fails.
 pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_bytes(bytes)
 }
 
-/// Reads bytes, or a sequence of numbers from formats that know no bytes.
+/// Reads bytes, or a sequence of numbers from formats without a bytes type.
 ///
 /// # Errors
-/// Those of the deserialiser.
+/// Fails when the deserialiser fails.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     deserializer.deserialize_byte_buf(Bytes)
 }

@@ -1,7 +1,7 @@
-//! Tags of entities and the conditions on them.
+//! Entity tags of the Table service, and the conditions on them.
 //!
 //! A tag is `W/"datetime'2013-08-22T00%3A20%3A16.3134645Z'"`: the entity's timestamp. Source:
-//! recordings, for the form and for what is answered to tags that no service gave out.
+//! recordings, for the form and for the answers to tags that the service did not issue.
 
 use std::fmt;
 
@@ -13,29 +13,29 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityTag(Timestamp);
 
-/// What `If-Match` asks of an entity.
+/// A parsed `If-Match` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfMatch {
-    /// `*`: that it exists.
+    /// `*`: the entity must exist.
     Any,
-    /// That it has this tag.
+    /// The entity must have this tag.
     Tag(EntityTag),
-    /// That it has a weak tag of a form which the service never gives out.
+    /// A weak tag in a form that the service never issues; it matches nothing.
     Foreign,
 }
 
 impl EntityTag {
-    /// The tag of an entity written at this time.
+    /// Returns the tag of an entity written at this time.
     pub const fn of(timestamp: Timestamp) -> Self {
         EntityTag(timestamp)
     }
 
-    /// The time in it.
+    /// Returns the time in the tag.
     pub const fn timestamp(self) -> Timestamp {
         self.0
     }
 
-    /// Reads a tag; `None` for any other text.
+    /// Parses a tag; returns `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let inner = text
             .strip_prefix("W/\"datetime'")?
@@ -54,11 +54,10 @@ impl fmt::Display for EntityTag {
 }
 
 impl IfMatch {
-    /// Reads the header.
+    /// Parses the header. As in Azurite, a strong tag is malformed and `w/` is accepted for `W/`.
     ///
     /// # Errors
-    /// 400 `InvalidInput` for a text that is neither `*` nor one weak tag, with the message that
-    /// was recorded. That a strong tag is none, and that `w/` will do, is Azurite's reading.
+    /// 400 `InvalidInput`, with the recorded message, for anything but `*` and one weak tag.
     pub fn parse(header: &str) -> Result<Self, StorageError> {
         let text = header.trim();
         if text == "*" {
@@ -79,11 +78,11 @@ impl IfMatch {
         Err(StorageError::new(ErrorCode::InvalidInput).with_message(message))
     }
 
-    /// Whether an entity with this tag may be written.
+    /// Checks whether an entity with this tag may be written.
     ///
     /// # Errors
-    /// 412 `UpdateConditionNotSatisfied` for another tag, 412 `ConditionNotMet` for one that is
-    /// none of the service's, both recorded.
+    /// 412 `UpdateConditionNotSatisfied` for another tag, 412 `ConditionNotMet` for a tag that the
+    /// service never issues, both recorded.
     pub fn check(self, tag: EntityTag) -> Result<(), StorageError> {
         match self {
             IfMatch::Any => Ok(()),
@@ -100,7 +99,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn tags_are_written_without_zeros_at_their_end() {
+    fn tags_have_no_trailing_zeros() {
         for (iso, tag) in [
             (
                 "2013-08-22T00:20:16.3134645Z",
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_read_and_checked() {
+    fn conditions_are_parsed_and_checked() {
         let tag = EntityTag::of(Timestamp::from_unix_s(7));
         let code = |header: &str| {
             IfMatch::parse(header)
@@ -168,13 +167,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_tag_reads_back(ticks in 0..=Timestamp::MAX.ticks()) {
+        fn any_tag_parses_back(ticks in 0..=Timestamp::MAX.ticks()) {
             let tag = EntityTag::of(Timestamp::from_ticks(ticks));
             prop_assert_eq!(EntityTag::parse(&tag.to_string()), Some(tag));
         }
 
         #[test]
-        fn any_header_is_read_or_refused(text in "(W/)?\"?.{0,40}\"?") {
+        fn any_header_is_parsed_or_rejected(text in "(W/)?\"?.{0,40}\"?") {
             let _ = IfMatch::parse(&text);
         }
     }

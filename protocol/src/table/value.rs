@@ -18,7 +18,7 @@ pub enum EdmType {
     Binary,
     /// `true` or `false`.
     Boolean,
-    /// An instant of UTC in ticks of 100 ns, from 1601-01-01.
+    /// A UTC time in ticks of 100 ns, from 1601-01-01.
     DateTime,
     /// A 64-bit floating point number.
     Double,
@@ -33,7 +33,7 @@ pub enum EdmType {
 }
 
 impl EdmType {
-    /// Every type.
+    /// Every type, in alphabetical order.
     pub const ALL: [EdmType; 8] = [
         EdmType::Binary,
         EdmType::Boolean,
@@ -45,7 +45,7 @@ impl EdmType {
         EdmType::String,
     ];
 
-    /// The name on the wire: `Edm.Int64`.
+    /// Returns the name on the wire, such as `Edm.Int64`.
     pub const fn as_str(self) -> &'static str {
         match self {
             EdmType::Binary => "Edm.Binary",
@@ -59,7 +59,7 @@ impl EdmType {
         }
     }
 
-    /// The type of this name, which is compared exactly.
+    /// Returns the type with this name; the comparison is exact.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|edm| edm.as_str() == name)
     }
@@ -73,7 +73,7 @@ impl fmt::Display for EdmType {
 
 /// The value of a property. There is no null: a property without a value is not stored.
 ///
-/// Two values are equal when they are of one type and the same bits: a NaN equals itself.
+/// Two values are equal if they have the same type and the same bits, so a NaN equals itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Value {
     /// `Edm.Binary`.
@@ -94,7 +94,7 @@ pub enum Value {
     String(String),
 }
 
-/// A value that something else owns: a key or a property's value, as filters compare it.
+/// A borrowed value: a key or a property's value, as filters compare it.
 #[derive(Clone, Copy, Debug)]
 pub enum ValueRef<'a> {
     /// `Edm.Binary`.
@@ -116,7 +116,7 @@ pub enum ValueRef<'a> {
 }
 
 impl Value {
-    /// The value, lent.
+    /// Borrows the value.
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
             Value::Binary(bytes) => ValueRef::Binary(bytes),
@@ -130,14 +130,14 @@ impl Value {
         }
     }
 
-    /// Its type.
+    /// Returns the type of the value.
     pub fn edm_type(&self) -> EdmType {
         self.as_ref().edm_type()
     }
 
-    /// What it counts towards an entity's size, in bytes. Source: the formula of *Azure Table
-    /// storage pricing and capacity*: strings two bytes a character and four, binary its bytes and
-    /// four.
+    /// Returns the value's part of an entity's size, in bytes. Source: the formula of *Azure Table
+    /// storage pricing and capacity*: strings count two bytes per character plus four, binary
+    /// values their length plus four.
     pub fn bytes(&self) -> usize {
         match self {
             Value::Binary(bytes) => bytes.len().saturating_add(4),
@@ -150,9 +150,9 @@ impl Value {
     }
 }
 
-/// The ordinal order of texts, by units of UTF-16: that of keys, filters and answers. It differs
-/// from the order of UTF-8 only where U+E000 to U+FFFF, whose first bytes are 0xEE and 0xEF, meet
-/// characters beyond them: those are made of surrogates, which come before.
+/// Compares strings in ordinal order, by UTF-16 units: the order of keys, filters and answers. It
+/// differs from the order of UTF-8 only between U+E000 to U+FFFF, whose first bytes are 0xEE and
+/// 0xEF, and characters beyond U+FFFF: those consist of surrogates, which come first.
 pub fn compare_text(one: &str, other: &str) -> Ordering {
     let unit = |byte: u8| match byte {
         0xee | 0xef => byte | 0x10,
@@ -161,7 +161,7 @@ pub fn compare_text(one: &str, other: &str) -> Ordering {
     one.bytes().map(unit).cmp(other.bytes().map(unit))
 }
 
-/// Bytes of a text in UTF-16, as the service counts texts.
+/// Returns the length of a string in UTF-16 bytes, as the service counts it.
 pub fn utf16_bytes(text: &str) -> usize {
     text.encode_utf16().count().saturating_mul(2)
 }
@@ -178,7 +178,7 @@ impl PartialEq for Value {
 impl Eq for Value {}
 
 impl ValueRef<'_> {
-    /// Its type.
+    /// Returns the type of the value.
     pub fn edm_type(self) -> EdmType {
         match self {
             ValueRef::Binary(_) => EdmType::Binary,
@@ -192,8 +192,8 @@ impl ValueRef<'_> {
         }
     }
 
-    /// The order of two values of one type; `None` for two types and for a NaN. Texts are compared
-    /// as [`compare_text`] does, bytes and identifiers from their first byte on.
+    /// Compares two values of one type; returns `None` for different types and for NaN. Strings are
+    /// compared by [`compare_text`], bytes and identifiers bytewise.
     pub fn compare(self, other: ValueRef<'_>) -> Option<Ordering> {
         match (self, other) {
             (ValueRef::Binary(one), ValueRef::Binary(other)) => Some(one.cmp(other)),
@@ -208,7 +208,7 @@ impl ValueRef<'_> {
         }
     }
 
-    /// The value, owned.
+    /// Returns an owned copy.
     pub fn to_value(self) -> Value {
         match self {
             ValueRef::Binary(bytes) => Value::Binary(bytes.to_vec()),
@@ -229,7 +229,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn types_read_back_by_their_names() {
+    fn type_names_parse_back() {
         for edm in EdmType::ALL {
             assert_eq!(EdmType::parse(edm.as_str()), Some(edm));
         }
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_are_ordered_by_units_of_utf_16(
+        fn strings_are_ordered_by_utf_16_units(
             one in "[a\u{d7ff}\u{e000}\u{ffff}\u{10000}😀ü]{0,4}",
             other in "[a\u{d7ff}\u{e000}\u{ffff}\u{10000}😀ü]{0,4}",
         ) {

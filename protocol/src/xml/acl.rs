@@ -1,7 +1,7 @@
 //! Stored access policies: the body of Set Container/Queue/Table ACL and the answer of Get.
 //!
-//! Source: *Set Container ACL*; recordings for the reasons of refusals and for times, which come
-//! back with seven digits of fraction.
+//! Source: *Set Container ACL*; recordings for the reasons of errors and for times, which the
+//! service returns with seven fractional digits.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,16 +12,16 @@ use crate::time::Timestamp;
 use crate::xml::read::{ELEMENTS_MAX, Element, is_blank, read_document};
 use crate::xml::write::XmlWriter;
 
-/// A stored access policy with its id. What is `None` must come with the SAS.
+/// A stored access policy with its id. The SAS must supply each field that is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedIdentifier {
-    /// What `si` of a SAS names.
+    /// The id that `si` of a SAS names.
     pub id: String,
-    /// From when a SAS is valid.
+    /// The start of the validity of a SAS.
     pub start: Option<Timestamp>,
-    /// Until when a SAS is valid.
+    /// The expiry of a SAS.
     pub expiry: Option<Timestamp>,
-    /// Letters as given.
+    /// The permission letters as sent.
     pub permissions: Option<String>,
 }
 
@@ -30,11 +30,11 @@ pub struct SignedIdentifier {
 pub struct SignedIdentifiersDocument;
 
 impl SignedIdentifiersDocument {
-    /// Reads the body of Set ACL; no body at all clears the policies.
+    /// Parses the body of Set ACL; an empty body clears the policies.
     ///
     /// # Errors
     /// 400 `InvalidXmlDocument` for more than five policies, an id that is empty, longer than 64
-    /// characters or given twice, letters that are no permissions, malformed times.
+    /// characters or repeated, invalid permission letters, malformed times.
     pub fn read(body: &[u8]) -> Result<Vec<SignedIdentifier>, StorageError> {
         if is_blank(body) {
             return Ok(Vec::new());
@@ -57,7 +57,7 @@ impl SignedIdentifiersDocument {
         Ok(identifiers)
     }
 
-    /// The answer of Get ACL.
+    /// Writes the answer of Get ACL.
     pub fn render(identifiers: &[SignedIdentifier]) -> Vec<u8> {
         let mut xml = XmlWriter::new();
         if identifiers.is_empty() {
@@ -76,7 +76,7 @@ impl SignedIdentifiersDocument {
     }
 }
 
-/// `AccessPolicy`; recordings leave an empty one out, whatever was sent.
+/// Writes `AccessPolicy`, unless it is empty, as recorded.
 fn push_policy(xml: &mut XmlWriter, identifier: &SignedIdentifier) {
     if identifier.start.is_none() && identifier.expiry.is_none() && identifier.permissions.is_none()
     {
@@ -126,7 +126,7 @@ fn read_identifier(element: &Element<'_>) -> Result<SignedIdentifier, StorageErr
     Ok(identifier)
 }
 
-/// A time of the ACL: a fraction, where there is one, has seven digits.
+/// Parses a time of the ACL; a fraction must have seven digits.
 fn read_time(field: &Element<'_>) -> Result<Timestamp, StorageError> {
     let text = field.trimmed();
     let fraction = text
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_renders_as_recorded() {
+    fn parses_and_renders_as_recorded() {
         let identifiers = read(
             &[
                 policy(
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn no_body_clears() {
+    fn an_empty_body_clears_the_policies() {
         for body in ["", "\n", "\u{feff}", "<SignedIdentifiers />"] {
             assert_eq!(
                 SignedIdentifiersDocument::read(body.as_bytes()),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_id_is_refused_as_recorded() {
+    fn a_long_id_is_rejected_as_recorded() {
         let first = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<SignedIdentifiers>\
             <SignedIdentifier><AccessPolicy><Permission>r</Permission>\
             <Expiry>2021-06-11T20:00:00Z</Expiry><Start>2021-06-11T20:05:00Z</Start>\
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_the_service_refuses() {
+    fn rejects_what_the_service_rejects() {
         let time = |text: &str| {
             policy(
                 "a",
@@ -257,7 +257,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_rendered_reads_back(
+        fn rendered_policies_parse_back(
             ids in proptest::collection::hash_set("[a-zA-Z0-9<&]{1,64}", 0..=5),
             start in proptest::option::of(0..=Timestamp::MAX.ticks()),
         ) {

@@ -7,33 +7,33 @@ use crate::limits::BLOCKS_COMMITTED_MAX;
 use crate::xml::read::read_document;
 use crate::xml::write::XmlWriter;
 
-/// Where Put Block List looks for a block.
+/// The list in which Put Block List looks for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockSource {
-    /// Among the committed blocks only.
+    /// `Committed`: only the committed blocks.
     Committed,
-    /// Among the uncommitted blocks only.
+    /// `Uncommitted`: only the uncommitted blocks.
     Uncommitted,
-    /// Among the uncommitted blocks, then among the committed ones.
+    /// `Latest`: the uncommitted blocks, then the committed ones.
     Latest,
 }
 
 /// One element of a Put Block List body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockListEntry {
-    /// Where to look.
+    /// The list in which the block is looked up.
     pub source: BlockSource,
     /// The block's id as sent, Base64.
     pub id: String,
 }
 
-/// Reads the body of Put Block List: entries in the order in which the blob is put together.
+/// Parses the body of Put Block List: its entries in the order of the blob.
 ///
 /// # Errors
-/// 400 `BlockListTooLong` beyond 50,000 entries, 400 `InvalidXmlDocument` for anything that is no
-/// block list.
+/// 400 `BlockListTooLong` beyond 50,000 entries, 400 `InvalidXmlDocument` for anything but a block
+/// list.
 pub fn read_block_list(body: &[u8]) -> Result<Vec<BlockListEntry>, StorageError> {
-    // One more than a full list and its root, so that a list too long is still told apart.
+    // The root and one entry more than a full list, so that a list that is too long is detected.
     let root = read_document(body, BLOCKS_COMMITTED_MAX + 2)?;
     if root.name != "BlockList" {
         return Err(root.unexpected());
@@ -60,8 +60,7 @@ pub fn read_block_list(body: &[u8]) -> Result<Vec<BlockListEntry>, StorageError>
     Ok(entries)
 }
 
-/// The answer of Get Block List: ids (Base64) and sizes in bytes of the lists asked for; a list
-/// that was not asked for is left out.
+/// The answer of Get Block List: the ids (Base64) and sizes in bytes of the requested lists.
 #[derive(Debug)]
 pub struct BlockListDocument {
     xml: XmlWriter,
@@ -74,24 +73,24 @@ impl Default for BlockListDocument {
 }
 
 impl BlockListDocument {
-    /// The start of the document.
+    /// Starts the document.
     pub fn new() -> Self {
         let mut xml = XmlWriter::new();
         xml.open("BlockList");
         BlockListDocument { xml }
     }
 
-    /// `CommittedBlocks`, in the order of the blob. Goes before the uncommitted ones.
+    /// Writes `CommittedBlocks`, in the order of the blob. Must precede the uncommitted blocks.
     pub fn committed<'a>(&mut self, blocks: impl IntoIterator<Item = (&'a str, u64)>) {
         self.push("CommittedBlocks", blocks);
     }
 
-    /// `UncommittedBlocks`, in the order of their ids.
+    /// Writes `UncommittedBlocks`, in the order of their ids.
     pub fn uncommitted<'a>(&mut self, blocks: impl IntoIterator<Item = (&'a str, u64)>) {
         self.push("UncommittedBlocks", blocks);
     }
 
-    /// The document's bytes.
+    /// Returns the document.
     pub fn finish(mut self) -> Vec<u8> {
         self.xml.close("BlockList");
         self.xml.finish()
@@ -121,7 +120,7 @@ mod tests {
     use crate::xml::write::tests::body_of;
 
     #[test]
-    fn reads_the_three_kinds_in_order() {
+    fn parses_the_three_kinds_in_order() {
         let body = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<BlockList>\n <Latest>MQ==</Latest>\
                     <Uncommitted> Mg== </Uncommitted><Committed>MQ==</Committed></BlockList>";
         let read = read_block_list(body.as_bytes()).unwrap();
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_block_list() {
+    fn rejects_malformed_block_lists() {
         for body in [
             "",
             "<List/>",
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn fifty_thousand_blocks_and_no_more() {
+    fn accepts_at_most_fifty_thousand_blocks() {
         let list = |blocks: usize| {
             format!(
                 "<BlockList>{}</BlockList>",
@@ -196,9 +195,8 @@ mod tests {
     }
 
     proptest! {
-        /// A list that a client writes is read back in its order, whatever the ids are.
         #[test]
-        fn block_list_is_read_in_order(
+        fn block_list_is_parsed_in_order(
             entries in prop::collection::vec((0usize..3, "[ -~]{0,64}"), 0..50),
         ) {
             let kinds = [
@@ -220,9 +218,8 @@ mod tests {
             prop_assert_eq!(read, expected.collect::<Vec<_>>());
         }
 
-        /// Bytes that are not a block list are the client's fault.
         #[test]
-        fn any_bytes_are_read_or_refused(body in "(<|>|/|BlockList|Latest|&|;|\\PC){0,60}") {
+        fn any_bytes_are_parsed_or_rejected(body in "(<|>|/|BlockList|Latest|&|;|\\PC){0,60}") {
             let read = read_block_list(body.as_bytes());
             prop_assert!(read.map_or_else(|error| error.status() == 400, |_| true));
         }

@@ -1,4 +1,4 @@
-//! The body of an error: `Error` with code, message and what is special to the request.
+//! The body of an error: `Error` with code, message and the details of the request.
 //!
 //! Source: *Status and error codes*; recordings for the lines in the message.
 
@@ -6,25 +6,25 @@ use crate::error::StorageError;
 use crate::time::Timestamp;
 use crate::xml::write::XmlWriter;
 
-/// The document of one refused request.
+/// The document of one error response.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorDocument<'a> {
-    /// What was refused, and why.
+    /// The error to render.
     pub error: &'a StorageError,
-    /// As in `x-ms-request-id`.
+    /// The request id, as in `x-ms-request-id`.
     pub request_id: &'a str,
-    /// When it was refused.
+    /// The time of the error.
     pub time: Timestamp,
 }
 
 impl ErrorDocument<'_> {
-    /// The message with the lines that name request and time; in JSON errors the same.
+    /// Returns the message with its lines for request id and time, as JSON errors also have it.
     pub fn message(&self) -> String {
         let (message, id, time) = (self.error.message(), self.request_id, self.time.iso_ticks());
         format!("{message}\nRequestId:{id}\nTime:{time}")
     }
 
-    /// The document's bytes.
+    /// Renders the document.
     pub fn render(&self) -> Vec<u8> {
         let mut xml = XmlWriter::new();
         xml.open("Error");

@@ -1,7 +1,7 @@
 //! The answer to List Blobs: blobs and prefixes interleaved in the order of their names.
 //!
-//! Source: *List Blobs*; recordings for the order of elements and for empty ones. Which of them a
-//! version shows is decided by whoever fills the entries.
+//! Source: *List Blobs*; recordings for the order of elements and for empty ones. The caller
+//! decides which of them a version shows.
 
 use crate::etag::ETag;
 use crate::metadata::Metadata;
@@ -10,7 +10,7 @@ use crate::uri;
 use crate::xml::list_queues::{finish_list, push_metadata};
 use crate::xml::write::{ListHead, XmlWriter};
 
-/// Lease of a blob or container as listed. Snapshots and versions show none; a deleted blob an
+/// The lease of a listed blob or container. Snapshots and versions have none; a deleted blob has an
 /// empty status.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlobLease<'a> {
@@ -18,11 +18,11 @@ pub struct BlobLease<'a> {
     pub status: Option<&'a str>,
     /// `available`, `leased`, `expired`, `breaking`, `broken`.
     pub state: Option<&'a str>,
-    /// `infinite` or `fixed`, of an active lease.
+    /// `infinite` or `fixed`, for an active lease.
     pub duration: Option<&'a str>,
 }
 
-/// Content headers of a blob; an empty text is an empty element.
+/// Content headers of a blob. An empty string is written as an empty element.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlobContent<'a> {
     /// `Content-Type`.
@@ -41,7 +41,7 @@ pub struct BlobContent<'a> {
     pub disposition: Option<&'a str>,
 }
 
-/// The copy that made a blob, where the request includes it.
+/// The copy that created a blob, if the request includes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlobCopy<'a> {
     /// `CopyId`.
@@ -52,7 +52,7 @@ pub struct BlobCopy<'a> {
     pub status: &'a str,
     /// `CopyStatusDescription`.
     pub status_description: Option<&'a str>,
-    /// `1024/1024`.
+    /// `CopyProgress`, such as `1024/1024`, in bytes.
     pub progress: &'a str,
     /// `CopyCompletionTime`.
     pub completion_time: Option<Timestamp>,
@@ -60,7 +60,7 @@ pub struct BlobCopy<'a> {
     pub incremental_snapshot: Option<&'a str>,
 }
 
-/// One blob, snapshot or version of a listing. What is `None` or false is left out.
+/// One blob, snapshot or version of a listing. Fields that are `None` or false are omitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlobEntry<'a> {
     /// The name, decoded.
@@ -75,17 +75,17 @@ pub struct BlobEntry<'a> {
     pub is_deleted: bool,
     /// `HasVersionsOnly`.
     pub has_versions_only: bool,
-    /// `Creation-Time`, since 2017-11-09; not of uncommitted blobs.
+    /// `Creation-Time`, since 2017-11-09; `None` for uncommitted blobs.
     pub creation_time: Option<Timestamp>,
-    /// `Last-Modified`; not of uncommitted blobs.
+    /// `Last-Modified`; `None` for uncommitted blobs.
     pub last_modified: Option<Timestamp>,
-    /// `Etag`, which stands without quotes here; not of uncommitted blobs.
+    /// `Etag`, written without quotes; `None` for uncommitted blobs.
     pub etag: Option<ETag>,
     /// `Content-Length`, in bytes.
     pub content_length: u64,
-    /// Content headers; not of uncommitted blobs.
+    /// Content headers; `None` for uncommitted blobs.
     pub content: Option<BlobContent<'a>>,
-    /// `LastAccessTime`, where the account tracks it.
+    /// `LastAccessTime`, if the account tracks it.
     pub last_access_time: Option<Timestamp>,
     /// `x-ms-blob-sequence-number` of a page blob.
     pub sequence_number: Option<u64>,
@@ -93,7 +93,7 @@ pub struct BlobEntry<'a> {
     pub blob_type: &'a str,
     /// `AccessTier`, since 2017-04-17.
     pub access_tier: Option<&'a str>,
-    /// `AccessTierInferred`: the tier is the account's.
+    /// `AccessTierInferred`: the blob has the account's default tier.
     pub access_tier_inferred: bool,
     /// `ArchiveStatus`: `rehydrate-pending-to-hot`, ...
     pub archive_status: Option<&'a str>,
@@ -101,9 +101,9 @@ pub struct BlobEntry<'a> {
     pub rehydrate_priority: Option<&'a str>,
     /// `AccessTierChangeTime`.
     pub access_tier_change_time: Option<Timestamp>,
-    /// Status, state and duration.
+    /// `LeaseStatus`, `LeaseState` and `LeaseDuration`.
     pub lease: BlobLease<'a>,
-    /// The copy, where the request includes it.
+    /// The copy, if the request includes it.
     pub copy: Option<BlobCopy<'a>>,
     /// `ServerEncrypted`, since 2015-12-11.
     pub server_encrypted: Option<bool>,
@@ -113,7 +113,7 @@ pub struct BlobEntry<'a> {
     pub encryption_scope: Option<&'a str>,
     /// `TagCount`.
     pub tag_count: Option<u32>,
-    /// `Expiry-Time`, where there is one.
+    /// `Expiry-Time`, if the blob expires.
     pub expiry_time: Option<Timestamp>,
     /// `Sealed` of an append blob.
     pub is_sealed: bool,
@@ -123,9 +123,9 @@ pub struct BlobEntry<'a> {
     pub immutability_policy: Option<(Timestamp, &'a str)>,
     /// `LegalHold`.
     pub legal_hold: Option<bool>,
-    /// Where the request includes it.
+    /// `Metadata`, if the request includes it.
     pub metadata: Option<&'a Metadata>,
-    /// Where the request includes them and there are any.
+    /// `Tags`, if the request includes them and there are any.
     pub tags: Option<&'a [(String, String)]>,
     /// The empty `OrMetadata`, listed since 2019-12-12.
     pub has_replication_metadata: bool,
@@ -140,7 +140,7 @@ pub struct ListBlobsDocument {
 }
 
 impl ListBlobsDocument {
-    /// The start of the document.
+    /// Starts the document.
     pub fn new(head: &ListHead<'_>) -> Self {
         let mut xml = XmlWriter::new();
         xml.open_listing(head);
@@ -151,7 +151,7 @@ impl ListBlobsDocument {
         }
     }
 
-    /// One blob, snapshot or version.
+    /// Writes one blob, snapshot or version.
     pub fn push_blob(&mut self, entry: &BlobEntry<'_>) {
         let address = self.address.as_deref().map(|base| address(base, entry));
         let xml = self.entries();
@@ -174,7 +174,7 @@ impl ListBlobsDocument {
         xml.close("Blob");
     }
 
-    /// One common prefix, up to and including the delimiter.
+    /// Writes one common prefix, up to and including the delimiter.
     pub fn push_prefix(&mut self, prefix: &str) {
         let xml = self.entries();
         xml.open("BlobPrefix");
@@ -182,7 +182,7 @@ impl ListBlobsDocument {
         xml.close("BlobPrefix");
     }
 
-    /// The end, with the marker of the next page or an empty one.
+    /// Ends the document with the marker of the next page, or an empty one.
     pub fn finish(mut self, next_marker: &str) -> Vec<u8> {
         finish_list(&mut self.xml, "Blobs", self.has_entries, next_marker);
         self.xml.finish()
@@ -197,7 +197,7 @@ impl ListBlobsDocument {
     }
 }
 
-/// The address of a blob or snapshot.
+/// Returns the address of a blob or snapshot.
 fn address(base: &str, entry: &BlobEntry<'_>) -> String {
     let name = uri::encode_path(entry.name);
     match entry.snapshot {
@@ -280,7 +280,7 @@ fn push_copy(xml: &mut XmlWriter, copy: &BlobCopy<'_>) {
     }
 }
 
-/// `Tags` with its set, as in Get Blob Tags.
+/// Writes `Tags` with its set, as in Get Blob Tags.
 pub fn push_tags(xml: &mut XmlWriter, tags: &[(String, String)]) {
     xml.open("Tags");
     xml.open("TagSet");

@@ -1,4 +1,4 @@
-//! Tests of the listing of blobs: shapes of the recordings, in their order of elements.
+//! Tests of List Blobs: recorded shapes and their order of elements.
 
 use super::*;
 use crate::xml::write::tests::body_of;
@@ -39,7 +39,7 @@ fn blob() -> BlobEntry<'static> {
     }
 }
 
-/// The listed entry, between `<Blobs>` and `</Blobs>`.
+/// Returns the listed entry, between `<Blobs>` and `</Blobs>`.
 fn entry(blob: &BlobEntry<'_>) -> String {
     let mut list = ListBlobsDocument::new(&ListHead::default());
     list.push_blob(blob);
@@ -48,7 +48,7 @@ fn entry(blob: &BlobEntry<'_>) -> String {
     rest.split_once("</Blobs>").unwrap().0.to_owned()
 }
 
-/// Names of the elements in order, with `Properties` flattened.
+/// Returns the names of the elements in order, with `Properties` flattened.
 fn names(text: &str) -> String {
     let opened = text.split('<').skip(1).filter(|tag| !tag.starts_with('/'));
     let names = opened.map(|tag| tag.split(['>', ' ']).next().unwrap());
@@ -78,7 +78,7 @@ fn a_block_blob_renders_as_recorded() {
 }
 
 #[test]
-fn all_elements_stand_in_recorded_order() {
+fn all_elements_are_in_the_recorded_order() {
     let metadata = Metadata::from_headers([("x-ms-meta-k", "v")]).unwrap();
     let tags = [("tag1".to_owned(), "val1".to_owned())];
     let full = BlobEntry {
@@ -130,7 +130,7 @@ fn all_elements_stand_in_recorded_order() {
 }
 
 #[test]
-fn uncommitted_and_deleted_blobs_show_less() {
+fn uncommitted_and_deleted_blobs_have_fewer_elements() {
     let uncommitted = BlobEntry {
         name: "u",
         blob_type: "BlockBlob",

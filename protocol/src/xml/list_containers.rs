@@ -1,7 +1,7 @@
 //! The answer to List Containers.
 //!
-//! Source: *List Containers*; recordings for the order of elements. Which of them a version shows
-//! is decided by whoever fills the entries.
+//! Source: *List Containers*; recordings for the order of elements. The caller decides which of
+//! them a version shows.
 
 use crate::etag::ETag;
 use crate::metadata::Metadata;
@@ -10,20 +10,20 @@ use crate::xml::list_blobs::BlobLease;
 use crate::xml::list_queues::{finish_list, push_metadata};
 use crate::xml::write::{ListHead, XmlWriter};
 
-/// One container of a listing. What is `None` is left out.
+/// One container of a listing. Fields that are `None` are omitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ContainerEntry<'a> {
-    /// The name.
+    /// The container's name.
     pub name: &'a str,
-    /// Soft-deleted: `Deleted`, and `Version` to restore it by.
+    /// `Deleted`, and the `Version` that restores it, for a soft-deleted container.
     pub deleted_version: Option<&'a str>,
     /// `Last-Modified`.
     pub last_modified: Timestamp,
-    /// `Etag`, which stands in quotes here.
+    /// `Etag`, written with quotes.
     pub etag: Option<ETag>,
-    /// Status, state and duration.
+    /// `LeaseStatus`, `LeaseState` and `LeaseDuration`.
     pub lease: BlobLease<'a>,
-    /// `container` or `blob`.
+    /// `PublicAccess`: `container` or `blob`.
     pub public_access: Option<&'a str>,
     /// `DefaultEncryptionScope` and `DenyEncryptionScopeOverride`, since 2019-02-02.
     pub encryption_scope: Option<(&'a str, bool)>,
@@ -33,7 +33,7 @@ pub struct ContainerEntry<'a> {
     pub immutable_with_versioning: Option<bool>,
     /// `DeletedTime` and `RemainingRetentionDays` of a soft-deleted container.
     pub deletion: Option<(Timestamp, u32)>,
-    /// Where the request includes it.
+    /// `Metadata`, if the request includes it.
     pub metadata: Option<&'a Metadata>,
 }
 
@@ -46,7 +46,7 @@ pub struct ListContainersDocument {
 }
 
 impl ListContainersDocument {
-    /// The start of the document.
+    /// Starts the document.
     pub fn new(head: &ListHead<'_>) -> Self {
         let mut xml = XmlWriter::new();
         xml.open_listing(head);
@@ -57,7 +57,7 @@ impl ListContainersDocument {
         }
     }
 
-    /// One container.
+    /// Writes one container.
     pub fn push(&mut self, entry: &ContainerEntry<'_>) {
         let xml = &mut self.xml;
         if !self.has_entries {
@@ -78,7 +78,7 @@ impl ListContainersDocument {
         xml.close("Container");
     }
 
-    /// The end, with the marker of the next page or an empty one.
+    /// Ends the document with the marker of the next page, or an empty one.
     pub fn finish(mut self, next_marker: &str) -> Vec<u8> {
         finish_list(&mut self.xml, "Containers", self.has_entries, next_marker);
         self.xml.finish()

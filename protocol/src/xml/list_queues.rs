@@ -14,7 +14,7 @@ pub struct ListQueuesDocument {
 }
 
 impl ListQueuesDocument {
-    /// The start of the document.
+    /// Starts the document.
     pub fn new(head: &ListHead<'_>) -> Self {
         let mut xml = XmlWriter::new();
         xml.open_listing(head);
@@ -25,7 +25,7 @@ impl ListQueuesDocument {
         }
     }
 
-    /// One queue; metadata only when the request includes it.
+    /// Writes one queue; pass its metadata only if the request includes it.
     pub fn push(&mut self, name: &str, metadata: Option<&Metadata>) {
         if !self.has_entries {
             self.xml.open("Queues");
@@ -40,14 +40,14 @@ impl ListQueuesDocument {
         self.xml.close("Queue");
     }
 
-    /// The end, with the marker of the next page or an empty one.
+    /// Ends the document with the marker of the next page, or an empty one.
     pub fn finish(mut self, next_marker: &str) -> Vec<u8> {
         finish_list(&mut self.xml, "Queues", self.has_entries, next_marker);
         self.xml.finish()
     }
 }
 
-/// `Metadata` with one element per name, where it is included.
+/// Writes `Metadata` with one element per name, if there is any.
 pub(super) fn push_metadata(xml: &mut XmlWriter, metadata: Option<&Metadata>) {
     let Some(metadata) = metadata else { return };
     if metadata.is_empty() {
@@ -60,7 +60,7 @@ pub(super) fn push_metadata(xml: &mut XmlWriter, metadata: Option<&Metadata>) {
     xml.close("Metadata");
 }
 
-/// The end of a listing: its list closed or empty, the next marker.
+/// Ends a listing: closes its list, or writes an empty one, and writes the next marker.
 pub(super) fn finish_list(xml: &mut XmlWriter, list: &str, has_entries: bool, next_marker: &str) {
     if has_entries {
         xml.close(list);

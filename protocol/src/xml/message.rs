@@ -9,8 +9,8 @@ use crate::version::ApiVersion;
 use crate::xml::read::{ELEMENTS_MAX, read_document};
 use crate::xml::write::XmlWriter;
 
-/// Reads `<QueueMessage><MessageText>..</MessageText></QueueMessage>`: the text as it is to be
-/// stored. Markup inside of the text that is not escaped is dropped, as documented.
+/// Parses `<QueueMessage><MessageText>..</MessageText></QueueMessage>` and returns the text to
+/// store. Unescaped markup inside the text is dropped, as documented.
 ///
 /// # Errors
 /// 400 `InvalidXmlDocument` with line, position and reason.
@@ -22,8 +22,8 @@ pub fn read_queue_message(body: &[u8]) -> Result<String, StorageError> {
     Ok(root.required("MessageText")?.text.clone().into_owned())
 }
 
-/// One message of an answer. What is `None` is left out: Put Message gives receipt and next
-/// visible time, Peek Messages count and text, Get Messages all.
+/// One message of an answer. Fields that are `None` are omitted: Put Message returns pop receipt
+/// and next visible time, Peek Messages dequeue count and text, Get Messages all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MessageEntry<'a> {
     /// `MessageId`.
@@ -51,9 +51,9 @@ pub struct QueueMessagesDocument {
 }
 
 impl QueueMessagesDocument {
-    /// The start of the document. Recordings of 2014-02-14 have the dequeue count before the
-    /// receipt, those of 2018-03-28 after the next visible time; the change is put at 2016-05-31,
-    /// when Put Message began to answer with the message.
+    /// Starts the document. Recordings of 2014-02-14 have the dequeue count before the pop receipt,
+    /// those of 2018-03-28 after the next visible time. The change is assumed at 2016-05-31, when
+    /// Put Message began to return the message.
     pub fn new(version: ApiVersion) -> Self {
         let count_goes_first = version < ApiVersion::V2016_05_31;
         QueueMessagesDocument {
@@ -63,7 +63,7 @@ impl QueueMessagesDocument {
         }
     }
 
-    /// One message.
+    /// Writes one message.
     pub fn push(&mut self, entry: &MessageEntry<'_>) {
         let xml = &mut self.xml;
         if !self.has_entries {
@@ -88,7 +88,7 @@ impl QueueMessagesDocument {
         xml.close("QueueMessage");
     }
 
-    /// The document's bytes.
+    /// Returns the document.
     pub fn finish(mut self) -> Vec<u8> {
         if self.has_entries {
             self.xml.close("QueueMessagesList");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_read() {
+    fn message_texts_are_parsed() {
         for (inner, expected) in [
             ("<MessageText>a&lt;b</MessageText>", Some("a<b")),
             ("<MessageText> a\n </MessageText>", Some(" a\n ")),
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_reads_back(text in "[^\\x00-\\x1f\u{fffe}\u{ffff}]{0,40}") {
+        fn any_text_parses_back(text in "[^\\x00-\\x1f\u{fffe}\u{ffff}]{0,40}") {
             let mut xml = XmlWriter::new();
             xml.open("QueueMessage");
             xml.element("MessageText", &text);

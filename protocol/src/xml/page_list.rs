@@ -1,14 +1,13 @@
 //! Page lists: the answer of Get Page Ranges.
 //!
-//! Source: *Get Page Ranges*. Ranges are counts of bytes; the document names the first and the last
-//! byte of each.
+//! Source: *Get Page Ranges*. Ranges are in bytes; the document names the first and the last byte
+//! of each.
 
 use std::ops::Range;
 
 use crate::xml::write::XmlWriter;
 
-/// The answer of Get Page Ranges: ranges in the order of the blob, written and cleared ones among
-/// each other.
+/// The answer of Get Page Ranges: written and cleared ranges, interleaved in the order of the blob.
 #[derive(Debug)]
 pub struct PageListDocument {
     xml: XmlWriter,
@@ -22,7 +21,7 @@ impl Default for PageListDocument {
 }
 
 impl PageListDocument {
-    /// The start of the document.
+    /// Starts the document.
     pub fn new() -> Self {
         PageListDocument {
             xml: XmlWriter::new(),
@@ -30,23 +29,23 @@ impl PageListDocument {
         }
     }
 
-    /// `PageRange`: bytes that were written. The document names the last byte, not the one behind.
+    /// Writes `PageRange`, written bytes. The end in the document is inclusive.
     pub fn page(&mut self, range: &Range<u64>) {
         self.range("PageRange", range);
     }
 
-    /// `ClearRange`: bytes that were cleared.
+    /// Writes `ClearRange`, cleared bytes. The end in the document is inclusive.
     pub fn clear(&mut self, range: &Range<u64>) {
         self.range("ClearRange", range);
     }
 
-    /// `NextMarker`, which is empty at the end of the list. Goes behind all ranges.
+    /// Writes `NextMarker`, which is empty at the end of the list. Must follow all ranges.
     pub fn next_marker(&mut self, marker: &str) {
         self.open();
         self.xml.element("NextMarker", marker);
     }
 
-    /// The document's bytes.
+    /// Returns the document.
     pub fn finish(mut self) -> Vec<u8> {
         if self.is_empty {
             self.xml.empty("PageList");
@@ -79,7 +78,7 @@ mod tests {
     use crate::xml::write::tests::body_of;
 
     #[test]
-    fn ranges_name_their_last_byte() {
+    fn range_ends_are_inclusive() {
         let mut list = PageListDocument::new();
         list.page(&(0..512));
         list.clear(&(512..1024));

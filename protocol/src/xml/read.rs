@@ -1,8 +1,8 @@
-//! A reader of request bodies: a small tree with positions, bounded in depth and size.
+//! A parser of request bodies: a small tree with positions, bounded in depth and size.
 //!
-//! Refusals carry line, position and reason as the service gives them. Its positions are those of
-//! a .NET reader: an element's is the first character of its name, and a value that is wrong is
-//! reported where the reader then stands, at the node after the element.
+//! Errors have line, position and reason as the service gives them. Its positions are those of a
+//! .NET reader: an element's position is the first character of its name, and an invalid value is
+//! reported at the node after the element, where the reader then is.
 
 use std::borrow::Cow;
 
@@ -16,11 +16,12 @@ use crate::error::{ErrorCode, StorageError};
 use crate::limits::XML_DEPTH_MAX;
 use crate::xml::write::{is_xml_char, printable};
 
-/// Attributes of an element: ours. That no name comes twice is checked by comparing all of them.
+/// Maximum attributes of an element: smalt's own limit, since checking for repeated names compares
+/// all pairs.
 const ATTRIBUTES_MAX: usize = 64;
 
-/// Elements of an ordinary document (service properties, policies, tags): ours, several times
-/// what any needs.
+/// Maximum elements of an ordinary document (service properties, policies, tags): smalt's own
+/// limit, several times the need of any.
 pub const ELEMENTS_MAX: usize = 1_000;
 
 /// An element with its own text and its children.
@@ -28,28 +29,28 @@ pub const ELEMENTS_MAX: usize = 1_000;
 pub struct Element<'a> {
     /// The name as written.
     pub name: &'a str,
-    /// Its text without that of its children; entities resolved, white space kept.
+    /// The text without that of its children; entities are resolved, white space is kept.
     pub text: Cow<'a, str>,
-    /// Its children in order.
+    /// The children in order.
     pub children: Vec<Element<'a>>,
-    /// Its attributes in order, names as written.
+    /// The attributes in order, with names as written.
     pub attributes: Vec<(String, String)>,
     at: Position<'a>,
     end: Position<'a>,
     after: Position<'a>,
 }
 
-/// A place in a document: the text before it.
+/// A position in a document: the text before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Position<'a>(&'a str);
 
 impl<'a> Element<'a> {
-    /// The first child of this name.
+    /// Returns the first child with this name.
     pub fn child(&self, name: &str) -> Option<&Element<'a>> {
         self.children.iter().find(|child| child.name == name)
     }
 
-    /// The value of an attribute by the local part of its name.
+    /// Returns the value of an attribute by the local part of its name.
     pub fn attribute(&self, local: &str) -> Option<&str> {
         self.attributes
             .iter()
@@ -57,38 +58,39 @@ impl<'a> Element<'a> {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Its name without a prefix.
+    /// Returns the name without its prefix.
     pub fn local_name(&self) -> &'a str {
         local_name(self.name)
     }
 
-    /// The text of a child that must be there.
+    /// Returns a required child.
     ///
     /// # Errors
-    /// 400 `InvalidXmlDocument`, at the end of this element.
+    /// 400 `InvalidXmlDocument`, at the end of this element, if the child is missing.
     pub fn required(&self, name: &str) -> Result<&Element<'a>, StorageError> {
         self.child(name)
             .ok_or_else(|| invalid(self.end, &format!("Element is missing: {name}.")))
     }
 
-    /// The refusal of this element's value, with the reason that the service gives.
+    /// Returns the error for this element's value, with the service's reason.
     pub fn refuse(&self, reason: &str) -> StorageError {
         invalid(self.after, reason)
     }
 
-    /// The refusal of a document that ends with this empty element where more has to come, in the
-    /// words of the service's reader.
+    /// Returns the error for a document that ends with this empty element but requires more, with
+    /// the message of the service's reader.
     pub fn refuse_end(&self) -> StorageError {
         let problem = "'None' is an invalid XmlNodeType";
         invalid(self.after, &parsing_at(problem, self.after))
     }
 
-    /// The refusal of an element that has no place here; without a reason, as some recorded ones.
+    /// Returns the error for an element in the wrong place; without a reason, as in some
+    /// recordings.
     pub fn unexpected(&self) -> StorageError {
         invalid_at(self.at)
     }
 
-    /// The text without the white space around it.
+    /// Returns the text without surrounding white space.
     pub fn trimmed(&self) -> &str {
         self.text.trim()
     }
@@ -102,11 +104,11 @@ impl<'a> Element<'a> {
     }
 }
 
-/// Reads a document of at most this many elements.
+/// Parses a document of at most this many elements.
 ///
 /// # Errors
-/// 400 `InvalidXmlDocument` for anything that is not a well-formed document of UTF-8 text, for
-/// document type definitions, unknown entities, and documents beyond the bounds.
+/// 400 `InvalidXmlDocument` for anything but a well-formed document of UTF-8 text, for document
+/// type definitions, unknown entities, and documents beyond the limits.
 pub fn read_document(body: &[u8], elements_max: usize) -> Result<Element<'_>, StorageError> {
     let start = Position::default();
     let text = std::str::from_utf8(body).map_err(|_| invalid(start, &parsing("not UTF-8")))?;
@@ -135,7 +137,7 @@ pub fn read_document(body: &[u8], elements_max: usize) -> Result<Element<'_>, St
     }
 }
 
-/// Whether a request brought a body that stands for no document at all.
+/// Returns whether a body is empty except for a byte order mark and white space.
 pub fn is_blank(body: &[u8]) -> bool {
     body.strip_prefix(b"\xef\xbb\xbf")
         .unwrap_or(body)
@@ -143,7 +145,7 @@ pub fn is_blank(body: &[u8]) -> bool {
         .is_empty()
 }
 
-/// The tree as far as it is read.
+/// The tree parsed so far.
 struct Tree<'a> {
     text: &'a str,
     open: Vec<Element<'a>>,
@@ -153,7 +155,7 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Takes in the event between two offsets; the root when the document has ended.
+    /// Processes the event between two offsets; returns the root at the end of the document.
     fn take(
         &mut self,
         event: Event<'a>,
@@ -231,7 +233,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The reader came to a node: it follows whatever was closed last.
+    /// Records that the reader reached a node, which follows the element that was closed last.
     fn pass(&mut self, node: Position<'a>) {
         let closed = match self.open.last_mut() {
             Some(parent) => parent.children.last_mut(),
@@ -261,7 +263,7 @@ impl<'a> Tree<'a> {
             .ok_or_else(|| self.error(here, "root element is missing"))
     }
 
-    /// Characters that XML cannot hold are refused wherever they stand.
+    /// Rejects characters that XML does not allow, wherever they are.
     fn check_characters(&self, at: usize, until: usize) -> Result<(), StorageError> {
         let span = self.text.get(at..until).unwrap_or_default();
         let Some((index, bad)) = span.char_indices().find(|(_, c)| !is_xml_char(*c)) else {
@@ -283,8 +285,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Names and values, with the five entities of XML resolved; `None` for a malformed one and for too
-/// many.
+/// Returns names and values, with the five entities of XML resolved; `None` for a malformed
+/// attribute and for too many.
 fn attributes(tag: &BytesStart<'_>) -> Option<Vec<(String, String)>> {
     let read = |attribute: Result<Attribute<'_>, AttrError>| {
         let attribute = attribute.ok()?;
@@ -303,7 +305,7 @@ fn local_name(name: &str) -> &str {
     name.split_once(':').map_or(name, |(_, local)| local)
 }
 
-/// The five entities of XML and character references to characters that XML can hold.
+/// Resolves the five entities of XML and character references to characters that XML allows.
 fn resolve(reference: &BytesRef<'_>) -> Option<String> {
     if let Ok(Some(character)) = reference.resolve_char_ref() {
         return is_xml_char(character).then(|| character.to_string());
@@ -326,7 +328,7 @@ fn offset(position: u64, text: &str) -> usize {
     usize::try_from(position).unwrap_or(text.len())
 }
 
-/// The text before an offset, which may lie inside of a character or beyond the end.
+/// Returns the text before an offset, which may lie inside a character or beyond the end.
 fn before(text: &str, at: usize) -> &str {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -336,7 +338,7 @@ fn before(text: &str, at: usize) -> &str {
 }
 
 impl Position<'_> {
-    /// Line and position in it, both from 1; positions count UTF-16 units.
+    /// Returns line and column, both from 1; columns count UTF-16 units.
     fn line_and_position(self) -> (usize, usize) {
         let line = self.0.bytes().filter(|byte| *byte == b'\n').count() + 1;
         let last = self.0.rsplit('\n').next().unwrap_or("");

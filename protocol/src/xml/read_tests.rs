@@ -1,10 +1,10 @@
-//! Tests of the reader: texts, positions as recorded, bounds, any bytes.
+//! Tests of the parser: texts, recorded positions, limits, arbitrary bytes.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Line, position and reason of a refusal.
+/// Returns line, position and reason of an error.
 fn refusal(error: &StorageError) -> (String, String, String) {
     assert_eq!(
         (error.status(), error.code()),
@@ -28,7 +28,7 @@ fn place(document: &str) -> (String, String) {
 }
 
 #[test]
-fn reads_texts_and_children() {
+fn parses_texts_and_children() {
     let document = "\u{feff}<?xml version='1.0' encoding='utf-8'?>\n<!-- c --><a x=\"1\">1&amp;\
                     <b/>2&#x41;&lt;<![CDATA[<&>]]>\r\n<c> t </c></a>\n";
     let root = read_document(document.as_bytes(), 9).unwrap();
@@ -42,7 +42,7 @@ fn reads_texts_and_children() {
 }
 
 #[test]
-fn positions_are_those_of_the_recordings() {
+fn positions_match_the_recordings() {
     let declaration = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
     let policy = |inner: &str| {
         format!(
@@ -87,7 +87,7 @@ fn positions_are_those_of_the_recordings() {
 }
 
 #[test]
-fn invalid_characters_are_placed_as_recorded() {
+fn invalid_characters_have_the_recorded_positions() {
     let message = |inner: &str| {
         format!("<?xml version='1.0' encoding='utf-8'?>\n<QueueMessage><MessageText>{inner}")
     };
@@ -111,7 +111,7 @@ fn invalid_characters_are_placed_as_recorded() {
 }
 
 #[test]
-fn what_is_no_document_is_refused() {
+fn malformed_documents_are_rejected() {
     for document in [
         "",
         "text",
@@ -138,7 +138,7 @@ fn what_is_no_document_is_refused() {
 }
 
 #[test]
-fn deep_documents_are_refused() {
+fn deep_documents_are_rejected() {
     let deep = |depth: usize| "<a>".repeat(depth) + &"</a>".repeat(depth);
     assert!(read_document(deep(XML_DEPTH_MAX).as_bytes(), 100).is_ok());
     for depth in [XML_DEPTH_MAX + 1, 20_000] {
@@ -148,19 +148,19 @@ fn deep_documents_are_refused() {
 }
 
 #[test]
-fn blank_bodies() {
+fn blank_bodies_are_recognized() {
     assert!(is_blank(b"") && is_blank(b" \r\n") && is_blank("\u{feff}\n".as_bytes()));
     assert!(!is_blank(b"<a/>"));
 }
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+    fn any_bytes_are_parsed_or_rejected(bytes: Vec<u8>) {
         let _ = read_document(&bytes, 9);
     }
 
     #[test]
-    fn any_markup_is_read_or_refused(
+    fn any_markup_is_parsed_or_rejected(
         parts in proptest::collection::vec(
             prop_oneof![
                 Just("<a>"), Just("</a>"), Just("<b/>"), Just("&amp;"), Just("&#0;"), Just("&x;"),
@@ -177,9 +177,9 @@ proptest! {
     }
 }
 
-/// Comparing each name with all others would take minutes here.
+/// Without the limit this would take minutes, since each name is compared with all others.
 #[test]
-fn attributes_are_read_and_bounded() {
+fn attributes_are_parsed_and_bounded() {
     let document = b"<a xmlns:m='n' m:type=\"x&amp;y\"/>";
     let root = read_document(document, 1).unwrap();
     assert_eq!(root.attribute("type"), Some("x&y"));

@@ -2,7 +2,7 @@
 //! Properties.
 //!
 //! Source: *Set Blob Service Properties*; recordings for the order of elements and the reasons of
-//! refusals. A section that is left out of Set keeps its value.
+//! errors. A section that Set omits keeps its value.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,35 +13,35 @@ use crate::version::ApiVersion;
 use crate::xml::read::{ELEMENTS_MAX, Element, read_document};
 use crate::xml::write::XmlWriter;
 
-/// Metrics by the minute and CORS are shown since this version.
+/// The first version that shows minute metrics and CORS.
 const HAS_CORS: ApiVersion = ApiVersion::V2013_08_15;
-/// Soft delete is shown since this version.
+/// The first version that shows soft delete.
 const HAS_DELETE_RETENTION: ApiVersion = ApiVersion::V2017_07_29;
-/// The static website is shown since this version.
+/// The first version that shows the static website.
 const HAS_STATIC_WEBSITE: ApiVersion = ApiVersion::V2018_03_28;
-/// Whether a permanent delete is allowed is shown since this version, as recorded.
+/// The first version that shows whether a permanent delete is allowed, as recorded.
 const HAS_PERMANENT_DELETE: ApiVersion = ApiVersion::V2020_02_10;
-/// Characters of all rules of CORS. *Cross-Origin Resource Sharing*: 2 KiB.
+/// Maximum characters of all CORS rules. *Cross-Origin Resource Sharing*: 2 KiB.
 const CORS_CHARS_MAX: usize = 2 * 1024;
-/// Characters of a path of the static website: ours, as a blob's name.
+/// Maximum characters of a path of the static website: smalt's own limit, that of a blob's name.
 const PATH_CHARS_MAX: usize = 1024;
 
-/// `RetentionPolicy`: days, where it is enabled.
+/// `RetentionPolicy`: its number of days; `None` if it is disabled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Retention(pub Option<u32>);
 
-/// `Logging`.
+/// `Logging`: which requests are logged, and for how long logs are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Logging {
-    /// `Read`.
+    /// `Read`: whether reads are logged.
     pub read: bool,
-    /// `Write`.
+    /// `Write`: whether writes are logged.
     pub write: bool,
-    /// `Delete`.
+    /// `Delete`: whether deletions are logged.
     pub delete: bool,
-    /// `RetentionPolicy`.
+    /// `RetentionPolicy` of the logs.
     pub retention: Retention,
 }
 
@@ -49,21 +49,21 @@ pub struct Logging {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metrics {
-    /// `IncludeAPIs`, where it is enabled.
+    /// `IncludeAPIs`; `None` if the metrics are disabled.
     pub include_apis: Option<bool>,
-    /// `RetentionPolicy`.
+    /// `RetentionPolicy` of the metrics.
     pub retention: Retention,
 }
 
-/// `CorsRule`. Lists are kept in the order in which they are shown.
+/// `CorsRule`. Lists are in the order in which they are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CorsRule {
     /// `AllowedMethods`.
     pub methods: Vec<String>,
-    /// `AllowedOrigins`; `*` is every one.
+    /// `AllowedOrigins`; `*` allows every origin.
     pub origins: Vec<String>,
-    /// `AllowedHeaders`; a `*` at the end stands for anything.
+    /// `AllowedHeaders`; a trailing `*` is a wildcard.
     pub allowed_headers: Vec<String>,
     /// `ExposedHeaders`.
     pub exposed_headers: Vec<String>,
@@ -75,13 +75,13 @@ pub struct CorsRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeleteRetention {
-    /// Days that a deleted blob is kept, where they are.
+    /// Days that a deleted blob is kept.
     pub retention: Retention,
     /// `AllowPermanentDelete`.
     pub allow_permanent_delete: bool,
 }
 
-/// `StaticWebsite`, while it is enabled.
+/// `StaticWebsite`, if it is enabled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StaticWebsite {
@@ -93,7 +93,7 @@ pub struct StaticWebsite {
     pub default_index_document: Option<String>,
 }
 
-/// All properties of a service. Of queues and tables the first four.
+/// All properties of a service. Queues and tables have only the first four.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServiceProperties {
@@ -107,14 +107,14 @@ pub struct ServiceProperties {
     pub cors: Vec<CorsRule>,
     /// `DeleteRetentionPolicy`.
     pub delete_retention: DeleteRetention,
-    /// `StaticWebsite`; absent: disabled.
+    /// `StaticWebsite`; `None` if it is disabled.
     pub static_website: Option<StaticWebsite>,
     /// `DefaultServiceVersion`.
     pub default_version: Option<String>,
 }
 
 impl Default for ServiceProperties {
-    /// Those of a new account, as recorded: metrics by the hour are on, all else is off.
+    /// Returns the properties of a new account, as recorded: only hour metrics are enabled.
     fn default() -> Self {
         ServiceProperties {
             logging: Logging::default(),
@@ -131,7 +131,7 @@ impl Default for ServiceProperties {
     }
 }
 
-/// The body of Set: what is `None` keeps its value.
+/// The body of Set: sections that are `None` keep their value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServicePropertiesUpdate {
     logging: Option<Logging>,
@@ -144,16 +144,16 @@ pub struct ServicePropertiesUpdate {
 }
 
 impl ServicePropertiesUpdate {
-    /// Reads the body of Set.
+    /// Parses the body of Set.
     ///
     /// # Errors
-    /// 400 `InvalidXmlDocument` for an element that is missing, unknown, or has no valid value.
+    /// 400 `InvalidXmlDocument` for an element that is missing, unknown, or has an invalid value.
     pub fn read(body: &[u8], service: Service) -> Result<Self, StorageError> {
         let root = read_document(body, ELEMENTS_MAX)?;
         if root.name != "StorageServiceProperties" {
             return Err(root.unexpected());
         }
-        // The service's reader looks for the end tag of the root, even where nothing is inside.
+        // The service's reader expects an end tag of the root, even of an empty one.
         if root.children.is_empty() && body.trim_ascii_end().ends_with(b"/>") {
             return Err(root.refuse_end());
         }
@@ -161,7 +161,7 @@ impl ServicePropertiesUpdate {
         for section in &root.children {
             match section.name {
                 "Logging" => update.logging = Some(read_logging(section)?),
-                // The name before there were metrics by the minute.
+                // The element's name before there were minute metrics.
                 "HourMetrics" | "Metrics" => update.hour_metrics = Some(read_metrics(section)?),
                 "MinuteMetrics" => update.minute_metrics = Some(read_metrics(section)?),
                 "Cors" => update.cors = Some(read_cors(section)?),
@@ -177,7 +177,7 @@ impl ServicePropertiesUpdate {
         Ok(update)
     }
 
-    /// Changes what was given.
+    /// Applies the sections that the body contains.
     pub fn apply(self, to: &mut ServiceProperties) {
         fn set<T>(to: &mut T, given: Option<T>) {
             if let Some(given) = given {
@@ -197,7 +197,7 @@ impl ServicePropertiesUpdate {
 }
 
 impl ServiceProperties {
-    /// The answer of Get, as this version shows it.
+    /// Writes the answer of Get, as this version shows it.
     pub fn render(&self, service: Service, version: ApiVersion) -> Vec<u8> {
         let mut xml = XmlWriter::new();
         xml.open("StorageServiceProperties");
@@ -269,7 +269,7 @@ fn push_days(xml: &mut XmlWriter, Retention(days): Retention) {
     xml.optional("Days", days.map(|days| days.to_string()).as_deref());
 }
 
-/// Writes `Cors`, as both Get and Set have it.
+/// Writes `Cors`, in the form that Get and Set share.
 pub fn push_cors(xml: &mut XmlWriter, rules: &[CorsRule]) {
     if rules.is_empty() {
         return xml.empty("Cors");
@@ -310,7 +310,7 @@ fn read_metrics(section: &Element<'_>) -> Result<Metrics, StorageError> {
     })
 }
 
-/// Days stand exactly where the policy is enabled.
+/// Requires `Days` exactly if the policy is enabled.
 fn read_retention(policy: &Element<'_>) -> Result<Retention, StorageError> {
     if !flag(policy.required("Enabled")?)? {
         return match policy.child("Days") {
@@ -415,7 +415,7 @@ fn list(element: &Element<'_>) -> Vec<String> {
         .collect()
 }
 
-/// The service shows headers that stand for themselves before those that end in `*`.
+/// Sorts literal headers before those that end in `*`, as the service shows them.
 fn literals_first(headers: Vec<String>) -> Vec<String> {
     let is_prefix = |header: &String| header.len() > 1 && header.ends_with('*');
     let (prefixes, mut ordered): (Vec<_>, Vec<_>) = headers.into_iter().partition(is_prefix);

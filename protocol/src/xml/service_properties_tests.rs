@@ -1,4 +1,4 @@
-//! Tests of the properties of a service: shapes and refusals as recorded.
+//! Tests of the service properties: recorded shapes and errors.
 
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn shown(properties: &ServiceProperties, service: Service, version: ApiVersion) 
 }
 
 #[test]
-fn a_new_account_shows_what_is_recorded() {
+fn a_new_account_has_the_recorded_properties() {
     let head = format!(
         "<Logging><Version>1.0</Version><Read>false</Read><Write>false</Write>\
          <Delete>false</Delete>{OFF}</Logging><HourMetrics><Version>1.0</Version>\
@@ -53,7 +53,7 @@ fn a_new_account_shows_what_is_recorded() {
 }
 
 #[test]
-fn sections_left_out_keep_their_values() {
+fn omitted_sections_keep_their_values() {
     let mut properties = after(
         "<StaticWebsite><Enabled>true</Enabled><IndexDocument>i.html</IndexDocument>\
          <ErrorDocument404Path>e/404.html</ErrorDocument404Path></StaticWebsite>\
@@ -77,7 +77,7 @@ fn sections_left_out_keep_their_values() {
 }
 
 #[test]
-fn rules_of_cors_are_shown_in_the_recorded_order() {
+fn cors_rules_are_shown_in_the_recorded_order() {
     let rule = "<Cors><CorsRule><AllowedOrigins>www.xyz.com,www.ab.com</AllowedOrigins>\
                 <AllowedMethods>GET,PUT</AllowedMethods>\
                 <AllowedHeaders>x-ms-meta-data*,x-ms-meta-xyz,*</AllowedHeaders>\
@@ -93,7 +93,7 @@ fn rules_of_cors_are_shown_in_the_recorded_order() {
 }
 
 #[test]
-fn refusals_are_those_of_the_recordings() {
+fn errors_match_the_recordings() {
     let refused = |inner: &str| {
         let error = read(inner).unwrap_err();
         assert_eq!(
@@ -150,7 +150,7 @@ fn an_empty_root_needs_its_end_tag() {
 }
 
 #[test]
-fn rules_are_bounded() {
+fn cors_rules_are_bounded() {
     let rule = |origin: &str| {
         format!(
             "<CorsRule><AllowedOrigins>{origin}</AllowedOrigins><AllowedMethods>GET\
@@ -165,7 +165,7 @@ fn rules_are_bounded() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(inner in "(<Cors>|<Logging>|<Days>|</Cors>|[<>/a-z1 ]){0,20}") {
+    fn text_is_parsed_or_rejected(inner in "(<Cors>|<Logging>|<Days>|</Cors>|[<>/a-z1 ]){0,20}") {
         let _ = read(&inner);
     }
 }

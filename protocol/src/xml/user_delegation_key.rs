@@ -1,4 +1,4 @@
-//! The key that signs user delegation SAS: what is asked for, and the answer.
+//! The key that signs user delegation SAS: its request and answer.
 //!
 //! Source: *Get User Delegation Key*.
 
@@ -8,23 +8,23 @@ use crate::time::Timestamp;
 use crate::xml::read::{ELEMENTS_MAX, Element, read_document};
 use crate::xml::write::XmlWriter;
 
-/// What Get User Delegation Key asks for: `<KeyInfo>`.
+/// `<KeyInfo>`, the body of Get User Delegation Key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyInfo {
-    /// When the key begins to be valid; absent: at once.
+    /// The start of the key's validity; `None` means now.
     pub start: Option<Timestamp>,
-    /// When it ceases to be.
+    /// The end of the key's validity.
     pub expiry: Timestamp,
     /// The tenant of the user that a SAS of this key may be bound to, since 2025-07-05.
     pub delegated_tenant: Option<String>,
 }
 
 impl KeyInfo {
-    /// Reads the document.
+    /// Parses the document.
     ///
     /// # Errors
     /// 400 `InvalidXmlDocument` for another document or one without an expiry, 400
-    /// `InvalidXmlNodeValue` for a time that is none.
+    /// `InvalidXmlNodeValue` for a malformed time.
     pub fn read(body: &[u8]) -> Result<Self, StorageError> {
         let root = read_document(body, ELEMENTS_MAX)?;
         if root.name != "KeyInfo" {
@@ -56,8 +56,8 @@ fn time(element: &Element<'_>) -> Result<Timestamp, StorageError> {
     Timestamp::parse_iso(&element.text).ok_or_else(|| refused_value(element.trimmed()))
 }
 
-/// 400 `InvalidXmlNodeValue` for a time of the document. The service gives the value for the name
-/// of the node as well.
+/// Returns 400 `InvalidXmlNodeValue` for an invalid time. Like the service it also reports the
+/// value as the name of the node.
 pub fn refused_value(value: &str) -> StorageError {
     StorageError::new(ErrorCode::InvalidXmlNodeValue)
         .with_message("The value for one of the XML nodes is not in the correct format.")
@@ -65,16 +65,16 @@ pub fn refused_value(value: &str) -> StorageError {
         .with_element("XmlNodeValue", value)
 }
 
-/// The answer: who signs, from when until when, and with what.
+/// The answer: the user, the validity window and the key.
 #[derive(Clone, Copy)]
 pub struct UserDelegationKeyDocument<'a> {
     /// `SignedOid`: object id of the user.
     pub object_id: &'a str,
     /// `SignedTid`: tenant of the user.
     pub tenant_id: &'a str,
-    /// `SignedStart`.
+    /// `SignedStart`, the start of the key's validity.
     pub start: Timestamp,
-    /// `SignedExpiry`.
+    /// `SignedExpiry`, the end of the key's validity.
     pub expiry: Timestamp,
     /// `SignedService`: the letter of the service.
     pub service: char,
@@ -104,28 +104,28 @@ impl UserDelegationKeyDocument<'_> {
     }
 }
 
-/// The answer as a client has it: the fields as they stood there, which is how a SAS names the key
-/// and signs its name, and the key itself, which no log shows.
+/// The answer as a client parses it. The fields stay as received, since a SAS contains and signs
+/// them unchanged. The `Debug` output does not contain the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserDelegationKey {
     /// `SignedOid`: object id of the user.
     pub object_id: String,
     /// `SignedTid`: tenant of the user.
     pub tenant_id: String,
-    /// `SignedStart`.
+    /// `SignedStart`, the start of the key's validity.
     pub start: String,
-    /// `SignedExpiry`.
+    /// `SignedExpiry`, the end of the key's validity.
     pub expiry: String,
     /// `SignedService`: the letter of the service.
     pub service: String,
     /// `SignedVersion`.
     pub version: String,
-    /// `Value`.
+    /// `Value`, the key itself.
     pub value: AccountKey,
 }
 
 impl UserDelegationKey {
-    /// Reads the answer; `None` for another document or one with a field missing.
+    /// Parses the answer; returns `None` for another document or one with a missing field.
     pub fn read(body: &[u8]) -> Option<Self> {
         let root = read_document(body, ELEMENTS_MAX).ok()?;
         if root.name != "UserDelegationKey" {
@@ -146,7 +146,7 @@ impl UserDelegationKey {
         })
     }
 
-    /// When it ceases to be valid; `None` where the answer has no time there.
+    /// Returns the end of the key's validity; `None` if `SignedExpiry` is not a time.
     pub fn ends(&self) -> Option<Timestamp> {
         Timestamp::parse_iso(&self.expiry)
     }
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_is_asked_for() {
+    fn parses_the_request() {
         let at = |text| Timestamp::parse_iso(text).unwrap();
         let whole = "<KeyInfo><Start>2020-01-01T00:00:00Z</Start>\
             <Expiry>2020-01-02T00:00:00.5Z</Expiry>\
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_in_the_order_of_the_document() {
+    fn renders_and_parses_the_answer() {
         let document = UserDelegationKeyDocument {
             object_id: "o",
             tenant_id: "t",
@@ -229,9 +229,8 @@ mod tests {
     }
 
     proptest! {
-        /// What a client asks for is read as it was written, to the second.
         #[test]
-        fn key_info_survives_the_document(
+        fn key_info_parses_back(
             start in prop::option::of(0u64..4_000_000_000),
             expiry in 0u64..4_000_000_000,
             delegated_tenant in prop::option::of("[!-~]{1,40}"),
@@ -244,9 +243,8 @@ mod tests {
             prop_assert_eq!(KeyInfo::read(&info.render()), Ok(info));
         }
 
-        /// Every other document is refused with 400, and never read as a key.
         #[test]
-        fn any_text_is_read_or_refused(
+        fn any_text_is_parsed_or_rejected(
             body in "(<KeyInfo>|</KeyInfo>|<Start>|</Start>|<Expiry>|</Expiry>|2020|\\PC){0,12}",
         ) {
             let read = KeyInfo::read(body.as_bytes());

@@ -1,29 +1,29 @@
 //! A writer of documents in the service's style: byte order mark, one line, `<Empty />`.
 //!
-//! Source: recordings, for all of it. Text is escaped here and nowhere else.
+//! Source: recordings, for all of it. Only this module escapes text.
 
 use std::borrow::Cow;
 
 use crate::uri;
 
-/// The byte order mark and declaration that every document starts with.
+/// The start of every document: byte order mark and declaration.
 const START: &str = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>";
 
-/// The same without the mark, as the documents of tables start.
+/// The same without the mark, for the documents of the Table service.
 const START_WITHOUT_MARK: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";
 
-/// A document being written. Whoever writes closes what it opens.
+/// A document under construction. The caller closes every element that it opens.
 #[derive(Clone, Debug)]
 pub struct XmlWriter {
     out: Vec<u8>,
 }
 
-/// What every listing echoes of its request: only parameters that were given.
+/// The start of a listing, which echoes those parameters that the request has.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListHead<'a> {
-    /// Base URL of the service with a slash at its end.
+    /// Base URL of the service, with a trailing slash.
     pub service_endpoint: &'a str,
-    /// The container, for a listing of blobs.
+    /// The container, in a listing of blobs.
     pub container_name: Option<&'a str>,
     /// `prefix`.
     pub prefix: Option<&'a str>,
@@ -31,14 +31,15 @@ pub struct ListHead<'a> {
     pub marker: Option<&'a str>,
     /// `maxresults`.
     pub max_results: Option<u32>,
-    /// `delimiter`, for a listing of blobs.
+    /// `delimiter`, in a listing of blobs.
     pub delimiter: Option<&'a str>,
-    /// The form before 2013-08-15: addresses of the account, the container and each entry.
+    /// Whether the listing has the form before 2013-08-15, with addresses of the account, the
+    /// container and each entry.
     pub has_addresses: bool,
 }
 
 impl ListHead<'_> {
-    /// What the addresses of the entries start with, in the form that has them.
+    /// Returns the prefix of the entries' addresses, if the listing has addresses.
     pub(crate) fn address(&self) -> Option<String> {
         let endpoint = self.service_endpoint;
         let address = match self.container_name {
@@ -56,32 +57,32 @@ impl Default for XmlWriter {
 }
 
 impl XmlWriter {
-    /// A document with its declaration.
+    /// Starts a document with its declaration.
     pub fn new() -> Self {
         XmlWriter {
             out: START.as_bytes().to_vec(),
         }
     }
 
-    /// A document with its declaration and no byte order mark before it.
+    /// Starts a document with its declaration and without a byte order mark.
     pub fn without_mark() -> Self {
         XmlWriter {
             out: START_WITHOUT_MARK.as_bytes().to_vec(),
         }
     }
 
-    /// `<name>`.
+    /// Writes `<name>`.
     pub fn open(&mut self, name: &str) {
         self.put(&["<", name, ">"]);
     }
 
-    /// `<name attribute="value">`.
+    /// Writes `<name attribute="value">`.
     pub fn open_with(&mut self, name: &str, attributes: &[(&str, &str)]) {
         self.start(name, attributes);
         self.put(&[">"]);
     }
 
-    /// `<name attribute="value" />`.
+    /// Writes `<name attribute="value" />`.
     pub fn empty_with(&mut self, name: &str, attributes: &[(&str, &str)]) {
         self.start(name, attributes);
         self.put(&[" />"]);
@@ -96,17 +97,17 @@ impl XmlWriter {
         }
     }
 
-    /// `</name>`.
+    /// Writes `</name>`.
     pub fn close(&mut self, name: &str) {
         self.put(&["</", name, ">"]);
     }
 
-    /// `<name />`.
+    /// Writes `<name />`.
     pub fn empty(&mut self, name: &str) {
         self.put(&["<", name, " />"]);
     }
 
-    /// `<name>text</name>`, or `<name />` for the empty text.
+    /// Writes `<name>text</name>`, or `<name />` for an empty string.
     pub fn element(&mut self, name: &str, text: &str) {
         if text.is_empty() {
             return self.empty(name);
@@ -116,20 +117,20 @@ impl XmlWriter {
         self.close(name);
     }
 
-    /// The element, unless there is no text at all.
+    /// Writes the element unless `text` is `None`.
     pub fn optional(&mut self, name: &str, text: Option<&str>) {
         if let Some(text) = text {
             self.element(name, text);
         }
     }
 
-    /// `<name>true</name>` or `false`.
+    /// Writes `<name>true</name>` or `<name>false</name>`.
     pub fn boolean(&mut self, name: &str, value: bool) {
         self.element(name, if value { "true" } else { "false" });
     }
 
-    /// A blob's name or prefix. One with characters that XML cannot hold is percent-encoded and
-    /// says so, as recorded: `<Name Encoded="true">dir%EF%BF%BF%2F</Name>`.
+    /// Writes a blob's name or prefix. A name with characters that XML cannot represent is
+    /// percent-encoded and marked, as recorded: `<Name Encoded="true">dir%EF%BF%BF%2F</Name>`.
     pub fn name_element(&mut self, name: &str, text: &str) {
         if text.chars().all(is_xml_char) {
             return self.element(name, text);
@@ -139,12 +140,12 @@ impl XmlWriter {
         self.close(name);
     }
 
-    /// Escaped text inside the open element.
+    /// Writes escaped text inside the open element.
     pub fn text(&mut self, text: &str) {
         self.escape(text, false);
     }
 
-    /// `EnumerationResults` with its attributes and echoed parameters, left open.
+    /// Opens `EnumerationResults` with its attributes and echoed parameters.
     pub fn open_listing(&mut self, head: &ListHead<'_>) {
         let endpoint = ("ServiceEndpoint", head.service_endpoint);
         match head.container_name {
@@ -170,7 +171,7 @@ impl XmlWriter {
         self.optional("Delimiter", head.delimiter);
     }
 
-    /// The document's bytes.
+    /// Returns the document.
     pub fn finish(self) -> Vec<u8> {
         self.out
     }
@@ -181,8 +182,8 @@ impl XmlWriter {
         }
     }
 
-    /// Text with markup escaped. What XML cannot hold becomes U+FFFD; a carriage return, which
-    /// readers would fold into a line feed, a character reference.
+    /// Writes text with markup escaped. Characters that XML cannot represent become U+FFFD. A
+    /// carriage return becomes a character reference, since parsers would turn it into a line feed.
     fn escape(&mut self, text: &str, in_attribute: bool) {
         let mut written = 0;
         for (at, byte) in text.bytes().enumerate() {
@@ -195,7 +196,7 @@ impl XmlWriter {
                 b'\t' if in_attribute => "&#x9;",
                 b'\r' => "&#xD;",
                 0..=0x1f if byte != b'\n' && byte != b'\t' => "\u{fffd}",
-                // U+FFFE and U+FFFF; at a character's first byte two more always follow.
+                // U+FFFE and U+FFFF. After the first byte of a character two more always follow.
                 0xef if matches!(
                     text.as_bytes().get(at + 1..at + 3),
                     Some([0xbf, 0xbe | 0xbf])
@@ -214,12 +215,12 @@ impl XmlWriter {
     }
 }
 
-/// Whether XML 1.0 can hold the character.
+/// Returns whether XML 1.0 can represent the character.
 pub fn is_xml_char(c: char) -> bool {
     !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// The text with characters that XML cannot hold shown as dots, for messages.
+/// Replaces characters that XML cannot represent with dots, for messages.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_xml_char) {
         return Cow::Borrowed(text);
@@ -237,7 +238,7 @@ pub(crate) mod tests {
     use crate::xml::read::read_document;
     use proptest::prelude::*;
 
-    /// A document without its byte order mark and declaration, which are checked.
+    /// Checks and removes the byte order mark and declaration.
     pub(crate) fn body_of(document: Vec<u8>) -> String {
         let text = String::from_utf8(document).unwrap();
         assert!(
@@ -269,7 +270,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn any_text_reads_back(text in "(.|[\\x00-\\x1f<>&\"']|\u{fffe}|\u{ffff}|\r\n){0,40}") {
+        fn any_text_parses_back(text in "(.|[\\x00-\\x1f<>&\"']|\u{fffe}|\u{ffff}|\r\n){0,40}") {
             let mut xml = XmlWriter::new();
             xml.element("T", &text);
             let document = xml.finish();

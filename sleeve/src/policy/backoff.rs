@@ -1,17 +1,17 @@
-//! How long to wait before the next try: pure rules.
+//! Delays between attempts, as pure functions.
 
 use std::time::Duration;
 
-/// How often and how patiently a call is tried (failure policy of the workers: five tries, 0.8 s
-/// doubling, full jitter, `Retry-After` wins).
+/// Number of attempts and the delays between them (failure policy of the workers: five attempts,
+/// 0.8 s doubling, full jitter, `Retry-After` takes precedence).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetrySettings {
-    /// Tries altogether, the first included; at least one. Default 5.
+    /// Maximum number of attempts, including the first; at least one. Default 5.
     pub tries_max: u32,
-    /// Longest wait before the second try; it doubles with each further one. Default 0.8 s.
+    /// Maximum delay before the second attempt; doubles with each further one. Default 0.8 s.
     pub base_delay: Duration,
-    /// Longest wait of all, also for a `Retry-After`: a longer one ends the call, and the error
-    /// tells it. Default 60 s.
+    /// Maximum delay of all, also for `Retry-After`: a longer one ends the call, and the error
+    /// contains it. Default 60 s.
     pub delay_max: Duration,
 }
 
@@ -26,8 +26,8 @@ impl Default for RetrySettings {
 }
 
 impl RetrySettings {
-    /// The wait after `failed` tries (1 for the first), or `None` when it is time to give up.
-    /// `dice` is uniform in `0.0..1.0` (full jitter); what the service asks for is taken exactly.
+    /// Returns the delay after `failed` attempts (1 for the first), or `None` to give up. `dice` is
+    /// uniform in `0.0..1.0` (full jitter); the delay that the service asks for is used exactly.
     pub(crate) fn delay(
         &self,
         failed: u32,
@@ -44,7 +44,7 @@ impl RetrySettings {
         }
     }
 
-    /// The longest wait after `failed` tries.
+    /// Returns the maximum delay after `failed` attempts.
     fn ceiling(&self, failed: u32) -> Duration {
         let doubled = 2u32.saturating_pow(failed.saturating_sub(1));
         self.base_delay.saturating_mul(doubled).min(self.delay_max)
@@ -57,7 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn waits_double_up_to_the_last_try() {
+    fn delays_double_up_to_the_last_attempt() {
         let settings = RetrySettings::default();
         let waits: Vec<_> = (1..=5)
             .map(|failed| settings.delay(failed, None, 1.0))
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_decides_the_wait() {
+    fn retry_after_sets_the_delay() {
         let settings = RetrySettings::default();
         let asked = |seconds| settings.delay(1, Some(Duration::from_secs(seconds)), 0.5);
         assert_eq!(asked(7), Some(Duration::from_secs(7)));
@@ -80,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn waits_stay_in_bounds(failed in any::<u32>(), dice in any::<f64>(), tries in 1u32..) {
+        fn delays_stay_in_bounds(failed in any::<u32>(), dice in any::<f64>(), tries in 1u32..) {
             let settings = RetrySettings { tries_max: tries, ..RetrySettings::default() };
             let dice = if dice.is_nan() { 0.0 } else { dice };
             if let Some(wait) = settings.delay(failed, None, dice) {

@@ -1,8 +1,8 @@
-//! Bodies that the sleeve reads itself.
+//! Response bodies that the sleeve parses itself.
 //!
-//! The SDK reads a page of a listing twice: for its marker, and then into its model, by serde. For
-//! a page of 5,000 blobs that costs four times what a reader does that takes only what the port has
-//! a use for. So the body of such a call is set aside here, and the SDK gets an empty page.
+//! The SDK parses a page of a listing twice: for its marker, then with serde into its model. For a
+//! page of 5,000 blobs that costs four times as much as a parser that extracts only what the port
+//! uses. So this policy keeps the body of such a call and gives the SDK an empty page.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use azure_core::http::{AsyncRawResponse, Context, Request};
 
 use super::query::incomplete;
 
-/// A page that has nothing in it and none behind it.
+/// An empty last page.
 const EMPTY_PAGE: &[u8] = b"<EnumerationResults/>";
 
-/// Sets bodies aside, once per call.
+/// Keeps response bodies, once per call.
 #[derive(Debug)]
 pub(crate) struct KeepPolicy;
 
@@ -35,9 +35,9 @@ impl Policy for KeepPolicy {
         let Some(call) = keeping.filter(|_| answer.status().is_success()) else {
             return Ok(answer);
         };
-        // The transport has read it whole: nothing is waited for.
+        // The transport has already read the whole body, so this does not wait.
         let (status, headers, body) = answer.try_into_raw_response().await?.deconstruct();
-        // A call has one answer.
+        // A call has only one response.
         let _ = call.body.set(body.into());
         Ok(AsyncRawResponse::from_bytes(status, headers, EMPTY_PAGE))
     }

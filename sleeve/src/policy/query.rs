@@ -1,8 +1,8 @@
-//! The query as the service reads it: spaces as `%20`, and the SAS, if the account has one.
+//! Adapts the query to the service: spaces as `%20`, and the account's SAS, if any.
 //!
-//! The SDK writes queries as HTML forms do, with `+` for a space. The service takes `+` for a plus:
-//! a listing with the prefix `a b` would find nothing. A plus of the value itself is written `%2B`,
-//! so every `+` in the SDK's query is a space.
+//! The SDK encodes queries like HTML forms, with `+` for a space, but the service reads `+` as a
+//! plus sign: a listing with the prefix `a b` would find nothing. The SDK encodes a plus sign as
+//! `%2B`, so every `+` in its query is a space.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use azure_core::error::{Error, ErrorKind};
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Request, Url};
 
-/// Finishes the query, once per call.
+/// Completes the query, once per call.
 pub(crate) struct QueryPolicy {
     sas: Option<String>,
 }
 
 impl QueryPolicy {
-    /// `sas` is the escaped query of a SAS, without a question mark.
+    /// `sas` is the percent-encoded query of a SAS, without a question mark.
     pub(crate) fn new(sas: Option<String>) -> Self {
         QueryPolicy { sas }
     }
@@ -59,8 +59,8 @@ impl Policy for QueryPolicy {
     }
 }
 
-/// The pipeline is put together in one place, with a transport at its end and a call in its
-/// context.
+/// Returns the error for a pipeline without a transport or a call. It cannot occur, because one
+/// place builds all pipelines.
 pub(crate) fn incomplete() -> Error {
     Error::with_message(ErrorKind::Other, "the pipeline is incomplete")
 }

@@ -1,11 +1,12 @@
-//! The retry policy, in place of the SDK's own.
+//! The retry policy, which replaces the SDK's own.
 //!
-//! - Five tries, 0.8 s doubling, full jitter; `Retry-After` wins ([`RetrySettings`]).
-//! - Repeated are answers 408, 429, 500, 502, 503, 504, requests that never arrived, and requests
-//!   that were sent and not answered.
-//! - Put Message is repeated only when it surely was not executed: it never arrived, or the service
-//!   turned it away (503 `ServerBusy`, 429). Otherwise there would be two messages.
-//! - What happened on the way is noted in the [`Call`], so that the last answer is read rightly.
+//! - Five attempts, 0.8 s doubling, full jitter; `Retry-After` takes precedence
+//!   ([`RetrySettings`]).
+//! - Retried are responses 408, 429, 500, 502, 503 and 504, requests that never arrived, and
+//!   requests that were sent but not answered.
+//! - Put Message is retried only if it surely was not executed: it never arrived, or the service
+//!   rejected it (503 `ServerBusy`, 429). Otherwise there could be two messages.
+//! - The [`Call`] records what happened, so that the last response is interpreted correctly.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,23 +25,22 @@ use super::{Repeat, call};
 use crate::clock::Clock;
 use crate::transport::TransportError;
 
-/// How one try ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// An answer that stands, good or bad; also what no repetition would change.
+    /// A final response, good or bad; also a failure that no retry would change.
     Answered,
-    /// Turned away before it was executed.
+    /// The service rejected the request before executing it.
     TurnedAway { retry_after: Option<Duration> },
-    /// The service failed; it may have executed it.
+    /// The service failed; it may have executed the request.
     Failed { retry_after: Option<Duration> },
-    /// Never reached the service.
+    /// The request never reached the service.
     Unsent,
-    /// Sent, and no whole answer came.
+    /// The request was sent, but no complete response arrived.
     Unanswered,
 }
 
 impl Attempt {
-    /// Reads an answer. `code` is `x-ms-error-code`.
+    /// Classifies a response. `code` is `x-ms-error-code`.
     fn from_answer(status: u16, code: Option<&str>, retry_after: Option<Duration>) -> Self {
         match (status, code) {
             (429, _) | (503, Some("ServerBusy")) => Attempt::TurnedAway { retry_after },
@@ -59,7 +59,7 @@ impl Attempt {
         }
     }
 
-    /// Whether trying again is safe and may help.
+    /// Returns whether a retry is safe and may succeed.
     fn may_repeat(self, repeat: Repeat) -> bool {
         match self {
             Attempt::Answered => false,
@@ -76,7 +76,7 @@ impl Attempt {
     }
 }
 
-/// Tries a call again, on tokio's clock.
+/// Retries a call, using tokio's clock.
 pub(crate) struct RetryPolicy {
     settings: RetrySettings,
     clock: Arc<dyn Clock>,
@@ -100,7 +100,7 @@ impl RetryPolicy {
     fn judge(&self, result: &PolicyResult) -> Attempt {
         match result {
             Ok(response) => self.judge_answer(response),
-            // A token that could not be fetched: the request itself never left.
+            // A token could not be fetched, so the request itself was never sent.
             Err(error) if matches!(error.kind(), ErrorKind::Credential) => {
                 transport_error(error).map_or(Attempt::Answered, |_| Attempt::Unsent)
             }
@@ -172,7 +172,7 @@ impl Policy for RetryPolicy {
     }
 }
 
-/// Our transport's error inside the SDK's, however deep.
+/// Returns our transport's error inside the SDK's, at any depth.
 pub(crate) fn transport_error(error: &azure_core::Error) -> Option<&TransportError> {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(inner) = source {
@@ -184,7 +184,7 @@ pub(crate) fn transport_error(error: &azure_core::Error) -> Option<&TransportErr
     None
 }
 
-/// `Retry-After`: seconds, or a date that is measured against `now`.
+/// Parses `Retry-After`: seconds, or a date relative to `now`.
 pub(crate) fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     match text.trim().parse::<u64>() {
         Ok(seconds) => Some(Duration::from_secs(seconds)),
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_judged() {
+    fn responses_are_classified() {
         let none = None;
         let failed = Attempt::Failed { retry_after: none };
         let turned_away = Attempt::TurnedAway { retry_after: none };
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_transient_failures_are_retried() {
         let text = String::new;
         let table = [
             (TransportError::Unreachable(text()), Attempt::Unsent),
@@ -239,9 +239,9 @@ mod tests {
         }
     }
 
-    /// Put Message never goes out twice when it may have been executed.
+    /// Put Message is never sent twice if it may have been executed.
     #[test]
-    fn only_what_surely_never_ran_is_put_again() {
+    fn put_message_is_retried_only_if_never_executed() {
         let none = None;
         let table = [
             (Attempt::Answered, false, false),

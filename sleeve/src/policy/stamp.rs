@@ -1,5 +1,6 @@
-//! The last policy before the transport: date from the injected clock, the caller's request id,
-//! extra headers, and the Shared Key signature over all of it. Each try is stamped and signed anew.
+//! The last policy before the transport: adds the date of the injected clock, the caller's request
+//! id, extra headers, and the Shared Key signature over all of it. Each attempt is stamped and
+//! signed anew.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use super::query::incomplete;
 use super::{Call, call};
 use crate::clock::Clock;
 
-/// Whose key signs, and how.
+/// The key that signs requests, and the form of the signature.
 #[derive(Clone)]
 pub(crate) struct Signer {
     pub(crate) service: Service,
@@ -26,7 +27,7 @@ pub(crate) struct Signer {
     pub(crate) key: AccountKey,
 }
 
-/// Stamps and, with a key at hand, signs every try.
+/// Stamps every attempt, and signs it if there is a key.
 pub(crate) struct StampPolicy {
     clock: Arc<dyn Clock>,
     signer: Option<Signer>,
@@ -41,7 +42,7 @@ impl StampPolicy {
         request.insert_header("x-ms-date", self.clock.now().rfc1123());
         match &call.request_id {
             Some(id) => request.insert_header("x-ms-client-request-id", id),
-            // The SDK draws a random one. Without an id of the caller's there is none, so that the
+            // The SDK sets a random one. Without an id of the caller it is removed, so that the
             // same run sends the same bytes.
             None => drop(request.headers_mut().remove("x-ms-client-request-id")),
         }
@@ -59,7 +60,7 @@ impl StampPolicy {
 }
 
 impl Signer {
-    /// The `Authorization` header of a stamped request.
+    /// Returns the `Authorization` header of a stamped request.
     fn authorize(&self, request: &Request) -> Option<String> {
         let headers: Vec<(&str, &str)> = (request.headers().iter())
             .map(|(name, value)| (name.as_str(), value.as_str()))

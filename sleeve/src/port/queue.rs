@@ -1,4 +1,4 @@
-//! What queues give and take.
+//! Types of the port's queue calls.
 
 use std::time::Duration;
 
@@ -6,42 +6,42 @@ use smalt_protocol::Timestamp;
 
 use super::Metadata;
 
-/// A message taken from a queue.
+/// A message returned by a get or peek.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueMessage {
     /// Message id.
     pub id: String,
     /// Newest pop receipt; empty for a peeked message.
     pub pop_receipt: String,
-    /// When it was put.
+    /// When the message was put.
     pub inserted: Timestamp,
-    /// When it expires ([`Timestamp::MAX`] for never).
+    /// When the message expires ([`Timestamp::MAX`] for never).
     pub expires: Timestamp,
-    /// When it becomes visible again; absent for a peeked message.
+    /// When the message becomes visible again; `None` for a peeked message.
     pub next_visible: Option<Timestamp>,
-    /// How often it was taken.
+    /// Number of times the message was dequeued.
     pub dequeue_count: u32,
-    /// The text as it is stored.
+    /// The text as stored.
     pub text: String,
 }
 
 /// Messages of one get or peek.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueMessages {
-    /// The messages.
+    /// The messages, in the order of the response.
     pub messages: Vec<QueueMessage>,
     /// The service's `Date`.
     pub server_time: Timestamp,
 }
 
-/// A message put or updated.
+/// Result of a put or update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// Message id.
     pub id: String,
-    /// The receipt that works from now on.
+    /// The new pop receipt.
     pub pop_receipt: String,
-    /// When the message is visible next.
+    /// When the message becomes visible.
     pub next_visible: Timestamp,
 }
 
@@ -50,15 +50,15 @@ pub struct Receipt {
 pub enum MessageTtl {
     /// Never expires (-1).
     Never,
-    /// Expires after this long; at least a second.
+    /// Expires after this time, at least one second.
     After(Duration),
 }
 
-/// Facts of a queue.
+/// Properties of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueProperties {
-    /// Never lower than the true number of messages.
+    /// Approximate number of messages; never lower than the actual number.
     pub approximate_count: u64,
-    /// Metadata.
+    /// User metadata of the queue.
     pub metadata: Metadata,
 }

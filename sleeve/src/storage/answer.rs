@@ -1,8 +1,8 @@
-//! The headers of an answer, read in one pass.
+//! Reads the headers of a response in one pass.
 //!
-//! The SDK's typed accessors look each header up and build an error (with a backtrace, if those are
-//! on) for each one that is missing, which costs more than the request. Here the headers are walked
-//! once and what is absent is just absent.
+//! The SDK's typed accessors look each header up and build an error (with a backtrace, if enabled)
+//! for each missing one, which costs more than the request. This module iterates over the headers
+//! once.
 
 use azure_core::http::headers::Headers;
 use smalt_protocol::Timestamp;
@@ -12,7 +12,7 @@ use crate::policy::Call;
 use crate::port::{BlobKind, BlobProperties, CopyState, CopyStatus, LeaseState, Metadata, Tag};
 use crate::redact::redact;
 
-/// The headers that the port has a use for.
+/// The headers that the port uses.
 #[derive(Debug, Default)]
 pub(super) struct Answer<'a> {
     pub(super) etag: Option<&'a str>,
@@ -79,24 +79,25 @@ impl<'a> Answer<'a> {
         *field = Some(value);
     }
 
-    /// The service's `Date`. Decisions hang on it, so an answer without one is not an answer.
+    /// Returns the service's `Date`. A response without one is an error, because decisions depend
+    /// on it.
     pub(super) fn server_time(&self, call: &Call) -> Result<Timestamp, PortError> {
         time(call, "Date", self.date)
     }
 
-    /// The tag, which only a real value is: null and empty count as none (G13).
+    /// Returns the ETag; null and empty values are errors (G13).
     pub(super) fn tag(&self, call: &Call) -> Result<Tag, PortError> {
         let etag = self.etag.filter(|etag| !etag.trim().is_empty());
         etag.map(tag).ok_or_else(|| call.unreadable("no ETag"))
     }
 
-    /// The properties of a whole blob (HEAD or GET).
+    /// Returns the properties of a whole blob (HEAD or GET).
     pub(super) fn properties(self, call: &Call) -> Result<BlobProperties, PortError> {
         Ok(BlobProperties {
             etag: self.tag(call)?,
             last_modified: time(call, "Last-Modified", self.last_modified)?,
             length: self.length(call)?,
-            // The answer to a range has the range's own hash in Content-MD5.
+            // In the response to a range, Content-MD5 is the hash of that range.
             content_md5: match self.content_range {
                 Some(_) => self.blob_content_md5.map(str::to_owned),
                 None => self
@@ -140,8 +141,8 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// A tag in the form of headers. Listings write it without quotes; conditions and comparisons need
-/// one form.
+/// Normalizes an ETag to the quoted form of headers. Listings omit the quotes, but conditions and
+/// comparisons need one form.
 pub(super) fn tag(text: &str) -> Tag {
     if text.starts_with('"') || text.starts_with("W/") {
         Tag(text.to_owned())
@@ -150,13 +151,13 @@ pub(super) fn tag(text: &str) -> Tag {
     }
 }
 
-/// A time of the wire, or an unreadable answer.
+/// Parses a time, or returns an error for an unreadable response.
 pub(super) fn time(call: &Call, what: &str, text: Option<&str>) -> Result<Timestamp, PortError> {
     text.and_then(Timestamp::parse_rfc1123)
         .ok_or_else(|| call.unreadable(&format!("no {what}")))
 }
 
-/// A status of a copy, or an unreadable answer.
+/// Parses a copy status, or returns an error for an unreadable response.
 pub(super) fn copy_status(call: &Call, text: &str) -> Result<CopyStatus, PortError> {
     match text {
         "pending" => Ok(CopyStatus::Pending),
@@ -167,7 +168,7 @@ pub(super) fn copy_status(call: &Call, text: &str) -> Result<CopyStatus, PortErr
     }
 }
 
-/// A lease status; what is not said is unlocked.
+/// Parses a lease status; a missing one means unlocked.
 pub(super) fn lease(status: Option<&str>) -> LeaseState {
     match status {
         Some("locked") => LeaseState::Locked,
@@ -175,7 +176,7 @@ pub(super) fn lease(status: Option<&str>) -> LeaseState {
     }
 }
 
-/// A blob type that is known.
+/// Parses a blob type; `None` if it is unknown.
 pub(super) fn kind(text: Option<&str>) -> Option<BlobKind> {
     match text? {
         "BlockBlob" => Some(BlobKind::Block),

@@ -1,4 +1,4 @@
-//! What a sweep asks beside the blobs themselves: their snapshots, their index tags.
+//! Queries about a blob beyond its properties: snapshots and index tags.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::policy::{Repeat, context, options};
 use crate::port::{BlobId, CallContext, Metadata, PortResult};
 
 impl AzureStorage {
-    /// Snapshots are listed before their blob, under its name, so the first entry tells (List
-    /// Blobs).
+    /// Lists one entry: snapshots precede their blob under the same name, so the first entry is
+    /// decisive (List Blobs).
     pub(super) async fn snapshots(&self, cx: &CallContext, blob: &BlobId) -> PortResult<bool> {
         let container = &blob.container;
         let (call, client) = self.on_container("List Blobs", Repeat::Read, cx, container)?;

@@ -1,4 +1,4 @@
-//! The beginning of every call: checks before anything is sent, and the client to send it with.
+//! Starts every call: checks before anything is sent, and creates the client.
 
 use std::sync::Arc;
 
@@ -15,11 +15,10 @@ use crate::names;
 use crate::policy::{Call, Repeat};
 use crate::port::{BlobId, CallContext, Conditions, PortResult, Tag};
 
-/// What a condition on absence looks like on the wire.
+/// Wire form of the condition on absence.
 const ANY: &str = "*";
 
 impl AzureStorage {
-    /// A call on a blob.
     pub(super) fn on_blob(
         &self,
         operation: &'static str,
@@ -36,7 +35,7 @@ impl AzureStorage {
         Ok((call, client))
     }
 
-    /// A call on the account's Blob service itself.
+    /// Starts a call on the account's Blob service.
     #[cfg(feature = "entra")]
     pub(super) fn on_blobs(
         &self,
@@ -50,7 +49,6 @@ impl AzureStorage {
         Ok((Arc::new(call), service))
     }
 
-    /// A call on a container.
     pub(super) fn on_container(
         &self,
         operation: &'static str,
@@ -66,7 +64,6 @@ impl AzureStorage {
         Ok((Arc::new(call), service.blob_container_client(container)))
     }
 
-    /// A call on a queue.
     pub(super) fn on_queue(
         &self,
         operation: &'static str,
@@ -97,18 +94,18 @@ fn begin(
     Ok(call)
 }
 
-/// `If-Match`, never empty (G13).
+/// Returns `If-Match`; never empty (G13).
 pub(super) fn if_match(conditions: &Conditions) -> Option<Etag> {
     let given = conditions.if_match.as_ref();
     given.and_then(etag)
 }
 
-/// `If-None-Match: *`.
+/// Returns `If-None-Match: *`, if absence is required.
 pub(super) fn if_none_match(conditions: &Conditions) -> Option<Etag> {
     conditions.if_absent.then(|| Etag::from(ANY))
 }
 
-/// A tag for the SDK, unless it is empty.
+/// Converts an ETag for the SDK; `None` if it is empty.
 pub(super) fn etag(tag: &Tag) -> Option<Etag> {
     (!tag.0.trim().is_empty()).then(|| Etag::from(tag.0.as_str()))
 }

@@ -1,4 +1,4 @@
-//! Blobs and containers: read, put, describe, delete.
+//! Blobs and containers: read, put, set metadata, delete.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -24,7 +24,7 @@ use crate::port::{
     PortResult, PutBlob, Written,
 };
 
-/// Longer than any blob (190.7 TiB). The service reads larger ends of a range as malformed.
+/// Longer than any blob (190.7 TiB). The service rejects larger range ends as malformed.
 const BLOB_BYTES_MAX: u64 = 1 << 50;
 
 impl AzureStorage {
@@ -46,8 +46,8 @@ impl AzureStorage {
         Ok((answer.properties(&call)?, server_time))
     }
 
-    /// One ranged request for one byte more than permitted: the answer says how long the blob is,
-    /// and a blob of any size costs no more than that.
+    /// Makes one ranged request for one byte more than allowed: the response contains the blob's
+    /// length, and a blob of any size costs no more than that.
     pub(super) async fn get(
         &self,
         cx: &CallContext,
@@ -71,12 +71,12 @@ impl AzureStorage {
         let properties = answer.properties(&call)?;
         if properties.length > most_bytes {
             let length = properties.length;
-            return Err(call.invalid(&format!("{length} bytes are more than {most_bytes}")));
+            return Err(call.invalid(&format!("{length} bytes exceed {most_bytes}")));
         }
         let content = downloaded.body.collect().await;
         let content = content.map_err(|error| call.fail(&error))?;
         if content.len() as u64 != properties.length {
-            return Err(call.unreadable("the content is not as long as announced"));
+            return Err(call.unreadable("the content length differs from the announced one"));
         }
         Ok(Downloaded {
             properties,
@@ -102,7 +102,7 @@ impl AzureStorage {
             if_tags: put.conditions.if_tags.clone(),
             if_none_match: if_none_match(&put.conditions),
             lease_id: put.conditions.lease_id.clone(),
-            // One shot, however large: a put in parts would be several operations.
+            // A single request for any size; a put in parts would be several operations.
             partition_size: Some(NonZero::<u64>::MAX),
             parallel: NonZero::new(1),
             method_options: options(&call),
@@ -174,7 +174,7 @@ impl AzureStorage {
             .await
             .map_err(|error| call.fail(&error))
         {
-            // An earlier try of ours removed it, and its answer was lost.
+            // Our own earlier attempt removed it, but its response was lost.
             Err(error) if error.kind == ErrorKind::NotFound && call.maybe_done() => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Ok(()),
@@ -199,7 +199,7 @@ impl AzureStorage {
     }
 }
 
-/// Metadata as the SDK takes it.
+/// Converts metadata for the SDK.
 pub(super) fn map(metadata: &Metadata) -> HashMap<String, String> {
     metadata.clone().into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! Copies within the service: start, abort.
+//! Copies within the service: start and abort.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::policy::{Repeat, options};
 use crate::port::{BlobId, CallContext, CopyStarted, PortResult, StartCopy};
 
 impl AzureStorage {
-    /// The synchronous form (Copy Blob From URL) differs by one header, which the SDK does not
-    /// know.
+    /// The synchronous form (Copy Blob From URL) differs by one header that the SDK does not
+    /// support.
     pub(super) async fn copy(
         &self,
         cx: &CallContext,
@@ -75,7 +75,7 @@ impl AzureStorage {
         };
         let stopped = client.abort_copy(copy_id, Some(asked)).await;
         match stopped.map_err(|error| call.fail(&error)) {
-            // An earlier try of ours stopped it, and its answer was lost.
+            // Our own earlier attempt aborted it, but its response was lost.
             Err(error)
                 if error.code.as_deref() == Some("NoPendingCopyOperation") && call.maybe_done() =>
             {

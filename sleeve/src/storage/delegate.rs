@@ -1,4 +1,4 @@
-//! The port itself: each of its calls leads to its module.
+//! Implements the port by delegating each call to its module.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ use crate::port::{
     QueueProperties, Receipt, StartCopy, Storage, Written,
 };
 
-/// The layout of the SAS that [`Storage::readable_url`] makes: known to every service of today,
-/// emulators included.
+/// SAS version used by [`Storage::readable_url`]; supported by all current services, including
+/// emulators.
 pub(super) const SAS_VERSION: ApiVersion = ApiVersion::V2021_12_02;
 
 impl AzureStorage {
@@ -31,7 +31,7 @@ impl AzureStorage {
         }
     }
 
-    /// This one blob, for a SAS.
+    /// Returns the SAS target for one blob.
     pub(super) fn sas_target<'a>(&'a self, blob: &'a BlobId) -> SasTarget<'a> {
         SasTarget {
             service: Service::Blob,
@@ -42,7 +42,7 @@ impl AzureStorage {
         }
     }
 
-    /// `spr` is left out where a key signs: the same SAS must read from an emulator's plain HTTP.
+    /// Omits `spr` when a key signs, so that the SAS also works over an emulator's plain HTTP.
     fn url_with_sas(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String> {
         let url = self.plain_url(blob);
         let sas = match &self.shared.credential {
@@ -78,7 +78,8 @@ impl Storage for AzureStorage {
     }
 
     fn readable_url(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String> {
-        // The same checks as before a request: a URL that means another blob is never handed out.
+        // Applies the same checks as before a request, so that the URL never refers to another
+        // blob.
         self.on_blob("Sign Blob URL", Repeat::Read, &CallContext::default(), blob)?;
         self.url_with_sas(blob, lifetime)
     }

@@ -1,9 +1,9 @@
-//! User delegation keys: what signs a SAS where a token of Entra ID opens the account, which itself
-//! can sign nothing.
+//! User delegation keys, which sign a SAS for accounts opened with an Entra ID token. A token
+//! itself cannot sign.
 //!
-//! Source: "Get User Delegation Key", "Create a user delegation SAS". A SAS ends with its key at
-//! the latest, so a key is asked for that lasts twice as long as what it is to sign, and another
-//! one when it lasts no longer than that.
+//! Source: "Get User Delegation Key", "Create a user delegation SAS". A SAS expires with its key at
+//! the latest. So the requested key lasts twice as long as the URL it signs, and is replaced once
+//! it lasts no longer than that.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,16 +20,16 @@ use crate::error::ErrorKind;
 use crate::policy::{Call, Repeat, options};
 use crate::port::{BlobId, CallContext, PortResult};
 
-/// A key is valid from so long before it was asked for: not all machines of the service have the
-/// same time.
+/// A key is valid from this long before its request, because clocks of the service's machines
+/// differ.
 const BEGINS_EARLIER: Duration = Duration::from_secs(15 * 60);
-/// Longest life of a key: a day less than the service gives, for clocks that differ.
+/// Maximum lifetime of a key: one day less than the service allows, because clocks differ.
 const LIFETIME_MAX: Duration = Duration::from_secs(6 * 24 * 3_600);
-/// What a refused identity lacks.
-const NEEDED: &str = "to sign what another blob is copied from, the identity needs the role \
+/// Advice for an identity without the required permission.
+const NEEDED: &str = "to sign the URL of a copy source, the identity needs the role \
     Storage Blob Delegator on the account";
 
-/// The key that was asked for last.
+/// The last fetched key.
 #[derive(Default)]
 pub(super) struct Kept(Mutex<Option<UserDelegationKey>>);
 
@@ -40,13 +40,13 @@ impl Kept {
 }
 
 impl AzureStorage {
-    /// The key at hand, when it lasts until then.
+    /// Returns the kept key if it is valid until `until`.
     pub(super) fn delegated_key(&self, until: Timestamp) -> Option<UserDelegationKey> {
         let kept = self.shared.delegation.lock().clone();
         kept.filter(|key| key.ends().is_some_and(|end| end >= until))
     }
 
-    /// Asks for a key and keeps it.
+    /// Fetches a key and keeps it.
     pub(super) async fn ask_for_key(&self, cx: &CallContext, lifetime: Duration) -> PortResult<()> {
         let (call, service) = self.on_blobs("Get User Delegation Key", Repeat::Read, cx)?;
         let now = self.shared.clock.now();
@@ -74,14 +74,14 @@ impl AzureStorage {
         Ok(())
     }
 
-    /// A SAS that reads this one blob, signed with the key at hand; over https alone, as the token
-    /// that the key was asked for with.
+    /// Returns a SAS that reads one blob, signed with the kept key; for HTTPS only, like the token
+    /// that fetched the key.
     pub(super) fn delegated_sas(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String> {
         let expiry = self.shared.clock.now().plus(lifetime);
         let key = self.delegated_key(expiry).ok_or_else(|| {
             let resource = format!("{}/{}/{}", self.shared.account, blob.container, blob.name);
             let call = Call::new("Sign Blob URL", resource, Repeat::Read, None);
-            call.invalid("no user delegation key is at hand that lasts as long")
+            call.invalid("there is no user delegation key that lasts long enough")
         })?;
         let sas = UserDelegationSas {
             version: SAS_VERSION,

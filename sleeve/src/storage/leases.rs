@@ -1,4 +1,4 @@
-//! Leases on blobs: acquire under a proposed id, renew, release, break.
+//! Leases on blobs: acquire with a proposed id, renew, release, break.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::policy::{Repeat, options};
 use crate::port::{BlobId, CallContext, Lease, PortResult};
 
 impl AzureStorage {
-    /// Idempotent: the service gives a lease again to whoever proposes the id that holds it.
+    /// Idempotent: the service grants a lease again for the id that holds it.
     pub(super) async fn acquire(
         &self,
         cx: &CallContext,
@@ -77,14 +77,14 @@ impl AzureStorage {
         };
         let released = client.release_lease(lease_id.to_owned(), Some(asked)).await;
         match released.map_err(|error| call.fail(&error)) {
-            // An earlier try of ours released it, and its answer was lost.
+            // Our own earlier attempt released it, but its response was lost.
             Err(error) if error.kind == ErrorKind::LeaseLost && call.maybe_done() => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Ok(()),
         }
     }
 
-    /// With a break period of zero: the blob is free at once, whoever held it.
+    /// Uses a break period of zero, which frees the blob at once, whoever holds the lease.
     pub(super) async fn break_off(&self, cx: &CallContext, blob: &BlobId) -> PortResult<bool> {
         let (call, client) = self.on_blob("Break Lease", Repeat::Idempotent, cx, blob)?;
         let call = Arc::new(call);

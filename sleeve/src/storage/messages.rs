@@ -23,11 +23,11 @@ use crate::port::{
     CallContext, MessageTtl, PortResult, QueueMessage, QueueMessages, QueueProperties, Receipt,
 };
 
-/// How often a queue is cleared before the call gives up. Each round removes what the service
-/// manages within its own time-out (Q16).
+/// Maximum number of clear requests before the call gives up. Each removes as many messages as the
+/// service can within its own timeout (Q16).
 const CLEAR_ROUNDS_MAX: u32 = 100;
 
-/// "Never expires" on the wire of answers: 9999-12-31T23:59:59Z.
+/// "Never expires" in responses: 9999-12-31T23:59:59Z.
 const NEVER_S: u64 = 253_402_300_799;
 
 impl AzureStorage {
@@ -42,14 +42,14 @@ impl AzureStorage {
             .await
             .map_err(|error| call.fail(&error))
         {
-            // It is there with other metadata.
+            // The queue exists with other metadata.
             Err(error) if error.kind == ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error),
             Ok(response) => Ok(u16::from(response.status()) == 201),
         }
     }
 
-    /// Delete Queue, with all that is in it. No worker needs it, so it is not in the port.
+    /// Delete Queue, with all messages. Not part of the port, because no worker needs it.
     pub async fn delete_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()> {
         let (call, client) = self.on_queue("Delete Queue", Repeat::Removal, cx, queue)?;
         let asked = QueueClientDeleteOptions {
@@ -58,7 +58,7 @@ impl AzureStorage {
         };
         let removed = client.delete(Some(asked)).await;
         match removed.map_err(|error| call.fail(&error)) {
-            // An earlier try of ours removed it, and its answer was lost.
+            // Our own earlier attempt removed it, but its response was lost.
             Err(error) if error.kind == ErrorKind::NotFound && call.maybe_done() => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Ok(()),
@@ -129,7 +129,7 @@ impl AzureStorage {
         count: u32,
         visibility_timeout: Duration,
     ) -> PortResult<QueueMessages> {
-        // A get whose answer is lost only hides messages for a while: it may be repeated.
+        // A lost response only hides messages for a while, so the call may be repeated.
         let (call, client) = self.on_queue("Get Messages", Repeat::Read, cx, queue)?;
         let asked = QueueClientReceiveMessagesOptions {
             number_of_messages: Some(batch(&call, count)?),
@@ -165,7 +165,8 @@ impl AzureStorage {
         all(list.items.unwrap_or_default(), read, server_time)
     }
 
-    /// The receipt is a condition: after an unanswered try a mismatch may be our own doing.
+    /// The pop receipt acts as a condition: after an unanswered attempt, a mismatch may be caused
+    /// by that attempt.
     pub(super) async fn update(
         &self,
         cx: &CallContext,
@@ -211,14 +212,15 @@ impl AzureStorage {
         };
         let removed = client.delete_message(id, pop_receipt, Some(asked)).await;
         match removed.map_err(|error| call.fail(&error)) {
-            // An earlier try of ours removed it, and its answer was lost.
+            // Our own earlier attempt removed it, but its response was lost.
             Err(error) if error.kind == ErrorKind::NotFound && call.maybe_done() => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Ok(()),
         }
     }
 
-    /// The service clears what it can within its time-out and then says so: ask again (Q16).
+    /// Repeats the request while the service reports that it could not finish within its timeout
+    /// (Q16).
     pub(super) async fn clear(&self, cx: &CallContext, queue: &str) -> PortResult<()> {
         let mut rounds = 0;
         loop {
@@ -248,16 +250,16 @@ fn batch(call: &Call, count: u32) -> Result<i32, PortError> {
     let count = i64::from(count);
     let permitted = limits::DEQUEUE_COUNT.contains(&count);
     let count = i32::try_from(count).ok().filter(|_| permitted);
-    count.ok_or_else(|| call.invalid("1 to 32 messages can be asked for"))
+    count.ok_or_else(|| call.invalid("the number of messages must be 1 to 32"))
 }
 
-/// A visibility time-out: at most seven days.
+/// Converts a visibility timeout to seconds; at most seven days.
 fn hiding(call: &Call, timeout: Duration, least_s: i32) -> Result<i32, PortError> {
     let most_s = i32::try_from(*limits::VISIBILITY_GET_S.end()).unwrap_or(i32::MAX);
     seconds(call, timeout, least_s, most_s)
 }
 
-/// Whole seconds, rounded up: nothing becomes visible or expires sooner than asked for.
+/// Converts to whole seconds, rounded up so that nothing becomes visible or expires early.
 fn seconds(call: &Call, time: Duration, least: i32, most: i32) -> Result<i32, PortError> {
     let whole = time
         .as_secs()
@@ -272,10 +274,10 @@ fn check_message<'a>(
     call: &Call,
     (id, receipt): (&'a str, &'a str),
 ) -> Result<(&'a str, &'a str), PortError> {
-    // The SDK joins the id to the path unescaped.
+    // The SDK adds the id to the path without escaping it.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if id.is_empty() || !id.bytes().all(plain) {
-        return Err(call.invalid("this is not a message id"));
+        return Err(call.invalid("not a message id"));
     }
     if receipt.is_empty() {
         return Err(call.invalid("the message has no pop receipt"));
@@ -283,8 +285,8 @@ fn check_message<'a>(
     Ok((id, receipt))
 }
 
-/// The message's document. Written here and not by the SDK, which leaves a carriage return as it
-/// is: readers of XML turn that into a line feed.
+/// Builds the XML document of a message. The SDK does not escape a carriage return, which XML
+/// parsers convert to a line feed.
 fn document(call: &Call, text: &str) -> Result<RequestContent<SdkMessage, XmlFormat>, PortError> {
     if text.len() > limits::MESSAGE_TEXT_BYTES_MAX {
         return Err(call.invalid("the text has more than 64 KiB"));
@@ -299,7 +301,7 @@ fn document(call: &Call, text: &str) -> Result<RequestContent<SdkMessage, XmlFor
             '\r' => xml.push_str("&#xD;"),
             '\t' | '\n' => xml.push(c),
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {
-                return Err(call.invalid(&format!("{c:?} cannot stand in a message; encode it")));
+                return Err(call.invalid(&format!("a message cannot contain {c:?}; encode it")));
             }
             _ => xml.push(c),
         }
@@ -308,7 +310,7 @@ fn document(call: &Call, text: &str) -> Result<RequestContent<SdkMessage, XmlFor
     Ok(RequestContent::from(xml.into_bytes()))
 }
 
-/// Every message of an answer, or the first that cannot be read.
+/// Converts every message of a response, or returns the first error.
 fn all<M>(
     items: Vec<M>,
     read: impl Fn(M) -> PortResult<QueueMessage>,
@@ -378,7 +380,7 @@ fn expiry(told: Timestamp) -> Timestamp {
     }
 }
 
-/// A time of the SDK; those before the year 1970 do not occur.
+/// Converts a time of the SDK; times before 1970 do not occur.
 fn timestamp(time: OffsetDateTime) -> Timestamp {
     u64::try_from(time.unix_timestamp()).map_or(Timestamp::MIN, Timestamp::from_unix_s)
 }

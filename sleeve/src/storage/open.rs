@@ -1,4 +1,4 @@
-//! Opening an account: the SDK's clients with the sleeve's policies and transport.
+//! Opens an account: the SDK's clients with the sleeve's policies and transport.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use crate::policy::retry::RetryPolicy;
 use crate::policy::stamp::{Signer, StampPolicy};
 use crate::transport::{SdkClient, Transport};
 
-/// How an account is spoken to.
+/// Settings of the storage client.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Stamps and signs requests. Default: the system's clock.
+    /// Clock that stamps and signs requests. Default: the system's clock.
     pub clock: Arc<dyn Clock>,
-    /// When and how often a call is tried again.
+    /// Number of attempts and delays of retries.
     pub retry: RetrySettings,
-    /// Seed of the retries' jitter. Default: drawn from the system, so that no two workers wait in
-    /// step; a test gives its own.
+    /// Seed of the retry jitter. Default: from the system, so that workers do not retry in step.
+    /// Tests set their own.
     pub seed: Option<u64>,
     /// `x-ms-version` of every request. Default: the SDK's own, 2026-04-06.
     pub api_version: ApiVersion,
@@ -47,10 +47,10 @@ impl Default for Settings {
 }
 
 impl AzureStorage {
-    /// Opens `account` through `transport`. Nothing is sent yet.
+    /// Opens `account` through `transport`. Sends nothing yet.
     ///
     /// # Errors
-    /// [`AccountError::Client`] when the SDK refuses endpoint and credential together.
+    /// [`AccountError::Client`] if the SDK rejects the combination of endpoint and credential.
     pub fn open(
         account: Account,
         transport: Arc<dyn Transport>,
@@ -108,7 +108,7 @@ fn token(_: &Credential) -> Option<Arc<dyn TokenCredential>> {
     None
 }
 
-/// What the pipelines of both services are made of.
+/// Components of the pipelines of both services.
 struct Pipeline<'a> {
     account: &'a Account,
     transport: Arc<dyn Transport>,
@@ -118,7 +118,8 @@ struct Pipeline<'a> {
 impl Pipeline<'_> {
     fn options(&self, service: Service) -> ClientOptions {
         let clock = || Arc::clone(&self.settings.clock);
-        // Each service rolls its own dice: what happens on one does not change the other's waits.
+        // Each service has its own random stream, so that events on one do not change the other's
+        // delays.
         let seed = self.settings.seed.unwrap_or_else(ambient::seed) ^ u64::from(service.letter());
         let sas = match &self.account.credential {
             Credential::Sas(sas) => Some(sas.clone()),

@@ -1,4 +1,4 @@
-//! A page of a listing, read in one pass: what the port has a use for, and nothing else.
+//! Parses a page of a listing in one pass, extracting only what the port uses.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::port::{
 };
 use crate::redact::redact;
 
-/// Reads a page: its blobs, and the marker of the next one.
+/// Parses a page: its blobs, and the marker of the next one.
 pub(super) fn read(call: &Call, body: &[u8]) -> PortResult<(Vec<BlobItem>, Option<String>)> {
     let text =
         std::str::from_utf8(body).map_err(|_| call.unreadable("a page that is not UTF-8"))?;
@@ -37,13 +37,13 @@ pub(super) fn read(call: &Call, body: &[u8]) -> PortResult<(Vec<BlobItem>, Optio
     Ok((blobs, marker.filter(|marker| !marker.is_empty())))
 }
 
-/// The page as far as it is read.
+/// The parser's position in the page.
 struct Page<'a> {
     call: &'a Call,
     reader: Reader<&'a [u8]>,
 }
 
-/// An element that was begun, or is empty.
+/// An element that was opened, or is empty.
 struct Element<'a> {
     start: BytesStart<'a>,
     is_empty: bool,
@@ -55,7 +55,7 @@ impl Element<'_> {
     }
 }
 
-/// What is known of a blob before it is whole.
+/// A blob that is only partly parsed.
 #[derive(Default)]
 struct Found {
     etag: Option<Tag>,
@@ -75,7 +75,7 @@ struct Found {
 
 impl<'a> Page<'a> {
     fn broken(&self, why: impl std::fmt::Display) -> PortError {
-        self.call.unreadable(&format!("a broken page: {why}"))
+        self.call.unreadable(&format!("malformed page: {why}"))
     }
 
     fn event(&mut self) -> PortResult<Event<'a>> {
@@ -95,7 +95,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The next element inside the open one; `None` at its end.
+    /// Returns the next child of the open element; `None` at its end.
     fn child(&mut self) -> PortResult<Option<Element<'a>>> {
         loop {
             match self.event()? {
@@ -123,7 +123,7 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// The text of an element that has nothing else in it.
+    /// Returns the text of an element without children.
     fn text(&mut self, element: &Element<'a>) -> PortResult<Cow<'a, str>> {
         let mut text = Cow::Borrowed("");
         if element.is_empty {
@@ -214,7 +214,7 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// A name with characters that XML cannot carry comes percent-encoded, and says so.
+    /// Reads a name; one with characters that XML cannot represent is marked as percent-encoded.
     fn name(&mut self, element: &Element<'a>) -> PortResult<String> {
         let encoded = element.start.try_get_attribute("Encoded");
         let encoded = encoded.map_err(|error| self.broken(error))?;
@@ -239,7 +239,7 @@ impl<'a> Page<'a> {
         Ok(metadata)
     }
 
-    /// `TagSet` with a `Tag` of `Key` and `Value` for each.
+    /// Reads `TagSet`, with a `Tag` of `Key` and `Value` for each.
     fn tags(&mut self, element: &Element<'a>) -> PortResult<Metadata> {
         let mut tags = Metadata::new();
         if element.is_empty {
@@ -314,7 +314,7 @@ impl<'a> Page<'a> {
             "CopyStatusDescription" => &mut found.copy_description,
             _ => return self.skip(element),
         };
-        // Listings write an empty element for what a blob does not have.
+        // Listings contain an empty element for a missing value.
         let text = self.text(element)?;
         *place = Some(text.into_owned()).filter(|text| !text.is_empty());
         Ok(())
@@ -354,7 +354,7 @@ mod tests {
         blobs.remove(0)
     }
 
-    /// Names of metadata are the owner's, also those of the listing's own elements.
+    /// Metadata names are chosen by the owner and may equal the listing's own element names.
     #[test]
     fn metadata_may_have_any_name() {
         let metadata = "<Metadata><Name>n</Name><Properties>p</Properties><Etag/>\
@@ -373,9 +373,9 @@ mod tests {
         assert_eq!(metadata, expected);
     }
 
-    /// What is not known is passed over, with all that is in it.
+    /// Unknown elements are skipped with all their content.
     #[test]
-    fn other_elements_are_passed_over() {
+    fn unknown_elements_are_skipped() {
         let more = "<Snapshot>x</Snapshot><Tags><TagSet><Tag><Key>Name</Key><Value>v</Value></Tag>\
             </TagSet></Tags><OrMetadata><Name>y</Name></OrMetadata>";
         assert_eq!(read_one(&blob(more)).name, "a");
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_makes_no_sense_is_unreadable() {
+    fn malformed_page_is_unreadable() {
         let whole = blob("");
         for text in [
             "",
@@ -407,9 +407,9 @@ mod tests {
     }
 
     proptest! {
-        /// A page that breaks off anywhere is unreadable, never a shorter page.
+        /// A truncated page is unreadable, never a shorter page.
         #[test]
-        fn no_part_of_a_page_is_a_page(at in 0_usize..400) {
+        fn truncated_page_is_unreadable(at in 0_usize..400) {
             let whole = blob("<Metadata><TimeToLive>P1D</TimeToLive></Metadata>");
             let end = whole.len() - "</EnumerationResults>".len();
             let at = at.min(end);
@@ -418,7 +418,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "(<EnumerationResults>)?[<>a-zB/=\"&;! -]{0,60}") {
+        fn any_text_never_panics(text in "(<EnumerationResults>)?[<>a-zB/=\"&;! -]{0,60}") {
             let _ = read(&call(), text.as_bytes());
         }
     }

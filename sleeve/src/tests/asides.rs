@@ -1,4 +1,4 @@
-//! Snapshots, index tags, broken leases: their requests and their answers.
+//! Tests of snapshots, index tags and broken leases: requests and responses.
 
 use super::service::{Service, blob, cx, refuse, reply};
 use crate::ErrorKind;
@@ -10,7 +10,7 @@ fn page(entries: &str) -> String {
     format!("<EnumerationResults><Blobs>{entries}</Blobs><NextMarker /></EnumerationResults>")
 }
 
-/// Snapshots come before their blob; a blob of a longer name is another one.
+/// Snapshots precede their blob; a blob with a longer name is a different one.
 #[tokio::test]
 async fn snapshots_are_the_first_entries_of_a_name() {
     let snapshot = "<Blob><Name>b.txt</Name><Snapshot>2026-11-21T10:00:00.0000000Z</Snapshot>\
@@ -51,9 +51,9 @@ async fn tags_are_read() {
     assert_eq!(service.texts()[0], format!("GET {URL}/b.txt?comp=tags"));
 }
 
-/// Tags and tier of a copy are its own headers.
+/// Tags and tier of a copy are sent as its own headers.
 #[tokio::test]
-async fn a_copy_takes_tags_and_tier() {
+async fn copy_sends_tags_and_tier() {
     let head = [
         ("ETag", "\"0x4\""),
         ("x-ms-copy-id", "c2"),
@@ -80,7 +80,7 @@ async fn a_copy_takes_tags_and_tier() {
 }
 
 #[tokio::test]
-async fn a_lease_is_broken_at_once_or_there_is_none() {
+async fn lease_is_broken_or_absent() {
     let service = Service::with([
         reply(202, &[], ""),
         refuse(409, "LeaseNotPresentWithLeaseOperation"),

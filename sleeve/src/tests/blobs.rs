@@ -1,4 +1,4 @@
-//! Every operation on blobs and containers: its request and its answer.
+//! Tests of every blob and container operation: request and response.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ fn conditions() -> Conditions {
     }
 }
 
-/// What must still be tagged so is asked for with every write that takes conditions.
+/// A condition on index tags is sent with every conditional write.
 #[tokio::test]
 async fn conditions_on_index_tags_are_sent() {
     let asked = Conditions {
@@ -116,8 +116,8 @@ async fn get_blob_whole() {
     );
 }
 
-/// A blob that is too long is an error and never cut short, and costs no more than its permitted
-/// part.
+/// A blob that is too long is an error, is never truncated, and costs no more than the allowed
+/// length.
 #[tokio::test]
 async fn get_blob_too_long() {
     let mut head = HEAD.to_vec();
@@ -135,7 +135,7 @@ async fn get_blob_too_long() {
     );
 }
 
-/// An empty blob has no range to give.
+/// An empty blob has no valid range.
 #[tokio::test]
 async fn get_blob_empty() {
     let mut head = HEAD.to_vec();
@@ -337,7 +337,7 @@ const PAGE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 <BlobType>AppendBlob</BlobType></Properties><Metadata/></Blob>
 </Blobs><NextMarker>m+/2=</NextMarker></EnumerationResults>"#;
 
-/// Names keep spaces, tags get the form that headers have, and the service's time comes along.
+/// Names keep spaces, ETags get the quoted form, and the service's time is returned.
 #[tokio::test]
 async fn list_blobs() {
     let service = Service::with([reply(200, &[], PAGE)]);
@@ -368,7 +368,7 @@ async fn list_blobs() {
     assert_eq!(service.texts(), [format!("GET {URL}?{query}")]);
 }
 
-/// Index tags come along where they are asked for.
+/// Index tags are included on request.
 #[tokio::test]
 async fn list_blobs_with_tags() {
     let tags = "<Tags><TagSet><Tag><Key>k &amp;</Key><Value>v</Value></Tag><Tag><Key>e</Key>\
@@ -429,9 +429,9 @@ async fn create_container() {
     assert_eq!(service.texts(), [request.clone(), request]);
 }
 
-/// Expiry is decided by the service's clock: an answer without it is not used.
+/// Expiry is decided by the service's clock, so a response without it is rejected.
 #[tokio::test]
-async fn an_answer_without_date_is_unreadable() {
+async fn response_without_date_is_unreadable() {
     let mut answer = reply(200, HEAD, "").unwrap();
     answer.headers_mut().remove("date");
     let mut written = reply(201, &[("ETag", "\"0x2\"")], "").unwrap();

@@ -1,4 +1,4 @@
-//! Operation context: request ids, muting; and conditions that are never empty.
+//! Tests of the operation context (request ids, muting) and of conditions, which are never empty.
 
 use super::service::{Service, blob, cx, reply};
 use crate::port::*;
@@ -11,7 +11,7 @@ async fn sent_id(cx: CallContext) -> Result<Option<String>, PortError> {
     Ok(seen[0].header("x-ms-client-request-id").map(str::to_owned))
 }
 
-/// G7, G9: the caller's id goes out as it is, muting inside it; without one there is none.
+/// G7, G9: the caller's id is sent unchanged, with muting inside it; without an id, none is sent.
 #[tokio::test]
 async fn request_ids() {
     assert_eq!(sent_id(cx()).await.unwrap(), None);
@@ -29,9 +29,9 @@ async fn request_ids() {
     assert!(CallContext::from_client_request_id(&muted).muted);
 }
 
-/// DG6: more than 1 KiB is refused before anything is sent.
+/// DG6: more than 1 KiB is rejected before anything is sent.
 #[tokio::test]
-async fn long_request_ids_are_refused() {
+async fn long_request_ids_are_rejected() {
     let context = CallContext {
         client_request_id: "x".repeat(1025),
         muted: false,
@@ -39,7 +39,7 @@ async fn long_request_ids_are_refused() {
     assert_eq!(sent_id(context).await.unwrap_err().kind, ErrorKind::Invalid);
 }
 
-/// Lists are several layers deep in the SDK: the context reaches them too.
+/// Listings pass several layers of the SDK, and the context reaches the request.
 #[tokio::test]
 async fn request_ids_reach_listings() {
     let service = Service::with([reply(
@@ -62,7 +62,7 @@ async fn request_ids_reach_listings() {
     );
 }
 
-/// G13: an empty tag is no condition.
+/// G13: an empty ETag is not sent as a condition.
 #[tokio::test]
 async fn empty_tags_are_never_sent() {
     for tag in ["", " "] {

@@ -1,4 +1,4 @@
-//! Signatures, SAS, and that no secret is ever shown.
+//! Tests of signatures and SAS, and that no secret is ever shown.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::service::{KEY, Seen, Service, blob, cut, cx, refuse, reply};
 use crate::port::*;
 use crate::{Account, Credential, ErrorKind};
 
-/// Checks a signature as a service does: from the request that arrived.
+/// Checks a signature as a service does, from the request that arrived.
 fn check_signature(seen: &Seen, account: &str, key: &str) {
     let headers: Vec<(&str, &str)> = (seen.request.headers().iter())
         .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
@@ -49,9 +49,9 @@ fn check_signature(seen: &Seen, account: &str, key: &str) {
     );
 }
 
-/// The string to sign, written out by hand, for one request of each shape.
+/// The string to sign, written by hand for one request of each kind.
 #[tokio::test]
-async fn the_signature_is_that_of_the_documented_string() {
+async fn signature_matches_the_documented_string_to_sign() {
     let service = Service::with([reply(201, &[("ETag", "\"1\"")], "")]);
     let put = PutBlob {
         metadata: Metadata::from([("Zeta".to_owned(), "z".to_owned())]),
@@ -76,7 +76,7 @@ async fn the_signature_is_that_of_the_documented_string() {
 }
 
 #[tokio::test]
-async fn every_shape_of_request_is_signed_rightly() {
+async fn every_kind_of_request_is_signed_correctly() {
     let empty = "<EnumerationResults><Blobs/></EnumerationResults>";
     let service = Service::with([
         reply(200, &[], empty),
@@ -107,7 +107,7 @@ async fn every_shape_of_request_is_signed_rightly() {
     }
 }
 
-/// Host style, and the emulators' own account: the resource is named differently in each.
+/// Host style and the emulators' own account name the resource differently.
 #[tokio::test]
 async fn signatures_of_other_endpoints() {
     let cloud = format!("AccountName=acct;AccountKey={KEY}");
@@ -137,9 +137,9 @@ async fn signatures_of_other_endpoints() {
     }
 }
 
-/// A SAS goes with every try exactly once, and nothing else authorises.
+/// A SAS is sent exactly once with every attempt, and nothing else authorizes.
 #[tokio::test(start_paused = true)]
-async fn a_sas_stands_in_the_url_once() {
+async fn sas_appears_in_the_url_once() {
     let sas = "?sv=2021-12-02&ss=bq&srt=sco&sp=rwdlacup&se=2030-01-01T00%3A00%3A00Z&sig=a%2Bb%3D";
     let service = Service::with([cut(), reply(201, &[], "")]);
     let storage = service.storage_by(Credential::sas(sas).unwrap());
@@ -163,7 +163,7 @@ async fn a_sas_stands_in_the_url_once() {
     assert!(!storage.blob_url(&blob()).contains('?'));
 }
 
-/// Whatever goes wrong, neither errors nor `Debug` show a key or a signature.
+/// No error and no `Debug` shows a key or a signature.
 #[tokio::test(start_paused = true)]
 async fn secrets_are_never_shown() {
     let secret = "c2VjcmV0LXNlY3JldA";

@@ -1,4 +1,5 @@
-//! Tokens of Entra ID: fetched through the transport, sent as bearer, never confused with the call.
+//! Tests of Entra ID tokens: fetched through the transport and sent as bearer tokens, with separate
+//! failures.
 
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ async fn tokens_are_fetched_once_and_sent_as_bearer() {
     assert!(!format!("{storage:?}").contains("hidden"));
 }
 
-/// A token server that is away is no unknown outcome of a put: the put never left.
+/// An unreachable token server does not make the outcome of a put unknown: the put was never sent.
 #[tokio::test(start_paused = true)]
 async fn a_missing_token_is_not_an_unknown_outcome() {
     let service = Service::with(std::iter::repeat_with(cut).take(100));
@@ -75,10 +76,10 @@ fn key_until(expiry: &str) -> String {
     )
 }
 
-/// What a blob is copied from is signed with a key that the token was given, asked for once and
-/// again when it no longer lasts as long.
+/// The URL of a copy's source is signed with a user delegation key, which is fetched once, and
+/// again when it no longer lasts long enough.
 #[tokio::test(start_paused = true)]
-async fn a_token_signs_by_a_key_that_it_was_given() {
+async fn token_signs_with_a_delegation_key() {
     let xml = [("Content-Type", "application/xml")];
     let service = Service::with([
         reply(200, &[("Content-Type", "application/json")], TOKEN),
@@ -117,9 +118,9 @@ async fn a_token_signs_by_a_key_that_it_was_given() {
     assert_eq!(late.kind, ErrorKind::Invalid);
 }
 
-/// Who may not ask for a key learns which role is missing.
+/// The error names the missing role if the identity may not fetch a key.
 #[tokio::test]
-async fn a_refused_key_names_the_role() {
+async fn denied_key_names_the_role() {
     let code = [("x-ms-error-code", "AuthorizationPermissionMismatch")];
     let service = Service::with([
         reply(200, &[("Content-Type", "application/json")], TOKEN),
@@ -139,7 +140,7 @@ async fn a_refused_key_names_the_role() {
     assert!(storage.lacks_signing_key(hour));
 }
 
-/// The SDK sends no token in the clear.
+/// The SDK sends no token over plain HTTP.
 #[tokio::test]
 async fn tokens_need_https() {
     let service = Service::with([]);
@@ -150,9 +151,10 @@ async fn tokens_need_https() {
     assert!(matches!(opened.unwrap_err(), AccountError::Client(_)));
 }
 
-/// What the environment names is what opens the account; half a principal is said.
+/// The identity named by the environment opens the account; an incomplete service principal is an
+/// error.
 #[tokio::test]
-async fn the_environment_names_a_principal() {
+async fn environment_selects_a_principal() {
     let service = Service::with([
         reply(200, &[("Content-Type", "application/json")], TOKEN),
         reply(202, &[], ""),

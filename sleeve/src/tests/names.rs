@@ -1,4 +1,4 @@
-//! Names arrive as they are, or are refused.
+//! Tests that names arrive unchanged or are rejected.
 
 use super::service::{Service, cx, reply};
 use crate::ErrorKind;
@@ -17,7 +17,7 @@ async fn sent(blob: &BlobId) -> Result<String, ErrorKind> {
 }
 
 #[tokio::test]
-async fn blob_names_survive() {
+async fn blob_names_arrive_unchanged() {
     let names = [
         "b.txt",
         "a b",
@@ -55,9 +55,9 @@ async fn blob_names_survive() {
     }
 }
 
-/// `.` and `..` would go to the container: a delete would then delete all of it.
+/// `.` and `..` would address the container, so a delete would delete all of it.
 #[tokio::test]
-async fn names_that_a_url_changes_are_refused() {
+async fn names_changed_by_url_rules_are_rejected() {
     let long = "x".repeat(1025);
     for name in [".", "..", "", "a\tb", "a\nb", "a\r", "\u{1}", &long] {
         let refused = sent(&BlobId::new("cont", name)).await;
@@ -76,7 +76,7 @@ async fn names_that_a_url_changes_are_refused() {
 }
 
 #[tokio::test]
-async fn metadata_that_no_header_carries_is_refused() {
+async fn metadata_unfit_for_headers_is_rejected() {
     let service = Service::with([]);
     let storage = service.storage();
     for (name, value) in [("a", "é"), ("a-b", "x"), ("", "x"), ("a", "x\r\ny: z")] {
@@ -103,9 +103,9 @@ async fn metadata_that_no_header_carries_is_refused() {
 }
 
 proptest! {
-    /// Any name whatever arrives unchanged or is not sent.
+    /// Every name arrives unchanged or is not sent.
     #[test]
-    fn no_name_becomes_another(name in "\\PC{0,12}|[./%\\\\ a]{0,8}") {
+    fn names_arrive_unchanged_or_are_not_sent(name in "\\PC{0,12}|[./%\\\\ a]{0,8}") {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let path = runtime.block_on(sent(&BlobId::new("cont", name.as_str())));
         if let Ok(path) = path {

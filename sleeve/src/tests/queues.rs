@@ -1,4 +1,4 @@
-//! Every operation on queues: its request and its answer.
+//! Tests of every queue operation: request and response.
 
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ async fn get_and_peek_messages() {
     assert_eq!(service.texts(), expected);
 }
 
-/// The new receipt comes in a header (the SDK has no accessor for it).
+/// The new pop receipt is in a header for which the SDK has no accessor.
 #[tokio::test]
 async fn update_and_delete_message() {
     let head = [
@@ -200,7 +200,8 @@ async fn queues() {
     assert_eq!(texts[3], format!("GET {URL}?comp=metadata"));
 }
 
-/// A queue that is gone after a try without an answer is deleted; one that never was is not there.
+/// A queue that is missing after an unanswered attempt counts as deleted; otherwise it is not
+/// found.
 #[tokio::test(start_paused = true)]
 async fn delete_queue() {
     let service = Service::with([
@@ -217,7 +218,7 @@ async fn delete_queue() {
     assert_eq!(service.texts()[0], format!("DELETE {URL}"));
 }
 
-/// Q16: clearing goes on while the service says that it has not finished.
+/// Q16: clearing is repeated while the service reports that it has not finished.
 #[tokio::test(start_paused = true)]
 async fn clear_messages_until_done() {
     let unfinished = std::iter::repeat_with(|| refuse(500, "OperationTimedOut")).take(12);
@@ -232,9 +233,9 @@ async fn clear_messages_until_done() {
     assert_eq!(texts[12], format!("DELETE {URL}/messages"));
 }
 
-/// What the service would refuse, or the SDK would send elsewhere, is not sent.
+/// Requests that the service would reject, or the SDK would send elsewhere, are not sent.
 #[tokio::test]
-async fn what_cannot_be_is_not_sent() {
+async fn invalid_requests_are_not_sent() {
     let service = Service::with([]);
     let storage = service.storage();
     let second = Duration::from_secs(1);

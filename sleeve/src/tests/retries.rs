@@ -1,4 +1,5 @@
-//! When a call is sent again, how long it waits, and what the last answer then means.
+//! Tests of retries: when a call is repeated, how long it waits, and how the last response is
+//! interpreted.
 
 use std::time::Duration;
 
@@ -40,9 +41,9 @@ async fn delete_blob(service: &Service) -> PortResult<()> {
         .await
 }
 
-/// Five tries; each wait lies in its own window and is the same for the same seed.
+/// Five attempts; each delay is within its own bounds and reproducible with the seed.
 #[tokio::test(start_paused = true)]
-async fn waits_are_jittered_and_reproducible() {
+async fn delays_are_jittered_and_reproducible() {
     let mut runs = Vec::new();
     for _ in 0..2 {
         let service = Service::with((0..6).map(|_| refuse(503, "ServerBusy")));
@@ -55,9 +56,9 @@ async fn waits_are_jittered_and_reproducible() {
         assert!(error.is_transient());
         runs.push(service.waits());
     }
-    assert_eq!(runs[0].len(), 4, "five tries and not one more");
+    assert_eq!(runs[0].len(), 4, "exactly five attempts");
     for (wait, most_ms) in runs[0].iter().zip([800, 1600, 3200, 6400]) {
-        // Tokio's timer has a grain of one millisecond.
+        // Tokio's timer has a resolution of one millisecond.
         assert!(*wait <= Duration::from_millis(most_ms + 1), "{wait:?}");
     }
     assert!(runs[0].iter().any(|wait| *wait > Duration::ZERO));
@@ -65,7 +66,7 @@ async fn waits_are_jittered_and_reproducible() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_after_wins_exactly() {
+async fn retry_after_is_used_exactly() {
     let after = |text| {
         let head = [("x-ms-error-code", "ServerBusy"), ("Retry-After", text)];
         reply(503, &head, "")
@@ -76,7 +77,7 @@ async fn retry_after_wins_exactly() {
         reply(201, &[], ""),
     ]);
     service.storage().create_queue(&cx(), "jobs").await.unwrap();
-    // The clock stood at 10:00:00 and at 10:00:07 when the date came.
+    // The date was received at 10:00:00 and at 10:00:07.
     assert_eq!(service.waits(), [7, 10].map(Duration::from_secs));
     let service = Service::with([after("3600"), reply(201, &[], "")]);
     let error = service
@@ -85,12 +86,12 @@ async fn retry_after_wins_exactly() {
         .await
         .unwrap_err();
     assert_eq!(error.retry_after, Some(Duration::from_secs(3600)));
-    assert_eq!(service.seen().len(), 1, "an hour is for the worker to wait");
+    assert_eq!(service.seen().len(), 1, "the worker waits the hour");
 }
 
-/// Each try is stamped and signed anew, with the time of its own sending, and sends the body again.
+/// Each attempt is stamped and signed anew with its own time, and sends the body again.
 #[tokio::test(start_paused = true)]
-async fn each_try_is_signed_anew() {
+async fn each_attempt_is_signed_anew() {
     let busy = [("x-ms-error-code", "ServerBusy"), ("Retry-After", "60")];
     let service = Service::with([reply(503, &busy, ""), reply(201, &[("ETag", "\"1\"")], "")]);
     put_blob(&service, Conditions::default()).await.unwrap();
@@ -110,7 +111,7 @@ async fn each_try_is_signed_anew() {
     assert_eq!(seen[0].text(), seen[1].text());
 }
 
-/// A message is put again only when it surely was not put.
+/// A message is put again only if it surely was not put before.
 #[tokio::test(start_paused = true)]
 async fn put_message_is_never_repeated_blindly() {
     let table = [
@@ -136,7 +137,7 @@ async fn put_message_is_never_repeated_blindly() {
     }
 }
 
-/// A put that was accepted but cannot be read is unknown, not failed.
+/// A put with an unreadable success response has an unknown outcome; it has not failed.
 #[tokio::test]
 async fn an_unreadable_receipt_is_an_unknown_outcome() {
     for body in ["", "<broken", "<QueueMessagesList/>"] {
@@ -147,9 +148,9 @@ async fn an_unreadable_receipt_is_an_unknown_outcome() {
     }
 }
 
-/// D4: 404 to a delete whose first answer was lost is success; without such a try it is not.
+/// D4: 404 to a delete is success if an earlier response was lost, and an error otherwise.
 #[tokio::test(start_paused = true)]
-async fn a_repeated_delete_may_find_nothing() {
+async fn retried_delete_may_find_nothing() {
     let gone = || refuse(404, "BlobNotFound");
     let table = [
         (vec![cut(), gone()], None),
@@ -160,7 +161,7 @@ async fn a_repeated_delete_may_find_nothing() {
             vec![refuse(503, "ServerBusy"), gone()],
             Some(ErrorKind::NotFound),
         ),
-        // Somebody made a new one: that one stays, and that is the truth.
+        // Another client created a new blob, which stays.
         (
             vec![cut(), refuse(412, "ConditionNotMet")],
             Some(ErrorKind::ConditionNotMet),
@@ -200,9 +201,9 @@ async fn other_removals_may_find_nothing_as_well() {
     assert_eq!(none.kind, ErrorKind::Refused);
 }
 
-/// A refusal after an unanswered try may be the work of that very try.
+/// A refusal after an unanswered attempt may be caused by that attempt.
 #[tokio::test(start_paused = true)]
-async fn conditional_writes_do_not_blame_others() {
+async fn conditional_writes_consider_earlier_attempts() {
     let matching = || Conditions::matching(&Tag("\"0x1\"".to_owned()));
     let not_met = || refuse(412, "ConditionNotMet");
     let exists = || refuse(409, "BlobAlreadyExists");
@@ -252,7 +253,7 @@ async fn conditional_writes_do_not_blame_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn copies_and_receipts_do_not_blame_others() {
+async fn copies_and_receipts_consider_earlier_attempts() {
     let copy = |synchronous| StartCopy {
         source_url: "https://h/c/b".to_owned(),
         source_if_match: None,
@@ -275,7 +276,7 @@ async fn copies_and_receipts_do_not_blame_others() {
             ErrorKind::OutcomeUnknown,
             ErrorKind::ConditionNotMet,
         ),
-        // The source is not ours: whoever changed it, it is changed.
+        // The source is never changed by our own call, so the condition truly failed.
         (
             "SourceConditionNotMet",
             412,
@@ -305,9 +306,9 @@ async fn copies_and_receipts_do_not_blame_others() {
     assert_eq!(updated.unwrap_err().kind, ErrorKind::OutcomeUnknown);
 }
 
-/// What was never answered stays unknown, whatever turned the later tries away.
+/// An unanswered attempt leaves the outcome unknown, whatever rejected the later ones.
 #[tokio::test(start_paused = true)]
-async fn an_unanswered_write_stays_unknown() {
+async fn unanswered_write_stays_unknown() {
     let busy = || refuse(503, "ServerBusy");
     let table = [
         (
@@ -337,7 +338,7 @@ async fn an_unanswered_write_stays_unknown() {
         assert_eq!(error.kind, expected);
         assert_eq!(service.seen().len(), 5);
     }
-    // A read changes nothing: busy is busy.
+    // A read changes nothing, so it is simply busy.
     let service = Service::with([cut(), busy(), busy(), busy(), busy()]);
     let error = service
         .storage()
@@ -347,9 +348,9 @@ async fn an_unanswered_write_stays_unknown() {
     assert_eq!(error.kind, ErrorKind::Busy);
 }
 
-/// A container that is there after a lost answer is there: nothing to say about who made it.
+/// A container that exists after a lost response is reported as existing, whoever created it.
 #[tokio::test(start_paused = true)]
-async fn reads_and_leases_are_simply_asked_again() {
+async fn reads_and_leases_are_simply_retried() {
     let service = Service::with([cut(), refuse(409, "ContainerAlreadyExists")]);
     assert!(
         !service
@@ -366,9 +367,9 @@ async fn reads_and_leases_are_simply_asked_again() {
         .unwrap();
 }
 
-/// A success that is not the operation's own says nothing about what happened.
+/// A success status that the operation never returns says nothing about what happened.
 #[tokio::test]
-async fn a_foreign_success_is_an_unknown_outcome() {
+async fn unexpected_success_status_is_an_unknown_outcome() {
     let service = Service::with([reply(200, &[], PUT_ANSWER), reply(204, &[], "")]);
     assert_eq!(
         put_message(&service).await.unwrap_err().kind,

@@ -1,4 +1,4 @@
-//! A scripted service: it answers from a list and remembers what it was asked.
+//! A scripted service that answers from a list and records its requests.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,11 +12,11 @@ use tokio::time::Instant;
 use crate::port::{BlobId, CallContext};
 use crate::{Account, AzureStorage, Credential, FnTransport, Settings, TokioClock};
 
-/// The service's `Date` in every answer, unless the script says otherwise.
+/// The service's `Date` in every response, unless the script sets another.
 pub(super) const DATE: &str = "Sat, 21 Nov 2026 10:00:00 GMT";
 /// A key that protects nothing.
 pub(super) const KEY: &str = "c21hbHQ=";
-/// Never part of what tests compare: they are the same in every request, or tested by themselves.
+/// Headers that tests do not compare: they are the same in every request, or tested separately.
 const UNIFORM: [&str; 7] = [
     "accept",
     "authorization",
@@ -27,19 +27,17 @@ const UNIFORM: [&str; 7] = [
     "x-ms-version",
 ];
 
-/// The service's `Date` as a time.
 pub(super) fn date() -> Timestamp {
     Timestamp::parse_rfc1123(DATE).unwrap()
 }
 
-/// One request that arrived.
 pub(super) struct Seen {
     pub(super) request: http::Request<Bytes>,
     pub(super) at: Instant,
 }
 
 impl Seen {
-    /// Method and URL, then its own headers in order, then the body.
+    /// Formats method and URL, then its own headers in order, then the body.
     pub(super) fn text(&self) -> String {
         let mut lines: Vec<String> = (self.request.headers().iter())
             .filter(|(name, _)| !UNIFORM.contains(&name.as_str()))
@@ -66,7 +64,7 @@ impl Seen {
 
 type Answer = io::Result<http::Response<Bytes>>;
 
-/// The service. An unexpected request is answered 418.
+/// The scripted service. Answers an unexpected request with 418.
 #[derive(Clone)]
 pub(super) struct Service {
     script: Arc<Mutex<VecDeque<Answer>>>,
@@ -81,7 +79,7 @@ impl Service {
         }
     }
 
-    /// The account `acct` at this service, path style, opened by key.
+    /// Opens the account `acct` at this service, path style, with a key.
     pub(super) fn storage(&self) -> AzureStorage {
         self.storage_by(Credential::key(KEY).unwrap())
     }
@@ -110,17 +108,17 @@ impl Service {
         })
     }
 
-    /// What arrived since the last time.
+    /// Returns the requests since the last call.
     pub(super) fn seen(&self) -> Vec<Seen> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    /// The texts of what arrived since the last time.
+    /// Returns the texts of the requests since the last call.
     pub(super) fn texts(&self) -> Vec<String> {
         self.seen().iter().map(Seen::text).collect()
     }
 
-    /// The waits between the requests that arrived since the last time.
+    /// Returns the delays between the requests since the last call.
     pub(super) fn waits(&self) -> Vec<Duration> {
         let seen = self.seen();
         seen.windows(2)
@@ -129,7 +127,6 @@ impl Service {
     }
 }
 
-/// An answer.
 pub(super) fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut response = http::Response::builder()
         .status(status)
@@ -140,19 +137,17 @@ pub(super) fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> Answer
     Ok(response.body(Bytes::from(body.to_owned())).unwrap())
 }
 
-/// A refusal.
 pub(super) fn refuse(status: u16, code: &str) -> Answer {
     let body =
         format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>No.</Message></Error>");
     reply(status, &[("x-ms-error-code", code)], &body)
 }
 
-/// The connection breaks after the request was sent.
+/// A connection that breaks after the request was sent.
 pub(super) fn cut() -> Answer {
     Err(io::Error::new(io::ErrorKind::ConnectionReset, "cut"))
 }
 
-/// Nobody listens.
 pub(super) fn refused() -> Answer {
     Err(io::Error::new(io::ErrorKind::ConnectionRefused, "refused"))
 }
@@ -161,7 +156,6 @@ pub(super) fn cx() -> CallContext {
     CallContext::default()
 }
 
-/// The blob of most tests.
 pub(super) fn blob() -> BlobId {
     BlobId::new("cont", "b.txt")
 }

@@ -1,4 +1,4 @@
-//! The socket transport against small servers on the loopback.
+//! Tests of the socket transport against small servers on the loopback interface.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,8 +22,8 @@ use crate::{
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Answers the n-th request of all with the n-th text, and closes after a text that says so or is
-/// cut.
+/// Answers the n-th request overall with the n-th text, and closes after a text that says so or is
+/// cut off.
 async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     answers: &'static [&'static str],
@@ -95,7 +95,7 @@ fn transport(change: impl FnOnce(&mut HyperTransportSettings)) -> HyperTransport
 }
 
 #[tokio::test]
-async fn connections_are_kept_and_used_again() {
+async fn connections_are_reused() {
     let server = server(&[OK], None).await;
     let transport = transport(|_| {});
     for _ in 0..5 {
@@ -109,7 +109,7 @@ async fn connections_are_kept_and_used_again() {
 }
 
 #[tokio::test]
-async fn connections_that_cannot_be_kept_are_not() {
+async fn closed_connections_are_not_reused() {
     let closing = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
     let server = server(Box::leak(Box::new([closing])), None).await;
     let transport = transport(|_| {});
@@ -122,7 +122,8 @@ async fn connections_that_cannot_be_kept_are_not() {
     assert_eq!(server.connections.load(Ordering::SeqCst), 3);
 }
 
-/// Refused and unknown hosts were surely not reached; a cut or overlong answer is unknown.
+/// Refused connections and unknown hosts were surely not reached; after a cut or overlong response
+/// the outcome is unknown.
 #[tokio::test]
 async fn failures_say_whether_the_request_can_have_arrived() {
     let vacant = TcpListener::bind("127.0.0.1:0")
@@ -160,9 +161,9 @@ async fn failures_say_whether_the_request_can_have_arrived() {
     );
 }
 
-/// What a refusal asks for stands in its head: a text that breaks off does not take it away.
+/// The head of an error response still counts when the body is cut off.
 #[tokio::test]
-async fn a_refusal_that_breaks_off_is_a_refusal() {
+async fn truncated_error_response_is_still_an_error() {
     let busy = "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 99\r\n\r\n<Error>";
     let server = server(Box::leak(Box::new([busy])), None).await;
     let transport = transport(|_| {});
@@ -173,9 +174,9 @@ async fn a_refusal_that_breaks_off_is_a_refusal() {
     assert_eq!(transport.idle_connections(), 0);
 }
 
-/// Announced or not, an answer that is too large is not read.
+/// A response that is too large is not read, with or without Content-Length.
 #[tokio::test]
-async fn large_answers_are_refused() {
+async fn large_responses_are_rejected() {
     let large: &[&str] = &[
         "HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n",
@@ -190,7 +191,7 @@ async fn large_answers_are_refused() {
     }
 }
 
-/// An answer to HEAD has a length and no body; the connection goes on.
+/// A response to HEAD has a length and no body, and the connection stays usable.
 #[tokio::test]
 async fn head_has_no_body() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
@@ -202,7 +203,7 @@ async fn head_has_no_body() {
     assert!(answer.body().is_empty());
 }
 
-/// A blob may have far more metadata than the hundred headers that hyper takes by itself.
+/// A blob may have far more metadata than the hundred headers that hyper accepts by default.
 #[tokio::test]
 async fn many_headers_are_read() {
     let meta: String = (0..900)
@@ -231,7 +232,7 @@ async fn old_connections_are_not_used() {
 }
 
 #[tokio::test]
-async fn silence_ends() {
+async fn silent_server_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let transport = transport(|settings| settings.read_timeout = Duration::from_millis(20));
@@ -262,7 +263,7 @@ fn certificate(name: &str) -> (Vec<u8>, TlsAcceptor) {
     )
 }
 
-/// A name of the cloud can lead to a local endpoint, if its certificate is trusted, and only then.
+/// A cloud host name can lead to a local endpoint, but only if its certificate is trusted.
 #[tokio::test]
 async fn tls_with_own_authority_and_address() {
     let host = "acct.blob.core.windows.net";
@@ -299,5 +300,5 @@ async fn tls_with_own_authority_and_address() {
     let error = storage.queue_properties(&cx, "jobs").await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Untrusted);
     let asked = server.connections.load(Ordering::SeqCst) - before;
-    assert_eq!(asked, 1, "it stays untrusted however often it is asked");
+    assert_eq!(asked, 1, "it stays untrusted after every attempt");
 }

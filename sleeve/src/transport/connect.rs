@@ -1,5 +1,5 @@
-//! Opens one HTTP/1.1 connection: name, TCP, TLS, handshake. Whatever fails here never reached the
-//! service.
+//! Opens one HTTP/1.1 connection: name lookup, TCP, TLS, handshake. A failure here means that the
+//! service was not reached.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -17,14 +17,13 @@ use tokio_rustls::TlsConnector;
 
 use super::{TransportError, tls};
 
-/// Headers of an answer. Hyper's own limit of 100 is below what a blob with 8 KiB of short metadata
-/// names has.
+/// Maximum number of response headers. Hyper's own limit of 100 is too low for a blob with 8 KiB of
+/// metadata under short names.
 const ANSWER_HEADERS_MAX: usize = 1000;
 
-/// The sending half of a connection.
 pub(super) type Sender = SendRequest<Full<Bytes>>;
 
-/// Where a connection leads.
+/// The target of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     pub(super) tls: bool,
@@ -33,7 +32,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// The origin of an absolute URI.
+    /// Returns the origin of an absolute URI.
     pub(super) fn of(uri: &http::Uri) -> Result<Self, TransportError> {
         let malformed = || TransportError::Malformed("the URL needs http(s) and a host".to_owned());
         let tls = match uri.scheme_str() {
@@ -47,7 +46,6 @@ impl Origin {
     }
 }
 
-/// What opens connections.
 pub(super) struct Connector {
     pub(super) tls: TlsConnector,
     pub(super) resolve: HashMap<String, SocketAddr>,
@@ -55,7 +53,7 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    /// A fresh connection to `origin`.
+    /// Opens a new connection to `origin`.
     pub(super) async fn connect(&self, origin: &Origin) -> Result<Sender, TransportError> {
         match tokio::time::timeout(self.timeout, self.open(origin)).await {
             Ok(connected) => connected,
@@ -68,7 +66,8 @@ impl Connector {
             .dial(origin)
             .await
             .map_err(|error| unreachable(origin, error))?;
-        // Small requests must not wait for the peer's acknowledgement. A failure costs only time.
+        // Prevents small requests from waiting for the peer's acknowledgement. A failure costs only
+        // time.
         let _ = stream.set_nodelay(true);
         if !origin.tls {
             return shake(origin, TokioIo::new(stream)).await;
@@ -100,7 +99,8 @@ where
         .handshake(io)
         .await;
     let (sender, connection) = shaken.map_err(|error| unreachable(origin, error))?;
-    // The task ends when either side closes; its error also reaches whoever waits for an answer.
+    // The task ends when either side closes; a caller that waits for a response also gets its
+    // error.
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "connection ended");

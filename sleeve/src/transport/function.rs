@@ -1,4 +1,4 @@
-//! A transport made of a function: the service runs in the same process, without a socket.
+//! A transport made from a function: the service runs in the same process, without a socket.
 
 use std::fmt;
 use std::future::Future;
@@ -10,22 +10,22 @@ use bytes::Bytes;
 
 use super::{Transport, TransportError};
 
-/// What the function returns.
+/// Future that the function returns.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = io::Result<http::Response<Bytes>>> + Send>>;
 
 type Function = dyn Fn(http::Request<Bytes>) -> ResponseFuture + Send + Sync;
 
-/// Any function from HTTP request to HTTP response.
+/// A transport that calls a function from HTTP request to HTTP response.
 ///
-/// An error says what a socket would have said: `ConnectionRefused`, `NotFound` and the unreachable
-/// kinds mean that the request never arrived; every other kind means that it did and no answer
-/// came.
+/// Errors mean the same as on a socket: `ConnectionRefused`, `NotFound` and the unreachable kinds
+/// mean that the request never arrived; every other kind means that it arrived and was not
+/// answered.
 pub struct FnTransport {
     function: Box<Function>,
 }
 
 impl FnTransport {
-    /// Sends every request to `function`.
+    /// Creates a transport that passes every request to `function`.
     pub fn new<F, R>(function: F) -> Self
     where
         F: Fn(http::Request<Bytes>) -> R + Send + Sync + 'static,

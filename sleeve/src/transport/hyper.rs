@@ -1,4 +1,4 @@
-//! The socket transport: HTTP/1.1 connections of hyper with keep-alive, time-outs and TLS.
+//! The socket transport: HTTP/1.1 connections of hyper with keep-alive, timeouts and TLS.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,22 +18,22 @@ use super::{Transport, TransportError, is_refusal, tls};
 /// Settings of the socket transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HyperTransportSettings {
-    /// Most time for name, TCP and TLS together. Default 10 s.
+    /// Time limit for name lookup, TCP and TLS together. Default 10 s.
     pub connect_timeout: Duration,
-    /// Most time between two signs of life while an answer is awaited or read. Default 60 s: the
-    /// service itself gives up an operation after 30 s.
+    /// Time limit for each step of waiting for or reading a response. Default 60 s: the service
+    /// itself gives up an operation after 30 s.
     pub read_timeout: Duration,
-    /// How long an unused connection is kept. Default 4 s: widespread servers close theirs after 5,
-    /// and a request sent into a closing connection has an unknown outcome.
+    /// How long an idle connection is kept. Default 4 s: many servers close theirs after 5 s, and a
+    /// request sent into a closing connection has an unknown outcome.
     pub idle_timeout: Duration,
-    /// Unused connections kept per host. Default 64.
+    /// Maximum number of idle connections per host. Default 64.
     pub idle_most: usize,
-    /// Answers larger than this are refused. Default 256 MiB.
+    /// Maximum size of a response in bytes; larger ones are an error. Default 256 MiB.
     pub answer_bytes_max: u64,
-    /// Certificates, in PEM, that are trusted besides the web's authorities.
+    /// Certificates in PEM that are trusted in addition to the web's authorities.
     pub extra_ca_pem: Vec<u8>,
-    /// Addresses that stand in for a host's own (curl's `--resolve`): `acct.blob.core.windows.net`
-    /// can lead to a local TLS endpoint while name and certificate check stay as they are.
+    /// Addresses that replace a host's own (as curl's `--resolve`): `acct.blob.core.windows.net`
+    /// can lead to a local TLS endpoint, without changing the host name or the certificate check.
     pub resolve: HashMap<String, SocketAddr>,
 }
 
@@ -60,10 +60,10 @@ pub struct HyperTransport {
 }
 
 impl HyperTransport {
-    /// A transport with these settings.
+    /// Creates a transport with these settings.
     ///
     /// # Errors
-    /// [`TransportError::Malformed`] when the extra certificates cannot be read.
+    /// [`TransportError::Malformed`] if the extra certificates cannot be parsed.
     pub fn new(settings: HyperTransportSettings) -> Result<Self, TransportError> {
         let named = settings.resolve.into_iter();
         Ok(HyperTransport {
@@ -80,14 +80,13 @@ impl HyperTransport {
         })
     }
 
-    /// How many unused connections are kept at the moment.
+    /// Returns the current number of idle connections.
     pub fn idle_connections(&self) -> usize {
         self.pool.len()
     }
 
-    /// Sends over a kept connection when there is one, else over a fresh one. A kept connection
-    /// that turns out to be closed hands the request back unsent: then, and only then, it goes out
-    /// again.
+    /// Sends over an idle connection if there is one, otherwise over a new one. An idle connection
+    /// that turns out to be closed returns the request unsent; only then is it sent again.
     async fn send(
         &self,
         origin: &Origin,
@@ -125,7 +124,7 @@ impl HyperTransport {
                 continue;
             };
             if whole.is_empty() && data.len() as u64 == announced {
-                // The usual small answer comes in one piece and is not copied.
+                // The usual small body arrives in one frame and is not copied.
                 self.in_time(body.frame()).await?;
                 return Ok(data);
             }
@@ -139,7 +138,7 @@ impl HyperTransport {
 
     async fn in_time<F: Future>(&self, future: F) -> Result<F::Output, TransportError> {
         let in_time = tokio::time::timeout(self.read_timeout, future).await;
-        in_time.map_err(|_| TransportError::NoAnswer("the answer took too long".to_owned()))
+        in_time.map_err(|_| TransportError::NoAnswer("the response took too long".to_owned()))
     }
 }
 
@@ -173,7 +172,7 @@ impl Transport for HyperTransport {
     }
 }
 
-/// Servers are asked with path and query only; the host stands in its header.
+/// Converts to origin form: path and query only, with the host in its header.
 fn origin_form(
     request: http::Request<Bytes>,
 ) -> Result<http::Request<Full<Bytes>>, TransportError> {

@@ -1,4 +1,4 @@
-//! Idle connections, newest first, so that surplus ones grow old and are dropped.
+//! Idle connections, newest first, so that surplus ones expire and are dropped.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,6 @@ use tokio::time::Instant;
 
 use super::connect::{Origin, Sender};
 
-/// Keeps connections between requests.
 pub(super) struct Pool {
     idle: Mutex<HashMap<Origin, Vec<Idle>>>,
     idle_most: usize,
@@ -29,11 +28,11 @@ impl Pool {
         }
     }
 
-    /// A connection that was open a moment ago, if there is one.
+    /// Returns a connection that was recently open, if there is one.
     pub(super) async fn take(&self, origin: &Origin) -> Option<Sender> {
         loop {
             let mut sender = self.pop(origin)?;
-            // The connection's own task must have noticed the end of the answer before.
+            // The connection's own task must first have processed the end of the last response.
             if sender.ready().await.is_ok() {
                 return Some(sender);
             }
@@ -57,7 +56,7 @@ impl Pool {
         found
     }
 
-    /// Keeps a connection whose answer was read whole.
+    /// Keeps a connection whose response was read completely.
     pub(super) fn put(&self, origin: Origin, sender: Sender) {
         if sender.is_closed() || self.idle_most == 0 {
             return;
@@ -73,7 +72,7 @@ impl Pool {
         });
     }
 
-    /// How many connections wait.
+    /// Returns the number of idle connections.
     pub(super) fn len(&self) -> usize {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.values().map(Vec::len).sum()

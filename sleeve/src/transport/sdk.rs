@@ -1,4 +1,4 @@
-//! The bridge to the SDK: our transport as its `HttpClient`.
+//! Adapts our transport to the SDK's `HttpClient`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,6 @@ use http::header::HOST;
 
 use super::{Transport, TransportError};
 
-/// Our transport, seen from the SDK.
 #[derive(Debug)]
 pub(crate) struct SdkClient {
     transport: Arc<dyn Transport>,
@@ -32,7 +31,7 @@ impl HttpClient for SdkClient {
     }
 }
 
-/// The error keeps its type inside, so that the retry policy and the error mapping find it again.
+/// Wraps the error with its type, so that the retry policy and the error mapping can find it.
 fn to_sdk_error(error: TransportError) -> azure_core::Error {
     let kind = match error {
         TransportError::Unreachable(_) | TransportError::Untrusted(_) => ErrorKind::Connection,
@@ -60,8 +59,8 @@ fn to_http(request: &Request) -> Result<http::Request<Bytes>, TransportError> {
     *built.uri_mut() = uri;
     let host = http::HeaderValue::from_str(&authority).map_err(|_| malformed("host"))?;
     built.headers_mut().insert(HOST, host);
-    // The SDK keeps them in a random order; metadata are stored as they come. Same seed, same
-    // bytes.
+    // The SDK keeps headers in random order, and metadata is stored in the order of arrival.
+    // Sorting makes the bytes reproducible for a seed.
     let mut headers: Vec<_> = request.headers().iter().collect();
     headers.sort_by_key(|(name, _)| name.as_str());
     for (name, value) in headers {
@@ -100,8 +99,8 @@ fn from_http(response: http::Response<Bytes>) -> AsyncRawResponse {
     AsyncRawResponse::from_bytes(StatusCode::from(head.status.as_u16()), headers, body)
 }
 
-/// A value as text. What is neither ASCII nor UTF-8 is read as Latin-1, so that a metadata value of
-/// a foreign client is never lost silently.
+/// Converts a header value to text. A value that is neither ASCII nor UTF-8 is read as Latin-1, so
+/// that a foreign client's metadata value is never lost silently.
 fn header_text(value: &http::HeaderValue) -> String {
     match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => text.to_owned(),
@@ -133,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn what_http_cannot_carry_is_malformed() {
+    fn requests_unfit_for_http_are_malformed() {
         let mut put = request("http://h/");
         put.insert_header("x-ms-meta-a", "a\r\nb");
         assert!(matches!(to_http(&put), Err(TransportError::Malformed(_))));
     }
 
     #[test]
-    fn answers_keep_status_headers_and_body() {
+    fn responses_keep_status_headers_and_body() {
         let answer = http::Response::builder()
             .status(412)
             .header("x-ms-error-code", "ConditionNotMet")

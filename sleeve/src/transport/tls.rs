@@ -9,7 +9,7 @@ use tokio_rustls::TlsConnector;
 
 use super::TransportError;
 
-/// A connector that trusts the web's authorities and the certificates of `extra_ca_pem`.
+/// Creates a connector that trusts the web's authorities and the certificates of `extra_ca_pem`.
 pub(super) fn connector(extra_ca_pem: &[u8]) -> Result<TlsConnector, TransportError> {
     let mut roots = RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
@@ -30,14 +30,14 @@ pub(super) fn connector(extra_ca_pem: &[u8]) -> Result<TlsConnector, TransportEr
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// The name that the server's certificate must bear.
+/// Returns the name that the server's certificate must have.
 pub(super) fn server_name(host: &str) -> Result<ServerName<'static>, TransportError> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     ServerName::try_from(bare.to_owned())
         .map_err(|_| TransportError::Malformed(format!("{host} is not a host name")))
 }
 
-/// Whether a connection failed because the server's certificate is not trusted.
+/// Returns whether a connection failed because the server's certificate is not trusted.
 pub(super) fn is_distrust(error: &std::io::Error) -> bool {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn broken_ca_files_are_refused_not_ignored() {
+    fn invalid_ca_files_are_rejected_not_ignored() {
         assert!(connector(b"").is_ok());
         let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(matches!(

@@ -1,5 +1,5 @@
-//! Options of every command, the table of settings that they become, and what all commands begin
-//! with: the log and the worker.
+//! Options that all commands share, their conversion to settings, and the start of the log and the
+//! worker.
 
 use anyhow::Result;
 use clap::Args;
@@ -14,19 +14,20 @@ use toml::Value;
 
 use crate::connect;
 
-/// Options of every command. A secret may be given as env:NAME or file:/path.
+/// Options of every command. Pass secrets indirectly, as `env:NAME` or `file:/path`.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// TOML file with the settings.
+    /// Read settings from this TOML file.
     #[arg(long, value_name = "FILE", env = "SWEEPER_CONFIG")]
     pub(crate) config: Option<String>,
-    /// Connection string of the account; UseDevelopmentStorage=true for a local emulator.
+    /// Connection string of the storage account; UseDevelopmentStorage=true selects a local
+    /// emulator.
     #[arg(long, value_name = "TEXT", help_heading = "Account")]
     connection_string: Option<String>,
-    /// Account name.
+    /// Name of the storage account.
     #[arg(long, value_name = "NAME", help_heading = "Account")]
     account: Option<String>,
-    /// Shared key of the account.
+    /// Shared key of the storage account.
     #[arg(
         long,
         value_name = "BASE64",
@@ -34,10 +35,11 @@ pub(crate) struct Common {
         conflicts_with = "sas"
     )]
     account_key: Option<String>,
-    /// Shared access signature: read, list, delete; for the dead-blob account read, create, write.
+    /// Shared access signature. It needs read, list and delete; for the account of dead blobs read,
+    /// create and write.
     #[arg(long, value_name = "TEXT", help_heading = "Account")]
     sas: Option<String>,
-    /// Open the account by a token of Entra ID, over https.
+    /// Authenticate with Entra ID tokens instead of a key or SAS; requires https.
     #[arg(
         long,
         value_enum,
@@ -48,93 +50,97 @@ pub(crate) struct Common {
     /// Blob endpoint, for example http://127.0.0.1:10000/devstoreaccount1.
     #[arg(long, value_name = "URL", help_heading = "Account")]
     endpoint: Option<String>,
-    /// Trust these certificates, too (PEM).
+    /// Trust the certificate authorities in this PEM file in addition to the public ones.
     #[arg(long, value_name = "FILE", help_heading = "Account")]
     ca_file: Option<String>,
-    /// Connect here instead of to the endpoint's own address; names and certificates stay.
+    /// Connect to this address instead of the endpoint's own; host names and certificate checks do
+    /// not change.
     #[arg(long, value_name = "HOST:PORT", help_heading = "Account")]
     connect_to: Option<String>,
 
-    /// Sweep this container, or names with a prefix in it. May be repeated. Refused when the state
-    /// document sweeps others.
+    /// Sweep this container, or only the blobs in it whose names start with PREFIX. Repeat for
+    /// several. Fails if the state document lists other containers.
     #[arg(
         long = "container",
         value_name = "NAME[/PREFIX]",
         help_heading = "Sweep"
     )]
     containers: Vec<String>,
-    /// Move due blobs there that name no place themselves, instead of deleting them.
+    /// Move due blobs to this container instead of deleting them, unless a blob names its own
+    /// destination. Example: archive/events/.
     #[arg(long, value_name = "NAME[/PREFIX/]", help_heading = "Sweep")]
     dead_container: Option<String>,
-    /// Account for dead blobs; `default` is the one that is swept.
+    /// Configured account that receives dead blobs; `default` is the swept account.
     #[arg(long, value_name = "NAME", help_heading = "Sweep")]
     dead_account: Option<String>,
-    /// Let blobs name this container of the account for dead blobs as their destination, or those
-    /// that fit a pattern such as archive-*. May be repeated. Without it blobs may name the
-    /// configured dead container alone; never one whose name begins with $, nor that of the state
-    /// document.
+    /// Allow blobs to choose this container as their destination; patterns such as archive-* work.
+    /// Repeat for several. Without this option, blobs may choose only the configured dead
+    /// container. Containers whose names begin with $ and the container of the state document are
+    /// never allowed.
     #[arg(long, value_name = "NAME", help_heading = "Sweep")]
     dead_allow: Vec<String>,
-    /// Connection string of another account for dead blobs.
+    /// Connection string of a separate account for dead blobs.
     #[arg(long, value_name = "TEXT", help_heading = "Sweep")]
     dead_connection_string: Option<String>,
-    /// When another blob stands where a dead one goes: fail, suffix or overwrite.
+    /// What to do if another blob exists at the destination: fail (default), suffix or overwrite.
     #[arg(long, value_name = "POLICY", help_heading = "Sweep")]
     on_collision: Option<String>,
-    /// Blobs go this long after their time, for example 1h.
+    /// Wait this long after a blob is due before removing it, for example 1h.
     #[arg(long, value_name = "SPAN", help_heading = "Sweep")]
     ttl_grace: Option<String>,
-    /// Lift the circuit breaker's limits (guard.max_per_cycle, guard.max_fraction) for this run.
-    /// The fraction is judged once 100 blobs of a container were seen.
+    /// Ignore the circuit breaker's limits (guard.max_per_cycle, guard.max_fraction) for this run.
+    /// The fraction applies only after 100 blobs of a container have been listed.
     #[arg(long, help_heading = "Sweep")]
     approve: bool,
 
-    /// The state document, CONTAINER/BLOB.
+    /// Location of the state document, as CONTAINER/BLOB [default: smalt-sweeper/TimeToLiveBlobs].
     #[arg(long, value_name = "PLACE", help_heading = "Worker")]
     state: Option<String>,
-    /// How workers share the state: lease or etag.
+    /// How workers coordinate writes to the state document: lease (default) or etag.
     #[arg(long, value_name = "KIND", help_heading = "Worker")]
     state_backend: Option<String>,
-    /// Time from mark to mark, for example 10m.
+    /// Interval between the starts of cycles, for example 10m (default).
     #[arg(long, value_name = "SPAN", help_heading = "Worker")]
     every: Option<String>,
-    /// Blobs per page, 1 to 5000.
+    /// Blobs per page, 1 to 5000 [default: 1000].
     #[arg(long, value_name = "N", help_heading = "Worker")]
     page_size: Option<u32>,
-    /// Blobs handled at a time.
+    /// Blobs that one worker processes at a time, 1 to 256 [default: 15].
     #[arg(long, value_name = "N", help_heading = "Worker")]
     parallelism: Option<u32>,
-    /// Others may take a page after this long without a sign of life.
+    /// Let other workers take over a page that has shown no progress for this long, at least 20s
+    /// [default: 2m].
     #[arg(long, value_name = "SPAN", help_heading = "Worker")]
     page_deadline: Option<String>,
-    /// Most storage calls per second.
+    /// Limit on storage calls per second; 0 means no limit (default).
     #[arg(long, value_name = "N", help_heading = "Worker")]
     rate: Option<f64>,
-    /// Start nothing more on a day whose charged calls would cost more; go on the next day (UTC).
+    /// Stop for the day (UTC) when further charged calls would exceed this cost; continue the next
+    /// day.
     #[arg(long, value_name = "MONEY", help_heading = "Worker")]
     max_cost_per_day: Option<f64>,
-    /// How long a stop may take.
+    /// Time allowed for a clean stop [default: 30s].
     #[arg(long, value_name = "SPAN", help_heading = "Worker")]
     grace: Option<String>,
-    /// Name of this worker in state and log.
+    /// Name of this worker in the state document and the log.
     #[arg(long, value_name = "ID", help_heading = "Worker")]
     worker_id: Option<String>,
-    /// Seed of everything random, to repeat a run.
+    /// Seed for all random choices, to reproduce a run.
     #[arg(long, value_name = "N", help_heading = "Worker")]
     seed: Option<u32>,
 
-    /// Answer /livez, /readyz and /status there while `run` works, for example 127.0.0.1:9100.
+    /// Serve /livez, /readyz and /status at this address during `run`, for example 127.0.0.1:9100.
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Worker")]
     health: Option<String>,
-    /// Answer /metrics there while `run` works, for Prometheus.
+    /// Serve /metrics for Prometheus at this address during `run`.
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Worker")]
     metrics: Option<String>,
-    /// Where defaults come from: default, or compat for pages of 100, moves that overwrite, and
-    /// blobs that choose any container as their destination (--dead-allow narrows that).
+    /// Set of defaults: default, or compat for the original design (pages of 100, moves overwrite,
+    /// blobs may choose any container; restrict that with --dead-allow).
     #[arg(long, value_name = "NAME", help_heading = "Worker")]
     profile: Option<String>,
 
-    /// Log to stderr as text or JSON lines.
+    /// Format of the log on stderr.
     #[arg(
         long,
         value_enum,
@@ -143,7 +149,7 @@ pub(crate) struct Common {
         help_heading = "Log"
     )]
     pub(crate) log: log::Format,
-    /// error, warn, info, debug or trace; or a filter such as smalt_sweeper=debug.
+    /// Log level (error, warn, info, debug, trace) or a filter such as smalt_sweeper=debug.
     #[arg(
         long,
         default_value = "info",
@@ -154,12 +160,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// The flag `--on-collision`, when it was given.
     pub(crate) fn on_collision(&self) -> Option<&str> {
         self.on_collision.as_deref()
     }
 
-    /// The flags that were given, by their paths in the file.
+    /// Returns the given flags as pairs of configuration path and value.
     pub(crate) fn flags(&self) -> Vec<(&'static str, Value)> {
         let texts = [
             ("account.default.connection_string", &self.connection_string),
@@ -225,21 +230,20 @@ impl Common {
     }
 }
 
-/// The worker of this run and its settings, the log begun.
+/// Starts the log and returns the worker with its settings.
 pub(crate) fn sweeper(common: &Common) -> Result<(Sweeper, Settings)> {
     log(common)?;
     let settings = connect::settings(common.config.as_deref(), common.flags())?;
     Ok((connect::sweeper(&settings)?, settings))
 }
 
-/// Prints a document as JSON. A stranger's text in it steers no terminal either.
+/// Prints a document as JSON, with terminal control characters escaped.
 pub(crate) fn print_json(document: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(document)?;
     println!("{}", terminal::json(&text));
     Ok(())
 }
 
-/// Begins the log.
 pub(crate) fn log(common: &Common) -> Result<()> {
     Ok(log::start(common.log, &common.log_level)?)
 }

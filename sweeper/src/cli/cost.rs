@@ -1,4 +1,4 @@
-//! `cost`: what sweeping costs, from counts or from a plan.
+//! `cost`: estimates the cost of sweeping from counts or from a plan.
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -14,26 +14,25 @@ use crate::connect;
 
 #[derive(Debug, Args)]
 pub(crate) struct CostArgs {
-    /// Blobs that are listed in each cycle; without it the containers are counted by a plan.
+    /// Blobs listed per cycle. Without it, a plan counts the blobs.
     #[arg(long, value_name = "N")]
     blobs: Option<u64>,
-    /// Containers that they lie in.
+    /// Containers that hold these blobs.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "blobs")]
     in_containers: u64,
-    /// Blobs that are moved in a day; what is deleted costs nothing.
+    /// Blobs moved per day. Deletes are free.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "blobs")]
     moves: u64,
-    /// Workers.
+    /// Number of workers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: u64,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Calculates, and prints formula and result.
 pub(crate) async fn cost(args: &CostArgs) -> Result<u8> {
     let (settings, counts) = match args.blobs {
         Some(blobs) => {

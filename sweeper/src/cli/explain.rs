@@ -1,4 +1,4 @@
-//! `explain`: what will happen to one blob, when and why.
+//! `explain`: tells what will happen to one blob, when and why.
 
 use anyhow::Result;
 use clap::Args;
@@ -10,17 +10,17 @@ use crate::show::printable;
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The blob: CONTAINER/BLOB or its URL.
+    /// Blob, as CONTAINER/BLOB or URL.
     #[arg(value_name = "URL|CONTAINER/BLOB")]
     blob: Target,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Explains, and prints the explanation. A blob that needs attention gives exit code 1.
+/// Prints the explanation. Returns exit code 1 for a blob that needs attention.
 pub(crate) async fn explain(args: &ExplainArgs) -> Result<u8> {
     let (sweeper, _) = common::sweeper(&args.common)?;
     let told = sweeper.explain(&args.blob).await?;
@@ -49,19 +49,19 @@ pub(super) fn text(told: &Explained) -> String {
     lines.map(|line| printable(&format!("{line}\n"))).collect()
 }
 
-/// The one line that an owner looks for.
+/// Returns the summary line, for example "will be deleted by the sweep of ...".
 fn verdict(told: &Explained) -> String {
     let at = match (&told.next_mark, told.swept) {
         (Some(mark), true) => format!(" by the sweep of {mark}"),
-        _ => " as soon as somebody sweeps its container".to_owned(),
+        _ => " as soon as its container is swept".to_owned(),
     };
     let to = told.destination.as_deref().unwrap_or_default();
     match told.outcome {
         Outcome::Deleted => format!("will be deleted{at}"),
         Outcome::Moved => format!("will be moved to {to}{at}"),
         Outcome::NotDue => match &told.goes_from {
-            Some(from) => format!("stays until {from}, then goes{at}"),
-            None => "stays for ever: its time has no end".to_owned(),
+            Some(from) => format!("stays until {from}, then is removed{at}"),
+            None => "stays forever: it is never due".to_owned(),
         },
         other => format!("stays: {}", other.name()),
     }

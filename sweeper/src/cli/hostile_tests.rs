@@ -1,5 +1,5 @@
-//! What every command prints for people when names, metadata and errors are a stranger's: no line
-//! steers the terminal, and no name makes a line of its own.
+//! Checks that hostile names, metadata and errors cannot control the terminal or forge a line in
+//! the text output of any command.
 
 use smalt_protocol::terminal::steers;
 use smalt_sweeper::explain::Check;
@@ -15,7 +15,8 @@ use smalt_worker::settings::{Setting, Source};
 use super::{explain, tag, undo, validate};
 use crate::show;
 
-/// An escape sequence in both forms, a title, a line of a log, separators, a turn of direction.
+/// Escape sequences in both forms, a window title, a forged log line, line separators and a
+/// right-to-left override.
 const HOSTILE: &str =
     "\u{1b}[31mRED\u{9b}2J\u{9d}0;own\u{9c}\r\nERROR forged\u{85}\u{2028}\u{202e}gpj";
 
@@ -105,7 +106,7 @@ fn log() -> LogSummary {
 }
 
 #[test]
-fn no_text_output_steers_a_terminal() {
+fn no_text_output_controls_the_terminal() {
     let marks = Marks {
         failures: vec![(hostile(), hostile())],
         ..Marks::default()

@@ -1,4 +1,4 @@
-//! `plan`: what a sweep would do.
+//! `plan`: shows what a sweep would do.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::show;
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
-    /// The whole plan as JSON.
+    /// Print the whole plan as JSON.
     #[arg(long, conflicts_with = "csv")]
     pub(crate) json: bool,
-    /// The blobs that would go, or need attention, as CSV.
+    /// Print the blobs that would be removed or need attention as CSV.
     #[arg(long)]
     pub(crate) csv: bool,
-    /// Name at most this many blobs; totals cover all. All of them with --json and --csv, 20
-    /// otherwise.
+    /// Maximum number of blobs to list; totals always cover all blobs. Default: all with --json or
+    /// --csv, otherwise 20.
     #[arg(long, value_name = "N")]
     pub(crate) rows: Option<usize>,
-    /// Look also for what else shows only at a blob's turn: its snapshots, where they are refused,
-    /// and another blob at its destination. Costs a listing for each blob that would go, and a HEAD
-    /// for each that would move; the sum is shown.
+    /// Also check each blob for snapshots, where policy refuses them, and each move for another
+    /// blob at its destination. Costs one listing per blob to remove and one HEAD per move; the
+    /// plan shows the total.
     #[arg(long)]
     pub(crate) deep: bool,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) struct PlanArgs {
 }
 
 impl PlanArgs {
-    /// What programs read is whole unless they ask for less.
+    /// Returns the row limit; `--json` and `--csv` are unlimited by default.
     fn rows_max(&self) -> usize {
         let whole = self.json || self.csv;
         let most = if whole { usize::MAX } else { show::ROWS_SHOWN };
@@ -41,7 +41,6 @@ impl PlanArgs {
     }
 }
 
-/// Plans, and prints the plan.
 pub(crate) async fn plan(args: &PlanArgs) -> Result<u8> {
     let (sweeper, settings) = common::sweeper(&args.common)?;
     let bar = progress::spinner("planning");
@@ -59,7 +58,7 @@ pub(crate) async fn plan(args: &PlanArgs) -> Result<u8> {
     } else if args.csv {
         print!("{}", plan.csv());
         if plan.truncated {
-            eprintln!("note: there are more than the first {rows_max} blobs (--rows)");
+            eprintln!("note: only the first {rows_max} blobs are listed; use --rows for more");
         }
     } else {
         print!("{}", show::plan(&plan));
@@ -86,9 +85,8 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
 
-    /// `--csv` and `--json` name every blob; only `--rows` says otherwise.
     #[test]
-    fn what_programs_read_is_whole() {
+    fn machine_readable_output_is_complete() {
         for (flags, expected) in [
             ("", show::ROWS_SHOWN),
             ("--rows 30", 30),

@@ -1,20 +1,18 @@
-//! A line that lives while something long runs, with a bar once it is known how much there is to
-//! do.
+//! A progress line on the terminal; it gets a bar when the total is known.
 
 use std::time::Duration;
 
 use indicatif::ProgressBar;
 use smalt_worker::progress::{TICK, line, restyle};
 
-/// The line with a bar.
 const BAR: &str = "{spinner} [{bar:24}] {pos}/{len} containers, {msg} ({elapsed})";
 
-/// A line with a message, for work whose length is not known yet.
+/// Creates a line with a message and no bar.
 pub(crate) fn spinner(what: &'static str) -> ProgressBar {
     line(None, "{spinner} {msg} ({elapsed})").with_message(what)
 }
 
-/// How far something is: containers done, of how many, and words for the rest.
+/// Progress in containers, with a text for the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Far {
     pub(crate) done: u64,
@@ -22,13 +20,13 @@ pub(crate) struct Far {
     pub(crate) words: String,
 }
 
-/// So many per second, on average so far.
+/// Formats the average rate per second since the start.
 pub(crate) fn rate(count: u64, since: Duration) -> String {
     let per_s = count as f64 / since.as_secs_f64().max(0.001);
     format!("{per_s:.0}/s")
 }
 
-/// Brings the line up to date. The first total that is known makes a bar of it.
+/// Updates the line, and adds the bar when the total is first known.
 pub(crate) fn show(bar: &ProgressBar, far: Far) {
     if far.all > 0 && bar.length() != Some(far.all) {
         restyle(bar, BAR);
@@ -38,7 +36,7 @@ pub(crate) fn show(bar: &ProgressBar, far: Far) {
     bar.set_message(far.words);
 }
 
-/// Keeps the line new. Never ends.
+/// Updates the line repeatedly. Never returns.
 pub(crate) async fn follow(bar: &ProgressBar, far: impl Fn() -> Far) {
     if bar.is_hidden() {
         return std::future::pending().await;
@@ -56,7 +54,6 @@ mod tests {
 
     use super::*;
 
-    /// Before a total is known there is none; from then on there is.
     #[test]
     fn a_total_makes_a_bar() {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());

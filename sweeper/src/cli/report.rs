@@ -1,4 +1,4 @@
-//! `report`: what was swept, from the state document or from a JSON log.
+//! `report`: summarizes what was swept, from the state document or from a JSON log.
 
 use std::io::{BufRead, BufReader};
 
@@ -13,17 +13,16 @@ use crate::show;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Sum up this file of JSON log lines instead (`--log json`); `-` reads standard input.
+    /// Summarize this file of JSON log lines (`--log json`) instead; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     from_log: Option<String>,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Sums up, and prints the sum.
 pub(crate) async fn report(args: &ReportArgs) -> Result<u8> {
     if let Some(path) = &args.from_log {
         let summary = of_log(path)?;
@@ -61,7 +60,7 @@ fn of_log(path: &str) -> Result<LogSummary> {
         summary.line(&line);
     }
     if summary.blobs == 0 && summary.cycles == 0 {
-        anyhow::bail!("{path} has no line of a sweep; write the log with `--log json`");
+        anyhow::bail!("{path} contains no log line of a sweep; write the log with `--log json`");
     }
     Ok(summary)
 }

@@ -1,4 +1,4 @@
-//! What a running sweeper does at SIGHUP and SIGUSR1.
+//! Handles SIGHUP and SIGUSR1 during a run.
 
 use smalt_sweeper::Sweeper;
 use smalt_worker::face::Face;
@@ -7,8 +7,7 @@ use smalt_worker::signals::{Request, each};
 use super::common::Common;
 use crate::connect;
 
-/// Reads the rules again at each SIGHUP, and writes the status into the log at each SIGUSR1. Never
-/// ends.
+/// Reloads the rules on SIGHUP and logs the status on SIGUSR1. Never returns.
 pub(crate) async fn attend(common: &Common, sweeper: &Sweeper) {
     let status = || {
         let status = sweeper.monitor().status();
@@ -20,7 +19,7 @@ pub(crate) async fn attend(common: &Common, sweeper: &Sweeper) {
     }
 }
 
-/// Replaces the rules. A configuration that cannot be read changes nothing.
+/// Reloads the rules. An invalid configuration leaves the current rules in place.
 fn reload(common: &Common, sweeper: &Sweeper) {
     let read = connect::settings(common.config.as_deref(), common.flags());
     let reloaded = read.and_then(|settings| {
@@ -29,10 +28,10 @@ fn reload(common: &Common, sweeper: &Sweeper) {
         Ok(rules)
     });
     match reloaded {
-        Ok(rules) => tracing::info!(op = "reload", rules, "rules read again"),
+        Ok(rules) => tracing::info!(op = "reload", rules, "reloaded the rules"),
         Err(error) => {
             let reason = smalt_sleeve::redact(&format!("{error:#}"));
-            tracing::error!(op = "reload", reason, "the rules stay as they were");
+            tracing::error!(op = "reload", reason, "rules not reloaded; old ones kept");
         }
     }
 }

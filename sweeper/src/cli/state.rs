@@ -1,4 +1,4 @@
-//! `state`: the document that the workers share.
+//! `state`: manages the document that the workers share.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -12,27 +12,29 @@ use crate::show;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StateCommand {
-    /// Create it from --container or the configuration; an existing one stays.
+    /// Create the state document from --container or the configuration. Leaves an existing one
+    /// unchanged.
     Init {
-        /// Replace an existing one: open pages and progress are forgotten.
+        /// Replace an existing document; discards its progress and open pages.
         #[arg(long)]
         replace: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Write it back as version 2: URIs with a SAS become names of configured accounts.
+    /// Convert the document to version 2: replaces URIs that carry a SAS with names of configured
+    /// accounts.
     Migrate(Common),
-    /// Break the lease on it that a dead worker left.
+    /// Break a lease that a dead worker left on the document.
     Unlock {
-        /// Although pages are in work.
+        /// Break the lease even if pages are in progress.
         #[arg(long)]
         force: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Print it, secrets masked.
+    /// Print the document with secrets masked.
     Show {
-        /// As the XML document it is.
+        /// Print the XML document itself.
         #[arg(long)]
         xml: bool,
         #[command(flatten)]
@@ -40,7 +42,6 @@ pub(crate) enum StateCommand {
     },
 }
 
-/// Does what was asked of the state document.
 pub(crate) async fn state(command: StateCommand) -> Result<u8> {
     match command {
         StateCommand::Init { replace, common } => {
@@ -53,27 +54,27 @@ pub(crate) async fn state(command: StateCommand) -> Result<u8> {
                     settings.sweeper.containers.len()
                 );
             } else {
-                println!("{place} is there already; --replace writes it anew");
+                println!("{place} already exists; use --replace to overwrite it");
             }
         }
         StateCommand::Migrate(common) => {
             let (sweeper, _) = sweeper(&common)?;
             match sweeper.migrate_state().await? {
-                Migrated::Already => println!("it is version 2 already"),
+                Migrated::Already => println!("the document already has version 2"),
                 Migrated::Written(named) => {
-                    println!("written as version 2; {named} URIs became names of accounts");
+                    println!("converted to version 2; replaced {named} URIs with account names");
                 }
             }
         }
         StateCommand::Unlock { force, common } => {
             let (sweeper, _) = sweeper(&common)?;
             match sweeper.unlock_state(force).await? {
-                Unlocked::Free => println!("there was no lease on it"),
-                Unlocked::Broken => println!("its lease is broken"),
+                Unlocked::Free => println!("the document is not leased"),
+                Unlocked::Broken => println!("broke the lease"),
                 Unlocked::Refused(pages) => {
                     eprintln!(
-                        "error: {pages} pages are in work, so its holder may be alive; \
-                         wait for their deadlines (state show), or --force"
+                        "error: {pages} pages are in progress, so the lease holder may be alive; \
+                         wait for their deadlines (see `state show`), or use --force"
                     );
                     return Ok(exit::FAILED_ITEMS);
                 }

@@ -1,4 +1,4 @@
-//! `run` and `once`: sweeping, and how a sweep ends.
+//! `run` and `once`: sweeps, and maps the result to output and exit code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,6 @@ use super::common::{Common, print_json, sweeper};
 use super::progress::Far;
 use super::{progress, signals};
 
-/// Sweeps until told to stop.
 pub(crate) async fn run(common: &Common) -> Result<u8> {
     let (sweeper, settings) = sweeper(common)?;
     warn_of_openness(&settings);
@@ -33,12 +32,11 @@ pub(crate) async fn run(common: &Common) -> Result<u8> {
     ended(finished, false)
 }
 
-/// Sweeps one cycle.
 pub(crate) async fn once(common: &Common) -> Result<u8> {
     let (sweeper, settings) = sweeper(common)?;
     warn_of_openness(&settings);
     if settings.sweeper.containers.is_empty() && settings.sweeper.create_state {
-        tracing::warn!("no --container given; sweeping what the state document says");
+        tracing::warn!("no --container given; sweeping the containers of the state document");
     }
     let orders = Orders::new().context("cannot wait for signals")?;
     let (stop, told) = watch::channel(false);
@@ -54,19 +52,20 @@ pub(crate) async fn once(common: &Common) -> Result<u8> {
     ended(finished, true)
 }
 
-/// Says once what `--profile compat` opens, or an allow-list of everything.
+/// Warns once if blobs may choose any destination container, by `--profile compat` or an allow-list
+/// of `*`.
 fn warn_of_openness(settings: &Settings) {
     let config = &settings.sweeper;
     if config.dead.account.is_none() || !config.policy.allows_any() {
         return;
     }
     let replaces = match config.dead.on_collision {
-        Collision::Overwrite => " and replaces what stands there (--on-collision fail)",
+        Collision::Overwrite => " and overwrite blobs there (prevent: --on-collision fail)",
         Collision::Fail | Collision::Suffix => "",
     };
     tracing::warn!(
-        "whoever may write a blob into a swept container chooses any container of the account for \
-         dead blobs as its destination{replaces}; --dead-allow NAME narrows that"
+        "anyone who can write a blob to a swept container can choose any container of the account \
+         for dead blobs as its destination{replaces}; restrict this with --dead-allow NAME"
     );
 }
 
@@ -84,11 +83,11 @@ fn far(progress: &Progress, since: Duration) -> Far {
     Far {
         done: containers_done,
         all: containers,
-        words: format!("{seen} blobs seen, {gone} of {due} due gone, {failed} failed, {rate}"),
+        words: format!("{seen} blobs seen, {gone} of {due} due removed, {failed} failed, {rate}"),
     }
 }
 
-/// Prints how it ended. A run that was stopped by a signal ends well.
+/// Prints the report and returns the exit code. A run that a signal stopped returns 0.
 fn ended(finished: Option<Finished>, report: bool) -> Result<u8> {
     let Some(finished) = finished else {
         return Ok(exit::INTERRUPTED);
@@ -104,8 +103,8 @@ fn ended(finished: Option<Finished>, report: bool) -> Result<u8> {
     }
 }
 
-/// The report, unless nothing but a refusal came of it: then who reads standard output finds it
-/// empty, and no report that looks like a sweep of nothing.
+/// Returns the report, or `None` if the sweep failed before it did anything, so that standard
+/// output stays empty instead of showing a report of an empty sweep.
 fn reported(finished: &Finished) -> Option<&Report> {
     let report = &finished.report;
     (finished.error.is_none() || !report.is_empty()).then_some(report)
@@ -118,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_prints_no_report() {
+    fn refused_sweep_prints_no_report() {
         let refusals: [fn() -> SweepError; 3] = [
             || SweepError::Config("other containers".to_owned()),
             || SweepError::StateMissing("somewhere".to_owned()),
@@ -134,12 +133,12 @@ mod tests {
             };
             finished.report.transactions.insert("acquire_lease", 9);
             assert!(reported(&finished).is_none(), "{:?}", finished.error);
-            // What was done before it is told.
+            // A report with progress is printed even when an error follows.
             let done = finished.report.containers.entry("events".to_owned());
             done.or_default().pages = 1;
             assert!(reported(&finished).is_some());
         }
-        // A sweep of nothing is one.
+        // An empty sweep without an error has a report.
         let nothing = Finished {
             report: Report::new("w"),
             error: None,

@@ -1,4 +1,4 @@
-//! `tag`: giving blobs a time to live, or taking it away.
+//! `tag`: sets or removes a time to live.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -14,25 +14,25 @@ use crate::show::printable;
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
 pub(crate) struct TagArgs {
-    /// The blob: CONTAINER/BLOB or its URL. With --all: CONTAINER or CONTAINER/PREFIX.
+    /// Blob, as CONTAINER/BLOB or URL; with --all, CONTAINER or CONTAINER/PREFIX.
     #[arg(value_name = "URL|CONTAINER/BLOB")]
     target: String,
-    /// Every blob whose name begins so.
+    /// Change every blob whose name starts with the prefix.
     #[arg(long)]
     all: bool,
-    /// The time to live: P7D after this change, or an instant such as 2027-01-01T00:00:00Z.
+    /// Time to live: a duration after this change (P7D) or an instant (2027-01-01T00:00:00Z).
     #[arg(long, value_name = "TTL", group = "change")]
     ttl: Option<String>,
-    /// The place for the dead blob: dbc, dbc/prefix/ or dbc/exact-name.
+    /// Destination of the dead blob: dbc, dbc/prefix/ or dbc/exact-name.
     #[arg(long, value_name = "PLACE", group = "change")]
     dead: Option<String>,
-    /// Remove both; the blob is never swept then, unless a rule fits.
+    /// Remove both values. The blob is then swept only if a rule matches it.
     #[arg(long, group = "change", conflicts_with_all = ["ttl", "dead"])]
     remove: bool,
-    /// Say what would be changed, and change nothing.
+    /// Show what would change without changing anything.
     #[arg(long)]
     dry_run: bool,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -53,14 +53,13 @@ impl TagArgs {
     }
 }
 
-/// Marks, and says what became of the blobs.
 pub(crate) async fn tag(args: &TagArgs) -> Result<u8> {
     let (sweeper, settings) = common::sweeper(&args.common)?;
     let marking = args.marking();
     let checked = marking.check(&settings.sweeper.policy);
     checked.map_err(SweepError::Config)?;
     if marking.is_over(&settings.sweeper.policy, wall_clock()) {
-        eprintln!("warning: this time is in the past: the next sweep removes these blobs");
+        eprintln!("warning: this time is in the past; the next sweep will remove these blobs");
     }
     let marks = match args.all {
         false => {
@@ -93,7 +92,7 @@ pub(crate) async fn tag(args: &TagArgs) -> Result<u8> {
     let failed = marks.count(Marked::Failed) + marks.count(Marked::Leased);
     let found: u64 = marks.outcomes.values().sum();
     if found == 0 {
-        eprintln!("error: no blob has a name that begins with {}", args.target);
+        eprintln!("error: no blob name starts with {}", args.target);
     }
     Ok(if failed > 0 || found == 0 {
         exit::FAILED_ITEMS
@@ -113,9 +112,9 @@ pub(super) fn text(marks: &Marks) -> String {
     };
     text.push_str(&format!("{} {changed}", marks.count(Marked::Changed)));
     for (marked, said) in [
-        (Marked::Unchanged, "said so already"),
+        (Marked::Unchanged, "unchanged"),
         (Marked::Leased, "leased"),
-        (Marked::Gone, "gone meanwhile"),
+        (Marked::Gone, "removed in the meantime"),
         (Marked::Failed, "failed"),
     ] {
         match marks.count(marked) {

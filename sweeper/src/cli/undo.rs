@@ -1,4 +1,4 @@
-//! `undo`: bringing blobs back from the places for dead blobs.
+//! `undo`: restores moved blobs to their original places.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -13,35 +13,35 @@ use super::common::{self, Common, print_json};
 use super::progress;
 use crate::show::printable;
 
-/// Blobs that are named on a screen; `--json` names more.
+/// Blobs listed in text output; `--json` lists more.
 const ROWS_SHOWN: usize = 50;
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub(crate) struct UndoArgs {
-    /// Blobs that were moved at this time or later, for example 2026-11-21T10:00:00Z.
+    /// Restore blobs that were moved at or after this time, for example 2026-11-21T10:00:00Z.
     #[arg(long, value_name = "TIME", value_parser = instant, group = "which")]
     since: Option<Timestamp>,
-    /// Blobs that this cycle moved.
+    /// Restore blobs that this cycle moved.
     #[arg(long, value_name = "N", group = "which")]
     cycle: Option<u64>,
-    /// Everything that a sweep has ever moved there.
+    /// Restore all blobs that any sweep moved.
     #[arg(long, group = "which")]
     all: bool,
-    /// Where the dead blobs are, in the account for them; those of the configuration otherwise.
+    /// Search this container of the account for dead blobs. Default: the configured destinations.
     #[arg(long, value_name = "CONTAINER[/PREFIX]")]
     from: Vec<String>,
-    /// Only blobs whose old place begins so.
+    /// Restore only blobs whose original place starts with this.
     #[arg(long, value_name = "CONTAINER[/PREFIX]")]
     prefix: Option<String>,
-    /// Bring back blobs of which the service has no record that they were copied from where their
-    /// metadata say. Whoever may write to a place for dead blobs can forge those.
+    /// Also restore blobs whose origin only their metadata claims, without the service's record of
+    /// the copy. Anyone who can write to the dead container can forge such metadata.
     #[arg(long)]
     trust_metadata: bool,
-    /// Say what would come back, and write nothing.
+    /// Show what would be restored without writing anything.
     #[arg(long)]
     dry_run: bool,
-    /// The report as JSON.
+    /// Print the report as JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -51,11 +51,10 @@ pub(crate) struct UndoArgs {
 fn instant(text: &str) -> Result<Timestamp, String> {
     match ttl::parse(text, &[TtlFormat::Rfc3339]) {
         Some(TimeToLive::At(at)) => Ok(at),
-        _ => Err("write an instant such as 2026-11-21T10:00:00Z".to_owned()),
+        _ => Err("use an instant such as 2026-11-21T10:00:00Z".to_owned()),
     }
 }
 
-/// Brings blobs back, and says what became of each.
 pub(crate) async fn undo(args: &UndoArgs) -> Result<u8> {
     let (sweeper, settings) = common::sweeper(&args.common)?;
     let undo = Undo {
@@ -63,7 +62,7 @@ pub(crate) async fn undo(args: &UndoArgs) -> Result<u8> {
         since: args.since,
         cycle: args.cycle,
         place: args.prefix.clone(),
-        // The flag alone: what is configured for moves says nothing about the way back.
+        // Only the flag counts: the configured policy is meant for moves, not for the way back.
         on_collision: match args.common.on_collision() {
             Some("suffix") => Collision::Suffix,
             Some("overwrite") => Collision::Overwrite,
@@ -76,7 +75,7 @@ pub(crate) async fn undo(args: &UndoArgs) -> Result<u8> {
     let told = bar.clone();
     let heard = move |report: &UndoReport| {
         let back = report.count(Undone::Restored) + report.count(Undone::CopyKept);
-        told.set_message(format!("{back} blobs back, {} not", report.failed()));
+        told.set_message(format!("{back} blobs restored, {} not", report.failed()));
     };
     let undone = sweeper.undo(&undo, heard).await;
     bar.finish_and_clear();
@@ -88,7 +87,7 @@ pub(crate) async fn undo(args: &UndoArgs) -> Result<u8> {
     let others = report.count(Undone::NoHistory);
     let found = report.outcomes.values().sum::<u64>() > others;
     if !found {
-        eprintln!("error: no dead blob there is one that was asked for");
+        eprintln!("error: no matching dead blob was found");
     }
     Ok(match report.failed() {
         0 if found => exit::OK,
@@ -96,7 +95,7 @@ pub(crate) async fn undo(args: &UndoArgs) -> Result<u8> {
     })
 }
 
-/// The containers for dead blobs that were named, else those of the configuration.
+/// Returns the given containers, or the configured destinations if none is given.
 fn places(given: &[String], policy: &Policy) -> Result<Vec<(String, String)>> {
     let mut places: Vec<String> = match given.is_empty() {
         true => policy.destinations().map(str::to_owned).collect(),
@@ -105,7 +104,7 @@ fn places(given: &[String], policy: &Policy) -> Result<Vec<(String, String)>> {
     places.sort();
     places.dedup();
     if places.is_empty() {
-        bail!("no place for dead blobs is configured; name one with --from CONTAINER");
+        bail!("no container for dead blobs is configured; name one with --from CONTAINER");
     }
     let split = |place: &String| {
         let (container, prefix) = place.split_once('/').unwrap_or((place, ""));
@@ -129,13 +128,13 @@ pub(super) fn text(report: &UndoReport) -> String {
     let total: u64 = report.outcomes.values().sum();
     let named = report.count(Undone::NoHistory) + report.blobs.len().min(ROWS_SHOWN) as u64;
     if total > named {
-        text.push_str("... and more; --json names them\n");
+        text.push_str("... and more; use --json to list them\n");
     }
     let back = report.count(Undone::Restored) + report.count(Undone::CopyKept);
     let would = if report.dry_run {
-        "would be back"
+        "would be restored"
     } else {
-        "back"
+        "restored"
     };
     let bytes = smalt_sweeper::plan::bytes(report.bytes);
     text.push_str(&format!(
@@ -144,7 +143,7 @@ pub(super) fn text(report: &UndoReport) -> String {
     ));
     match report.count(Undone::NoHistory) {
         0 => {}
-        others => text.push_str(&format!(", {others} that no sweep moved are left alone")),
+        others => text.push_str(&format!(", ignored {others} that no sweep moved")),
     }
     text + "\n"
 }

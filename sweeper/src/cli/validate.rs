@@ -1,4 +1,4 @@
-//! `validate`: what a sweep would go by, where each value comes from, and what is wrong with it.
+//! `validate`: shows the effective configuration, the source of each value, and every error in it.
 
 use anyhow::Result;
 use clap::Args;
@@ -14,17 +14,17 @@ use crate::show::printable;
 
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
-    /// Ask each container and the state document, too; writes nothing.
+    /// Also query each container and the state document. Writes nothing.
     #[arg(long)]
     connect: bool,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Shows the configuration; opens nothing without `--connect`.
+/// Shows the configuration. Connects to nothing without `--connect`.
 pub(crate) async fn validate(args: &ValidateArgs) -> Result<u8> {
     common::log(&args.common)?;
     let (config, flags) = (args.common.config.as_deref(), args.common.flags());
@@ -50,7 +50,7 @@ pub(crate) async fn validate(args: &ValidateArgs) -> Result<u8> {
         false => print!("{}", text(&values, &answers)),
     }
     if settings.sweeper.containers.is_empty() {
-        tracing::info!("no containers are named: the state document says what is swept");
+        tracing::info!("no containers are configured; the state document lists them");
     }
     say(&findings, "");
     match findings.is_empty() {
@@ -59,7 +59,7 @@ pub(crate) async fn validate(args: &ValidateArgs) -> Result<u8> {
     }
 }
 
-/// Every fault of settings that come to nothing; another error as it is.
+/// Prints every fault of invalid settings; returns any other error unchanged.
 fn refused(error: anyhow::Error, origin: &str) -> Result<u8> {
     let faults = match error.downcast_ref::<SettingsError>() {
         Some(wrong) => &wrong.faults,

@@ -1,4 +1,4 @@
-//! The configuration as it counts, value by value, and where each value comes from.
+//! The effective configuration, value by value, with the source of each value.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{Settings, SettingsError, layers};
 use crate::config::SweeperConfig;
 use crate::decide::Rule;
 
-/// Gathers as [`super::gather`] does, and says where each value comes from.
+/// Gathers the settings as [`super::gather`] does, and returns every value with its source.
 ///
 /// # Errors
 /// As [`super::gather`].
@@ -47,7 +47,8 @@ pub fn effective(
     Ok((settings, values))
 }
 
-/// An account is never mixed from two sources: the one that counts is that of the whole.
+/// The settings of an account come from one source, so the source is recorded for the whole
+/// account.
 fn account_of(path: &str) -> Option<String> {
     let name = path.strip_prefix("account.")?.split('.').next()?;
     Some(format!("account.{name}"))
@@ -66,12 +67,12 @@ fn note(table: &Table, at: &str, source: &Source, sources: &mut BTreeMap<String,
     }
 }
 
-/// Rows of paths and values.
+/// Builds rows of paths and values.
 macro_rules! rows {
     ($($path:literal: $value:expr;)*) => { [$(($path, $value.to_string())),*] };
 }
 
-/// Every value by its path.
+/// Lists every value by its path.
 fn listed(settings: &Settings) -> Vec<(String, String)> {
     let accounts = settings.accounts.iter().flat_map(|(name, account)| {
         let fields = account_fields(account).into_iter();
@@ -99,7 +100,7 @@ fn or<'a>(absent: &'a str, value: &'a Option<String>) -> &'a str {
     value.as_deref().unwrap_or(absent)
 }
 
-/// The word of an enum, as the file has it.
+/// Returns the name of an enum variant as the file spells it.
 fn word(value: &impl std::fmt::Debug) -> String {
     format!("{value:?}").to_ascii_lowercase()
 }

@@ -1,4 +1,4 @@
-//! Rules as the configuration file has them.
+//! Rules as they appear in the configuration file.
 
 use std::time::Duration;
 
@@ -9,7 +9,6 @@ use smalt_worker::span::Span;
 use super::{SettingsError, wrong};
 use crate::decide::Rule;
 
-/// A rule as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RuleEntry {
@@ -28,7 +27,7 @@ pub(super) struct RuleEntry {
 }
 
 impl RuleEntry {
-    /// The rule that it means.
+    /// Converts the entry to a rule, rejecting one that matches every blob or none.
     pub(super) fn rule(&self) -> Result<Rule, SettingsError> {
         let of = |what: &str| format!("the rule for {}/{} {what}", self.container, self.prefix);
         let tag = |text: &String| {
@@ -37,7 +36,7 @@ impl RuleEntry {
         };
         let tag = match &self.tag {
             Some(text) => Some(tag(text).ok_or_else(|| {
-                wrong(of(&format!("has a wrong tag: `{text}` is not key=value")))
+                wrong(of(&format!("has an invalid tag `{text}`: use key=value")))
             })?),
             None => None,
         };

@@ -1,4 +1,4 @@
-//! The shape of the configuration file, and what it becomes.
+//! The structure of the configuration file, and its conversion to settings.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,10 +23,9 @@ use crate::plan::Prices;
 use crate::schedule::Schedule;
 use crate::ttl::TtlFormat;
 
-/// Blobs per page in the original design (S21).
+/// Page size of the original design (S21).
 const COMPAT_PAGE_SIZE: u32 = 100;
 
-/// The whole file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct File {
@@ -128,18 +127,17 @@ struct PricesEntry {
     per_gib_month: Option<f64>,
 }
 
-/// Where the defaults come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Profile {
     #[default]
     Default,
-    /// As the original design has it: pages of 100 (S21), a move overwrites (S13), and a blob may
+    /// Defaults of the original design: pages of 100 (S21), moves overwrite (S13), and blobs may
     /// choose any container.
     Compat,
 }
 
-/// Leases of others are never broken; the word stands for itself.
+/// The only accepted value is `skip`: the leases of other clients are never broken.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Leased {
@@ -161,7 +159,8 @@ impl File {
         let (health, metrics) = (self.sweeper.health.clone(), self.sweeper.metrics.clone());
         let allows = self.sweeper.dead.allow.is_some();
         let mut sweeper = self.sweeper.config(&mut faults);
-        // Who says where dead blobs go and has but one account means that account.
+        // Without `dead.account`, use the account `dead` if it exists, or `default` if a
+        // destination is configured.
         if sweeper.dead.account.is_none() && self.account.contains_key("dead") {
             sweeper.dead.account = Some("dead".to_owned());
         } else if sweeper.dead.account.is_none() && (sweeper.policy.dead.is_some() || allows) {
@@ -197,7 +196,6 @@ fn address(text: &str) -> Result<SocketAddr, SettingsError> {
 }
 
 impl Profile {
-    /// The defaults.
     fn config(self) -> SweeperConfig {
         let base = SweeperConfig::default();
         match self {
@@ -219,7 +217,7 @@ impl Profile {
 }
 
 impl Sweeper {
-    /// What it becomes; defaults stand for what is wrong.
+    /// Converts the section to a configuration, using defaults in place of invalid values.
     fn config(self, faults: &mut SettingsError) -> SweeperConfig {
         let profile = self.profile.unwrap_or_default();
         let base = profile.config();
@@ -263,7 +261,7 @@ impl Sweeper {
         }
     }
 
-    /// A budget of 0 is none.
+    /// Returns the budget; 0 means no budget.
     fn budget(&self) -> Option<Budget> {
         let max_cost_per_day = self.guard.max_cost_per_day.filter(|max| *max != 0.0)?;
         Some(Budget {
@@ -272,7 +270,8 @@ impl Sweeper {
         })
     }
 
-    /// `containers = ["events", "logs/app/"]` and `[[sweeper.container]]` say the same.
+    /// Returns the containers of both forms: `containers = ["events", "logs/app/"]` and
+    /// `[[sweeper.container]]`.
     fn swept(&self, faults: &mut SettingsError) -> Vec<SweptContainer> {
         let short = self.containers.iter().map(|text| {
             let (name, prefix) = text.split_once('/').unwrap_or((text, ""));
@@ -352,7 +351,7 @@ impl PricesEntry {
 }
 
 impl GuardEntry {
-    /// An operator who approves lifts the limits for this run, not the protection.
+    /// Returns the limits. `approve` lifts them for this run, but not the `protect` patterns.
     fn guard(&self) -> Guard {
         let base = Guard::default();
         if self.approve {

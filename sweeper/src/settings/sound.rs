@@ -1,11 +1,11 @@
-//! What can be read and cannot be meant: refused, or shown by `validate`.
+//! Checks for values that parse but make no sense: errors, and warnings shown by `validate`.
 
 use smalt_worker::face::is_address;
 
 use crate::config::{SweeperConfig, SweptContainer};
 use crate::destination;
 
-/// What no run could make sense of.
+/// Returns the faults that prevent a run.
 pub(super) fn refused(config: &SweeperConfig) -> Vec<String> {
     let mut faults = overlapping(&config.containers);
     faults.extend(unconfigured(config));
@@ -13,7 +13,7 @@ pub(super) fn refused(config: &SweeperConfig) -> Vec<String> {
     faults
 }
 
-/// No blob would ever go there.
+/// Rejects configured destinations that are never allowed.
 fn never_destinations(config: &SweeperConfig) -> Vec<String> {
     let in_state = config.dead.account.as_ref() == Some(&config.state_account);
     let state = in_state.then_some(config.state_blob.container.as_str());
@@ -33,7 +33,7 @@ fn never_destinations(config: &SweeperConfig) -> Vec<String> {
     chosen.collect()
 }
 
-/// The same names would be listed twice, by two elements that know nothing of each other.
+/// Rejects overlapping containers: both would list the same blobs independently.
 fn overlapping(containers: &[SweptContainer]) -> Vec<String> {
     let within = |a: &SweptContainer, b: &SweptContainer| {
         a.account == b.account && a.container == b.container && a.prefix.starts_with(&b.prefix)
@@ -52,7 +52,7 @@ fn overlapping(containers: &[SweptContainer]) -> Vec<String> {
     faults.collect()
 }
 
-/// Blobs that are to be moved and have no account to go to would stay for ever.
+/// Rejects moves without an account for dead blobs: their blobs would stay forever.
 fn unconfigured(config: &SweeperConfig) -> Vec<String> {
     if config.dead.account.is_some() {
         return Vec::new();
@@ -60,14 +60,14 @@ fn unconfigured(config: &SweeperConfig) -> Vec<String> {
     let moving = config.policy.rules.iter().filter_map(|rule| {
         let dead = rule.dead.as_deref()?;
         Some(format!(
-            "the rule for {rule} moves to `{dead}`, and there is no account for dead blobs; set \
-             dead.account (`default` is the one that is swept)"
+            "the rule for {rule} moves to `{dead}`, but no account for dead blobs is configured; \
+             set dead.account (`default` is the swept account)"
         ))
     });
     moving.collect()
 }
 
-/// Checks an address that the worker answers at.
+/// Checks an address that the worker is to listen on.
 pub(super) fn address(key: &str, text: &str) -> Result<(), String> {
     match is_address(text) {
         true => Ok(()),
@@ -77,8 +77,9 @@ pub(super) fn address(key: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// What is likely a mistake, though a run would go on without a word: rules for what is not swept.
-/// Where no containers are configured, the state document alone knows.
+/// Returns likely mistakes that do not prevent a run: rules for containers that are not swept.
+/// Returns nothing if no containers are configured, because then only the state document lists
+/// them.
 pub fn findings(config: &SweeperConfig) -> Vec<String> {
     if config.containers.is_empty() {
         return Vec::new();

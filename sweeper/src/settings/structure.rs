@@ -1,12 +1,11 @@
-//! Faults of structure, all of them: names that nothing has, values of another kind. A strict
-//! reading of the whole ends at the first, so each value is read for itself, in a configuration of
-//! nothing else.
+//! Finds all structural faults: unknown names and values of the wrong type. Strict parsing stops at
+//! the first fault, so each value is parsed on its own in an otherwise empty configuration.
 
 use toml::{Table, Value};
 
 use super::{SettingsError, first_line, put, schema};
 
-/// What of the table can be read; what cannot is left out and noted.
+/// Returns the valid part of the table; records a fault for every other value.
 pub(super) fn sift(table: Table, faults: &mut SettingsError) -> Table {
     sift_at("", table, faults)
 }
@@ -19,7 +18,7 @@ fn sift_at(at: &str, table: Table, faults: &mut SettingsError) -> Table {
             _ => format!("{at}.{name}"),
         };
         let value = match value {
-            // A table that nothing has is one fault, whatever stands in it.
+            // An unknown table is one fault, whatever it contains.
             Value::Table(inner) if reads(&path, Value::Table(Table::new()), &path, faults) => {
                 Some(Value::Table(sift_at(&path, inner, faults)))
             }
@@ -41,7 +40,7 @@ fn sift_at(at: &str, table: Table, faults: &mut SettingsError) -> Table {
     sound
 }
 
-/// Whether a configuration of this value alone can be read.
+/// Returns whether a configuration with only this value parses.
 fn reads(path: &str, value: Value, shown: &str, faults: &mut SettingsError) -> bool {
     let mut alone = Table::new();
     put(&mut alone, path, value);

@@ -1,4 +1,4 @@
-//! Precedence, strictness, secrets.
+//! Tests of precedence, strictness and secrets.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ fn flag_wins_over_environment_over_file_over_default() {
     assert_eq!(approved.policy.protect, ["legal/**"]);
 }
 
-/// An account named by flags is not completed with another one's connection string.
+/// An account given by flags does not take over the connection string of another source.
 #[test]
 fn accounts_are_never_mixed() {
     let vars = env(&[(
@@ -104,7 +104,8 @@ fn accounts_are_never_mixed() {
     assert_eq!(account.name.as_deref(), Some("acct"));
 }
 
-/// An account by its name and an identity; another word is refused, and what is shown says which.
+/// An account opens by name and identity; an unknown identity is rejected, and the output shows
+/// which one is used.
 #[test]
 fn an_identity_opens_an_account() {
     let file = "[account.default]\nname = \"acct\"\nauth = \"managed-identity\"";
@@ -133,7 +134,7 @@ fn an_identity_opens_an_account() {
 }
 
 #[test]
-fn wrong_values_are_refused_in_words() {
+fn invalid_values_are_rejected_with_messages() {
     for (file, part) in [
         ("[sweeper]\nevry = \"1h\"", "evry"),
         ("[sweeper]\nevery = \"soon\"", "is not a duration"),
@@ -150,7 +151,7 @@ fn wrong_values_are_refused_in_words() {
         ),
         (
             "[[sweeper.rule]]\ncontainer = \"logs\"\nlarger_than = \"5\"",
-            "`5` is no size",
+            "invalid size `5`",
         ),
         (
             "[[sweeper.rule]]\ncontainer = \"logs\"\nlarger_than = \"5B\"\nsmaller_than = \"6B\"",
@@ -166,9 +167,9 @@ fn wrong_values_are_refused_in_words() {
     assert!(gather(None, env(&[("SWEEPER_PORT", "tcp://10.0.0.1")]), []).is_ok());
 }
 
-/// SS9: no secret in files by accident, none in debug output or errors.
+/// SS9: inline secrets are rejected, and no debug output or error shows a secret.
 #[test]
-fn secrets_are_refused_inline_and_never_shown() {
+fn inline_secrets_are_rejected_and_never_shown() {
     for (field, value) in [
         ("key", "Zm9v"),
         ("sas", "sig=abc"),
@@ -196,9 +197,9 @@ fn a_place_for_dead_blobs_implies_an_account() {
     assert_eq!(gather(None, [], []).unwrap().sweeper.dead.account, None);
 }
 
-/// Every value is listed once, with where it comes from; no secret is shown.
+/// Every value is listed once with its source, and no secret is shown.
 #[test]
-fn values_say_where_they_come_from() {
+fn values_have_sources() {
     let file = "allow_inline_secrets = true\n\
         [account.archive]\nname = \"archive\"\nkey = \"c2VjcmV0\"\n\
         [sweeper]\nevery = \"1h\"\npage_size = 7\ncontainers = [\"events\"]\n\
@@ -237,7 +238,7 @@ fn values_say_where_they_come_from() {
     assert!(!format!("{values:?}").contains("c2VjcmV0"));
 }
 
-/// Destinations that blobs may choose, from every layer; who names one has an account for it.
+/// Allowed destinations come from every layer and imply an account for dead blobs.
 #[test]
 fn destinations_are_allowed_by_flag_environment_and_file() {
     let file = "[sweeper.dead]\nallow = [\"a-*\"]";
@@ -271,9 +272,9 @@ fn destinations_are_allowed_by_flag_environment_and_file() {
     );
 }
 
-/// The operator's own destinations are held to what no blob may choose either.
+/// The operator's own destinations are restricted like those of blobs.
 #[test]
-fn the_site_and_the_state_are_no_destinations() {
+fn website_and_state_are_never_destinations() {
     for dead in ["$web/old/", "$root", "smalt-sweeper", "smalt-sweeper/x"] {
         let error = gather(None, [], [("sweeper.dead.container", text(dead))]).unwrap_err();
         assert!(
@@ -288,7 +289,7 @@ fn the_site_and_the_state_are_no_destinations() {
     assert!(gather(None, [], elsewhere).is_ok());
 }
 
-/// The profile `compat` sets the defaults of the original design; what is said wins over it.
+/// The `compat` profile sets the defaults of the original design; explicit values override it.
 #[test]
 fn compat_is_the_original_design() {
     let profile = ("sweeper.profile", text("compat"));
@@ -300,7 +301,7 @@ fn compat_is_the_original_design() {
     assert_eq!(settings.sweeper.dead.on_collision, Collision::Fail);
 }
 
-/// A budget of nothing is none; the price is that of all other sums.
+/// A budget of 0 means none; the price is that of all other estimates.
 #[test]
 fn a_budget_has_the_configured_price() {
     let file = "[sweeper.guard]\nmax_cost_per_day = 0.5\n\
@@ -320,7 +321,7 @@ fn a_budget_has_the_configured_price() {
     assert!(refused.contains("max_cost_per_day"), "{refused}");
 }
 
-/// A rule may ask for a tag and for bounds of the size instead of an age.
+/// A rule may match a tag and size bounds instead of an age.
 #[test]
 fn rules_by_tag_and_size() {
     let file = "[[sweeper.rule]]\ncontainer = \"logs\"\ntag = \"kind=a=b\"\n\
@@ -337,10 +338,10 @@ fn rules_by_tag_and_size() {
     assert_eq!(rule.to_string(), shown);
 }
 
-/// Every fault is named, each by its place: those of structure, of the environment, of values that
-/// cannot work, and of what does not go together. Right values beside them are no faults.
+/// Every fault is reported with its place: structure, environment, invalid values and inconsistent
+/// combinations. Valid values next to them are not reported.
 #[test]
-fn all_faults_are_named() {
+fn all_faults_are_reported() {
     let file = r#"
         sweepr = 1
         [account.x]
@@ -410,9 +411,9 @@ fn all_faults_are_named() {
     assert_eq!(faults.len(), expected.len(), "{faults:#?}");
 }
 
-/// What cannot be meant is refused; what a run would go on with is found.
+/// Errors are rejected; warnings are found but do not prevent a run.
 #[test]
-fn mistakes_are_found() {
+fn errors_are_rejected_and_warnings_found() {
     let rule = "[[sweeper.rule]]\ncontainer = \"logs\"\nprefix = \"app/\"\nolder_than = \"1d\"\n";
     let dead = format!("{rule}dead = \"x/\"\n");
     let swept = |text: &str| format!("[sweeper]\ncontainers = [{text}]\n");

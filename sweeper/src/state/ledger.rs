@@ -1,5 +1,5 @@
-//! Steps of the state document: choosing, handing out, completing, closing. Pure functions; the
-//! executor reads the document, applies steps, and writes it back on condition of its ETag.
+//! Steps on the state document: choose, hand out, complete, close. All are pure functions; the
+//! executor reads the document, applies steps, and writes it back conditional on its ETag.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use smalt_protocol::Timestamp;
 use super::{Container, Document, PAGES_MAX, Page, Status, Tally};
 use crate::guard::Burden;
 
-/// From this many failures in a row a cycle no longer waits for a container (SL3).
+/// Number of consecutive failures after which a cycle no longer waits for a container (SL3).
 pub const PARK_AFTER: u32 = 3;
-/// A page that was claimed this often without completion is given up for the cycle.
+/// Number of claims without completion after which a page is given up for the cycle.
 pub const PAGE_ATTEMPTS_MAX: u32 = 5;
 
-/// What to do next.
+/// The next action of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The page of a worker that did not finish: list the same range again.
+    /// Reclaim the page of a worker that did not finish: list the same range again.
     Reclaim {
         /// Index of the container.
         container: usize,
@@ -28,21 +28,21 @@ pub enum Choice {
         /// Index of the container.
         container: usize,
     },
-    /// Others still work, or a container waits after a failure: look again at this time.
+    /// Wait, because other workers are busy or a container is delayed after a failure.
     Wait {
-        /// The earliest change that is foreseeable.
+        /// The earliest foreseeable change.
         until: Timestamp,
     },
-    /// Every page of every container is completed: the cycle is over.
+    /// Close the cycle: every page of every container is completed.
     Close,
-    /// The next cycle is not due.
+    /// Do nothing until the next cycle is due.
     Idle {
-        /// When it is.
+        /// When the next cycle is due.
         until: Timestamp,
     },
 }
 
-/// Chooses. `force` starts a cycle that is not due yet.
+/// Chooses the next action. `force` starts a cycle that is not due yet.
 pub fn choose(document: &Document, now: Timestamp, force: bool) -> Choice {
     if let Some(until) = document.next_due
         && until > now
@@ -66,7 +66,7 @@ pub fn choose(document: &Document, now: Timestamp, force: bool) -> Choice {
     }
 }
 
-/// Whether no cycle is under way.
+/// Returns whether no cycle is in progress.
 pub fn is_idle(document: &Document) -> bool {
     document
         .containers
@@ -75,12 +75,12 @@ pub fn is_idle(document: &Document) -> bool {
         .all(|c| c.status == Status::Init && c.pages.is_empty())
 }
 
-/// Whether the cycle goes on without this container for now.
+/// Returns whether the cycle currently skips this container.
 pub fn is_parked(container: &Container, now: Timestamp) -> bool {
     container.failures >= PARK_AFTER && is_waiting(container, now)
 }
 
-/// Whether nothing of it is left to do in this cycle, or the cycle goes on without it.
+/// Returns whether the container has nothing left to do in this cycle, or is skipped.
 pub fn is_done(container: &Container, now: Timestamp) -> bool {
     match container.status {
         Status::Off => false,
@@ -110,7 +110,8 @@ fn oldest_expired(document: &Document, now: Timestamp) -> Option<(usize, usize)>
         .map(|(container, (page, _))| (container, page))
 }
 
-/// Round-robin: the container that was served longest ago, in the document's order (DS12, DS18).
+/// Round-robin: returns the container that was served longest ago, in the document's order (DS12,
+/// DS18).
 fn next_to_list(document: &Document, now: Timestamp) -> Option<usize> {
     document
         .containers
@@ -137,39 +138,39 @@ fn next_change(document: &Document, now: Timestamp) -> Option<Timestamp> {
     deadlines.chain(retries).min()
 }
 
-/// Who claims, and until when.
+/// The worker that claims a page, and its deadline.
 #[derive(Clone, Debug)]
 pub struct Claimant<'a> {
     /// Worker id.
     pub worker: &'a str,
-    /// The service's time.
+    /// The service's current time.
     pub now: Timestamp,
-    /// When others may take the page.
+    /// When other workers may take the page.
     pub deadline: Timestamp,
 }
 
-/// What a listing brought.
+/// The result of a listing.
 #[derive(Clone, Debug, Default)]
 pub struct Listed {
-    /// Marker of the next page.
+    /// Marker of the next page; `None` after the last page.
     pub end: Option<String>,
-    /// First and last name.
+    /// First and last blob name; `None` for an empty page.
     pub names: Option<(String, String)>,
-    /// Counters of what stays, `seen` for all.
+    /// Counters of the blobs that stay; `seen` counts all.
     pub kept: Tally,
-    /// How many are to go.
+    /// Number of blobs to remove.
     pub due: u64,
 }
 
-/// Raises the fence for the write that is being prepared.
+/// Increments the fence for the write in preparation, and returns it.
 pub fn stamp(document: &mut Document, worker: &str) -> u64 {
     document.fence = document.fence.saturating_add(1);
     document.writer = worker.to_owned();
     document.fence
 }
 
-/// Hands out the listed page (S22). A page with nothing to remove is complete at once: the answer
-/// is `None`. The document must be stamped before.
+/// Hands out the listed page (S22). Returns `None` for a page with nothing to remove, which is
+/// complete at once. The document must be stamped first.
 pub fn hand_out(
     document: &mut Document,
     at: usize,
@@ -214,7 +215,7 @@ pub fn hand_out(
     Some(page)
 }
 
-/// Claims an expired page again, after its range was listed anew.
+/// Claims an expired page again after its range was listed anew.
 pub fn hand_out_again(
     document: &mut Document,
     at: (usize, usize),
@@ -245,7 +246,7 @@ fn recover(container: &mut Container) {
     container.last_error = None;
 }
 
-/// The place of a page that this claim still owns.
+/// Returns the container and page index of a page that this claim still owns.
 pub fn find_claim(document: &Document, id: &str, fence: u64) -> Option<(usize, usize)> {
     document
         .containers
@@ -260,8 +261,8 @@ pub fn find_claim(document: &Document, id: &str, fence: u64) -> Option<(usize, u
         })
 }
 
-/// Completes a page and counts what was done. `false` when somebody else owns it by now: then their
-/// completion counts, and this one is idempotent.
+/// Completes a page and counts its outcomes. Returns `false` if another worker owns it now; then
+/// only that worker's completion counts.
 pub fn complete(document: &mut Document, id: &str, fence: u64, tally: &Tally) -> bool {
     let Some((at, page)) = find_claim(document, id, fence) else {
         return false;
@@ -272,19 +273,20 @@ pub fn complete(document: &mut Document, id: &str, fence: u64, tally: &Tally) ->
     true
 }
 
-/// Gives a page back unfinished: others may take it at once. What was done of it counts.
+/// Gives a page back unfinished, free for others at once. The work already done is counted.
 pub fn give_back(document: &mut Document, id: &str, fence: u64, done: &Tally, now: Timestamp) {
     if let Some((at, page)) = find_claim(document, id, fence) {
         let container = &mut document.containers[at];
         container.tally.add(done);
         let page = &mut container.pages[page];
         page.deadline = Some(now);
-        // Stopping is no failure of the page.
+        // Stopping is not a failure of the page.
         page.attempt = page.attempt.saturating_sub(1);
     }
 }
 
-/// Notes a failure of a container. `park` when waiting cannot help within the cycle.
+/// Records a failure of a container. `park` skips it for the rest of the cycle, where waiting
+/// cannot help.
 pub fn fail(container: &mut Container, error: &str, park: bool, retry_at: Timestamp) {
     container.failures = container.failures.saturating_add(1);
     if park {
@@ -294,10 +296,10 @@ pub fn fail(container: &mut Container, error: &str, park: bool, retry_at: Timest
     container.last_error = Some(error.to_owned());
 }
 
-/// What the guard judges by: this cycle's removals, done and in flight.
+/// Returns this cycle's removals, done and in flight, for the circuit breaker.
 pub fn burden(document: &Document, at: usize) -> Burden {
     let in_flight = |c: &Container| c.pages.iter().map(|page| page.due).sum::<u64>();
-    // Counters of a container that has not started are those of the last cycle.
+    // A container that has not started still has the counters of the last cycle.
     let removed = |c: &Container| match c.status {
         Status::Init => 0,
         _ => c.tally.removed().saturating_add(in_flight(c)),
@@ -313,14 +315,14 @@ pub fn burden(document: &Document, at: usize) -> Burden {
     }
 }
 
-/// A cycle that was closed.
+/// A closed cycle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClosedCycle {
     /// Number of the cycle.
     pub cycle: u64,
-    /// Blobs removed in it, by all workers.
+    /// Blobs removed in the cycle by all workers.
     pub purged: u64,
-    /// Containers that it went on without, each with its last error.
+    /// Containers that the cycle skipped, each with its last error.
     pub parked: Vec<(String, String)>,
 }
 
@@ -353,7 +355,7 @@ pub fn close(document: &mut Document, now: Timestamp, next_due: Timestamp) -> Cl
     closed
 }
 
-/// Moves the deadline of a page that is still owned. `false` when it is not.
+/// Extends the deadline of a page. Returns `false` if this claim no longer owns it.
 pub fn extend(document: &mut Document, id: &str, fence: u64, now: Timestamp, by: Duration) -> bool {
     let Some((at, page)) = find_claim(document, id, fence) else {
         return false;

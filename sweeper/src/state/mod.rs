@@ -1,9 +1,9 @@
-//! The state document: one XML blob that says what is swept and how far the fleet has come (S15).
+//! The state document: one XML blob that lists the swept containers and the fleet's progress (S15).
 //!
 //! Version 1 is the document of the original design, edited by people and loaded unchanged; its
 //! `uri` may carry a SAS. Version 2 names credentials instead and never holds a secret. Either may
-//! carry the ledger of pages in flight. Attributes and elements that this program does not know,
-//! and comments, are written back as they were read.
+//! carry the ledger of pages in flight. Unknown attributes and elements, and comments, are written
+//! back as they were read.
 
 pub mod ledger;
 mod read;
@@ -21,94 +21,94 @@ pub use write::write;
 use self::xml::Node;
 use crate::budget::Spent;
 
-/// Newest version that is understood.
+/// Newest supported version.
 pub const VERSION_NEWEST: u32 = 2;
-/// Largest document that is read or written, in bytes.
+/// Maximum size of a document that is read or written, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most pages in flight in one document (D1): bounds its size whatever the size of the fleet.
+/// Maximum number of pages in flight in one document (D1), which bounds its size for any fleet.
 pub const PAGES_MAX: usize = 64;
 
-/// Why a document cannot be used. It is never overwritten then.
+/// Why a document cannot be used. Such a document is never overwritten.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// No well-formed document of bounded size.
+    /// The document is not well-formed, or exceeds a limit.
     #[error("the state document is broken: {0}")]
     Broken(String),
-    /// Written by a newer program.
-    #[error("the state document has version {0}; this program knows {VERSION_NEWEST} at most")]
+    /// The document was written by a newer program; the value is its version.
+    #[error("the state document has version {0}; this program supports at most {VERSION_NEWEST}")]
     TooNew(u32),
-    /// An attribute that this program needs cannot be read.
-    #[error("the state document says {attribute}=\"{value}\", which cannot be read")]
+    /// A required attribute is invalid.
+    #[error("the state document has an invalid attribute {attribute}=\"{value}\"")]
     Attribute {
         /// Name of the attribute.
         attribute: &'static str,
         /// Value of the attribute.
         value: String,
     },
-    /// A secret stands in a version that may not hold one.
-    #[error("container `{0}` carries a SAS in its uri; version 2 names a credential instead")]
+    /// Version 2 contains a secret, in the named container.
+    #[error("container `{0}` has a SAS in its uri; version 2 requires a credential name")]
     Secret(String),
-    /// A value that XML cannot carry.
-    #[error("the character {0:?} cannot stand in the state document")]
+    /// A value contains a character that XML cannot represent.
+    #[error("the state document cannot contain the character {0:?}")]
     Unwritable(char),
-    /// Larger than [`DOCUMENT_BYTES_MAX`].
+    /// The document would exceed [`DOCUMENT_BYTES_MAX`].
     #[error("the state document would be larger than {DOCUMENT_BYTES_MAX} bytes")]
     TooLarge,
 }
 
-/// Unknown parts, kept.
+/// Unknown parts of an element, which are preserved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extra {
-    /// Attributes in order.
+    /// Unknown attributes, in order.
     pub attributes: Vec<(String, String)>,
-    /// Elements, texts and comments in order.
+    /// Unknown elements, texts and comments, in order.
     pub nodes: Vec<Node>,
 }
 
-/// The whole document.
+/// A parsed state document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// 1 or 2. A document without the attribute is version 1.
+    /// 1 or 2; version 1 if the attribute is missing.
     pub version: u32,
-    /// Number of the cycle that runs or is due next.
+    /// Number of the cycle that is running or due next.
     pub cycle: u64,
-    /// Rises by one with every accepted write (SS6).
+    /// Counter that increases by one with every accepted write (SS6).
     pub fence: u64,
-    /// The worker that wrote last: with the fence it tells a worker whether its write arrived.
+    /// Id of the worker that wrote last; with the fence it shows a worker whether its write
+    /// arrived.
     pub writer: String,
-    /// When the last cycle was completed, as written (version 1 wrote it in some culture).
+    /// When the last cycle was completed, as written (version 1 used some local culture).
     pub timestamp: String,
-    /// When the next cycle starts; absent for at once.
+    /// When the next cycle starts; `None` means at once.
     pub next_due: Option<Timestamp>,
     /// Blobs removed by the last completed cycle.
     pub purged: u64,
-    /// Charged calls of all workers on the last day that anything was written, where a budget
-    /// counts them.
+    /// Charged calls of all workers on the last day with a write; `None` without a budget.
     pub spent: Option<Spent>,
-    /// What is swept, in the order of the document.
+    /// Swept containers, in the order of the document.
     pub containers: Vec<Container>,
-    /// Unknown parts.
+    /// Unknown parts, which are preserved.
     pub extra: Extra,
 }
 
-/// How far a container is in this cycle (S19).
+/// Progress of a container in this cycle (S19).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
     /// Not started in this cycle.
     #[default]
     Init,
-    /// Started; `token` says where to go on.
+    /// Started; `token` is the marker of the next page.
     Current,
     /// The only page was handed out.
     FirstAndLast,
     /// The last page was handed out.
     Last,
-    /// Not swept.
+    /// Switched off: not swept.
     Off,
 }
 
 impl Status {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Status; 5] = [
         Status::Init,
         Status::Current,
@@ -117,7 +117,7 @@ impl Status {
         Status::Off,
     ];
 
-    /// The word of the document.
+    /// Returns the name used in the document.
     pub const fn name(self) -> &'static str {
         match self {
             Status::Init => "Init",
@@ -129,30 +129,31 @@ impl Status {
     }
 }
 
-/// One swept container or part of one.
+/// A swept container, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Container {
-    /// Label; in version 2 also the container's name unless `container` or `uri` says otherwise.
+    /// Label; in version 2 also the container's name unless `container` or `uri` is set.
     pub name: String,
-    /// Progress.
+    /// Progress in this cycle.
     pub status: Status,
-    /// Only blobs with this prefix.
+    /// Includes only blobs with this prefix; empty for the whole container.
     pub prefix: String,
     /// URI of the container; in version 1 with its SAS.
     pub uri: Option<String>,
     /// Name of an account in the worker's configuration.
     pub credential: Option<String>,
-    /// Container name where the label is not it.
+    /// Container name, if it differs from the label.
     pub container: Option<String>,
     /// Continuation marker of the next page.
     pub token: String,
-    /// Fence of its last hand-out: the smallest is served next (round-robin, DS12).
+    /// Fence of its last hand-out; the container with the smallest is served next (round-robin,
+    /// DS12).
     pub order: u64,
-    /// Failures in a row.
+    /// Number of consecutive failures.
     pub failures: u32,
-    /// Not before.
+    /// Earliest time of the next attempt.
     pub retry_at: Option<Timestamp>,
-    /// What the last failure was.
+    /// Kind of the last failure.
     pub last_error: Option<String>,
     /// Marker of the page that was handed out last.
     pub last_token: String,
@@ -160,7 +161,7 @@ pub struct Container {
     pub tally: Tally,
     /// Pages in flight.
     pub pages: Vec<Page>,
-    /// Unknown parts.
+    /// Unknown parts, which are preserved.
     pub extra: Extra,
 }
 
@@ -169,20 +170,20 @@ pub struct Container {
 pub struct Tally {
     /// Blobs listed.
     pub seen: u64,
-    /// Blobs deleted, or found gone.
+    /// Blobs deleted or found missing.
     pub deleted: u64,
     /// Blobs moved.
     pub moved: u64,
-    /// Blobs that stay rightly.
+    /// Blobs that stay as intended.
     pub skipped: u64,
-    /// Blobs that should have gone.
+    /// Blobs that should have been removed but were not.
     pub failed: u64,
     /// Bytes removed from the container.
     pub bytes: u64,
 }
 
 impl Tally {
-    /// Adds counters.
+    /// Adds the counters of `other`.
     pub fn add(&mut self, other: &Tally) {
         self.seen = self.seen.saturating_add(other.seen);
         self.deleted = self.deleted.saturating_add(other.deleted);
@@ -192,7 +193,7 @@ impl Tally {
         self.bytes = self.bytes.saturating_add(other.bytes);
     }
 
-    /// Blobs removed.
+    /// Returns the number of removed blobs.
     pub const fn removed(&self) -> u64 {
         self.deleted.saturating_add(self.moved)
     }
@@ -201,34 +202,34 @@ impl Tally {
 /// A page in flight: claimed by a worker, not yet completed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// `cycle/container/fence`, unique.
+    /// Unique id, `cycle/container/fence`.
     pub id: String,
-    /// Marker that it was listed from.
+    /// Marker from which the page was listed.
     pub start: String,
-    /// Marker after it; empty when it was the last.
+    /// Marker of the following page; empty for the last page.
     pub end: String,
     /// Name of its first blob.
     pub first: String,
-    /// Name of its last blob: where re-listing ends.
+    /// Name of its last blob, where listing it again ends.
     pub last: String,
-    /// The worker.
+    /// Id of the worker that claimed the page.
     pub owner: String,
     /// Fence of the claim.
     pub fence: u64,
-    /// When it was claimed.
+    /// When the page was claimed.
     pub claimed: Option<Timestamp>,
-    /// Free for others from here on; absent counts as past.
+    /// When other workers may take the page; `None` means it has passed.
     pub deadline: Option<Timestamp>,
-    /// How often it was claimed.
+    /// Number of claims.
     pub attempt: u32,
-    /// Blobs that it would remove: what the guard counts as in flight.
+    /// Blobs to remove, which the circuit breaker counts as in flight.
     pub due: u64,
-    /// Unknown parts.
+    /// Unknown parts, which are preserved.
     pub extra: Extra,
 }
 
 impl Container {
-    /// Name of the container in its account.
+    /// Returns the container's name within its account.
     pub fn container_name(&self) -> String {
         if let Some(name) = &self.container {
             return name.clone();

@@ -1,4 +1,4 @@
-//! Reading the state document.
+//! Parses the state document.
 
 use smalt_protocol::Timestamp;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::budget::Spent;
 
-/// Reads a document of version 1 or 2.
+/// Parses a document of version 1 or 2.
 pub fn read(text: &str) -> Result<Document, StateError> {
     if text.len() > DOCUMENT_BYTES_MAX {
         return Err(StateError::TooLarge);
@@ -48,7 +48,7 @@ pub fn read(text: &str) -> Result<Document, StateError> {
     Ok(document)
 }
 
-/// A day without a number is one without calls.
+/// Reads the day's calls; a day without a number has none.
 fn spent(attributes: &mut Attributes) -> Result<Option<Spent>, StateError> {
     let calls = attributes.number("spentCalls")?.unwrap_or(0);
     let day = attributes.time("spentDay")?;
@@ -118,8 +118,8 @@ fn page(element: Element) -> Result<Page, StateError> {
     Ok(page)
 }
 
-/// Blob names may hold characters that XML cannot; [`super::write`] writes those as `%` and the
-/// hexadecimal code point and a `;`.
+/// Decodes characters of blob names that XML cannot represent; [`super::write`] encodes them as
+/// `%`, the hexadecimal code point, and `;`.
 fn unescape_name(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     let mut rest = text;
@@ -145,7 +145,8 @@ fn unescape_name(text: &str) -> String {
     name
 }
 
-/// Attributes not yet taken. Names are compared without case: version 1 was written by hand.
+/// Attributes not read yet. Names are compared case-insensitively, because version 1 was written by
+/// hand.
 struct Attributes(Vec<(String, String)>);
 
 impl Attributes {
@@ -161,7 +162,7 @@ impl Attributes {
         self.take(name).unwrap_or_default()
     }
 
-    /// A number; an empty attribute counts as absent.
+    /// Reads a number; an empty attribute counts as missing.
     fn number<T: std::str::FromStr>(
         &mut self,
         name: &'static str,
@@ -173,7 +174,7 @@ impl Attributes {
         self.parsed(name, Timestamp::parse_iso)
     }
 
-    /// Absent counts as `Init`, as a person means it who leaves it out.
+    /// Reads the status; a missing one means `Init`, as people expect who edit the document.
     fn status(&mut self) -> Result<Status, StateError> {
         let known = |value: &str| {
             Status::ALL

@@ -1,5 +1,5 @@
-//! The document reads back as written; version 1 is kept; hostile documents are refused; the ledger
-//! keeps its promises.
+//! Tests that the document round-trips, version 1 is preserved, hostile documents are rejected, and
+//! the ledger keeps its invariants.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn now() -> Timestamp {
     Timestamp::parse_iso("2026-11-21T10:00:00Z").unwrap()
 }
 
-/// S16: a document of the original design loads unchanged and nothing of it is lost.
+/// S16: a document of the original design loads unchanged, without loss.
 #[test]
 fn version_one_loads_unchanged() {
     let document = read(V1).unwrap();
@@ -50,7 +50,7 @@ fn version_one_loads_unchanged() {
     assert!(!written.contains("version=\"2\""));
 }
 
-/// DS21: version 2 refuses a secret.
+/// DS21: version 2 rejects a secret.
 #[test]
 fn version_two_holds_no_secret() {
     let text = V1.replace("<Containers ", "<Containers version=\"2\" ");
@@ -58,7 +58,7 @@ fn version_two_holds_no_secret() {
 }
 
 #[test]
-fn hostile_and_foreign_documents_are_refused() {
+fn hostile_and_foreign_documents_are_rejected() {
     let deep = format!(
         "{}{}",
         "<Containers>".repeat(50),
@@ -96,7 +96,7 @@ fn hostile_and_foreign_documents_are_refused() {
 }
 
 #[test]
-fn what_xml_cannot_say_is_an_error_except_in_names() {
+fn characters_outside_xml_are_errors_except_in_names() {
     let mut document = Document {
         version: 2,
         ..Document::default()
@@ -218,7 +218,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn what_is_written_reads_back(
+    fn written_documents_read_back(
         version in 1u32..=2, numbers: (u64, u64, u64), words in (text(), text()),
         next_due in time(), spent in (time(), any::<u64>()), extra in extra(),
         containers in proptest::collection::vec(container(), 0..4),
@@ -233,12 +233,12 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "(<Containers>)?[<>a-z/=\"&;! \\[\\]-]{0,60}") {
+    fn any_text_is_parsed_or_rejected(text in "(<Containers>)?[<>a-z/=\"&;! \\[\\]-]{0,60}") {
         let _ = read(&text);
     }
 
-    /// SS7: whatever the interleaving of claims, deaths and completions, a cycle closes only when
-    /// no page is open and no container has more to list.
+    /// SS7: for any interleaving of claims, crashes and completions, a cycle closes only when no
+    /// page is open and no container has more to list.
     #[test]
     fn a_cycle_closes_only_when_all_is_done(
         pages in proptest::collection::vec(1u32..4, 1..4),
@@ -294,7 +294,7 @@ fn complete_one(document: &mut Document) {
 
 /// DS12: a failing container delays no other, and the cycle closes without it.
 #[test]
-fn a_failing_container_is_passed_over() {
+fn failing_container_is_skipped() {
     let mut document = Document {
         version: 2,
         ..Document::default()
@@ -340,7 +340,7 @@ fn a_failing_container_is_passed_over() {
     );
 }
 
-/// SS7: a worker that lost its page to another cannot complete it under the other's hands.
+/// SS7: a worker whose page was reclaimed by another cannot complete it.
 #[test]
 fn only_the_present_claim_completes_a_page() {
     let mut document = Document {

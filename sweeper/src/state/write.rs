@@ -1,12 +1,12 @@
-//! Writing the state document.
+//! Writes the state document.
 
 use smalt_protocol::Timestamp;
 
 use super::xml::{self, Element, Node};
 use super::{Container, DOCUMENT_BYTES_MAX, Document, Extra, Page, StateError};
 
-/// Writes a document. What version 1 does not know is written only where it says something, so that
-/// a document that was only read stays as its author wrote it.
+/// Serializes a document. Attributes unknown to version 1 are written only if they have a value, so
+/// that a document without them keeps its author's form.
 pub fn write(document: &Document) -> Result<String, StateError> {
     let mut root = Builder::new("Containers");
     if document.version > 1 {
@@ -68,7 +68,7 @@ fn page(page: &Page) -> Element {
     element.finish(&page.extra, std::iter::empty())
 }
 
-/// Blob names may hold characters that XML cannot: those become `%` code point `;`.
+/// Encodes characters of blob names that XML cannot represent as `%`, the code point, and `;`.
 fn escape_name(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for c in name.chars() {

@@ -1,4 +1,5 @@
-//! A small XML tree, read with bounds and written back: what keeps unknown parts of the document.
+//! A small XML tree with bounded parsing and writing, which preserves unknown parts of the
+//! document.
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::{escape, resolve_predefined_entity};
@@ -7,12 +8,12 @@ use quick_xml::reader::Reader;
 
 use super::StateError;
 
-/// Deepest nesting that is read. The document itself needs three.
+/// Maximum nesting depth. The document itself needs three.
 pub(crate) const DEPTH_MAX: usize = 16;
-/// Most elements that are read.
+/// Maximum number of elements.
 pub(crate) const ELEMENTS_MAX: usize = 20_000;
 
-/// One element with everything in it.
+/// An element with its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Element {
     /// Tag name as written.
@@ -34,7 +35,7 @@ pub enum Node {
     Comment(String),
 }
 
-/// Reads one document. Document types are refused: without them no entity can expand.
+/// Parses one document. Document types are rejected, so no entity can expand.
 pub(crate) fn read(text: &str) -> Result<Element, StateError> {
     let mut reader = Reader::from_str(text);
     let mut open: Vec<Element> = Vec::new();
@@ -94,7 +95,7 @@ fn element(start: &BytesStart<'_>) -> Result<Element, StateError> {
     Ok(read)
 }
 
-/// Text and comments; the rest of what may stand between elements.
+/// Handles text, comments, and other content between elements.
 fn inner(event: Event<'_>, open: &mut [Element]) -> Result<(), StateError> {
     let text = match event {
         Event::Text(text) => text.trim().to_owned(),
@@ -117,7 +118,7 @@ fn inner(event: Event<'_>, open: &mut [Element]) -> Result<(), StateError> {
     match open.last_mut() {
         _ if text.is_empty() => {}
         Some(parent) => match parent.nodes.last_mut() {
-            // References cut a text into pieces.
+            // References split a text into several events.
             Some(Node::Text(before)) => before.push_str(&text),
             _ => parent.nodes.push(Node::Text(text)),
         },
@@ -127,7 +128,7 @@ fn inner(event: Event<'_>, open: &mut [Element]) -> Result<(), StateError> {
     Ok(())
 }
 
-/// Writes a document, one attribute list per line, indented.
+/// Writes a document, indented, with one attribute list per line.
 pub(crate) fn write(root: &Element) -> Result<String, StateError> {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
     write_element(root, 0, &mut text)?;
@@ -146,7 +147,7 @@ fn write_element(element: &Element, depth: usize, to: &mut String) -> Result<(),
         return Ok(());
     }
     to.push('>');
-    // White space around a text would become part of it.
+    // White space around text would become part of it.
     let mixed = element.nodes.iter().any(|n| matches!(n, Node::Text(_)));
     for node in &element.nodes {
         if !mixed {
@@ -166,8 +167,8 @@ fn write_element(element: &Element, depth: usize, to: &mut String) -> Result<(),
     Ok(())
 }
 
-/// Escapes for attribute and text. White space other than blanks becomes references, because a
-/// reader turns it into blanks; what XML 1.0 cannot say at all is an error.
+/// Escapes attribute values and text. White space other than spaces becomes references, because
+/// parsers normalize it to spaces. Characters outside XML 1.0 are an error.
 fn escaped(value: &str) -> Result<String, StateError> {
     if let Some(bad) = value.chars().find(|c| !is_xml_char(*c)) {
         return Err(StateError::Unwritable(bad));

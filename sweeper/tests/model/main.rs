@@ -1,25 +1,24 @@
-//! Every order in which two workers, an owner and a service can meet over one blob.
+//! Explores every order in which two workers, an owner and a service can interact over one blob.
 //!
-//! The simulation draws histories at random; here all of a small world are gone through
-//! (`stateright`). Each call to the service is one step, and between any two steps anything else
-//! may happen: the other worker's step, a tick of the service's clock, the owner who writes,
-//! extends or deletes the blob, a copy that ends well or badly, an answer that is lost before or
-//! after the service did what was asked. A worker that is not chosen for long is one that was
-//! paused, or died.
+//! The simulation draws histories at random; this test explores a small world exhaustively
+//! (`stateright`). Each call to the service is one step, and anything else may happen between two
+//! steps: a step of the other worker, a tick of the service's clock, a write, extension or delete
+//! by the owner, a copy that succeeds or fails, a response that is lost before or after the service
+//! executed the call. A worker without steps for a long time models one that was paused or died.
 //!
-//! What a worker decides is the product's own: [`decide`](smalt_sweeper::decide) about the blob,
-//! the [`ledger`](smalt_sweeper::state::ledger) about the state document, the
-//! [origin](smalt_sweeper::provenance::Origin) by which a copy is recognised. What stands here
-//! beside that is the order of the calls, as `claim`, `store`, `work` and `mover` have it, with
-//! ETags alone: the lease on the document only takes orders away.
+//! The workers' decisions are the product's own code: [`decide`](smalt_sweeper::decide) about the
+//! blob, the [`ledger`](smalt_sweeper::state::ledger) about the state document, and the
+//! [origin](smalt_sweeper::provenance::Origin) by which a copy is recognized. The model itself only
+//! contains the order of the calls, as in `claim`, `store`, `work` and `mover`, with ETags alone:
+//! the lease on the document only removes orders.
 //!
-//! - SS1: what a worker deletes is a version whose time is over.
-//! - SS4: a version that is to be kept elsewhere is deleted only when a whole copy of it stands
+//! - SS1: a worker deletes only a version that is due.
+//! - SS4: a version that is to be kept elsewhere is deleted only when a complete copy of it exists
 //!   there.
-//! - SS6: every write of the state document builds on the one before, and raises the fence.
+//! - SS6: every write of the state document builds on the previous one and increments the fence.
 //!
-//! Each has to hold in every state. That the world is not empty is shown by states that have to be
-//! reached, and that the properties can fail by mistakes that are made on purpose.
+//! Each property must hold in every state. States that must be reached show that the world is not
+//! empty, and deliberate mistakes show that the properties can fail.
 #![expect(
     clippy::expect_used,
     reason = "a panic is how a test fails, in its helpers, too"
@@ -36,7 +35,7 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use scene::{Mistake, Small};
 
-/// A model that is explored to its end: what it found.
+/// Explores a model to its end and returns the results.
 fn explore(small: Small) -> impl Checker<Small> {
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let found = small.checker().threads(threads).spawn_bfs().join();
@@ -48,9 +47,9 @@ fn explore(small: Small) -> impl Checker<Small> {
     found
 }
 
-/// An owner who changes the blob twice, and no answer is lost.
+/// The owner changes the blob twice, and no response is lost.
 #[test]
-fn every_order_with_a_busy_owner_is_safe() {
+fn every_order_with_owner_changes_is_safe() {
     let found = explore(Small {
         mistake: None,
         owner: 2,
@@ -59,7 +58,7 @@ fn every_order_with_a_busy_owner_is_safe() {
     found.assert_properties();
 }
 
-/// An owner who changes the blob once, and answers that are lost.
+/// The owner changes the blob once, and responses are lost.
 #[test]
 fn every_order_with_lost_answers_is_safe() {
     let found = explore(Small {
@@ -73,7 +72,7 @@ fn every_order_with_lost_answers_is_safe() {
     assert!(found.unique_state_count() > 100_000);
 }
 
-/// The violation of this property that a mistake leads to.
+/// Checks that a mistake violates this property.
 fn caught(mistake: Mistake, owner: u8, property: &'static str) {
     let small = Small {
         mistake: Some(mistake),
@@ -90,26 +89,26 @@ fn caught(mistake: Mistake, owner: u8, property: &'static str) {
 }
 
 #[test]
-fn a_delete_without_its_condition_is_caught() {
+fn unconditional_delete_is_caught() {
     caught(Mistake::DeletesUnconditionally, 1, properties::SS1);
 }
 
 #[test]
-fn the_own_clock_is_caught() {
+fn deciding_by_its_own_clock_is_caught() {
     caught(Mistake::DecidesByItsOwnClock, 0, properties::SS1);
 }
 
 #[test]
-fn a_delete_before_the_copy_is_verified_is_caught() {
+fn delete_before_verified_copy_is_caught() {
     caught(Mistake::DeletesUnverified, 0, properties::SS4);
 }
 
 #[test]
-fn a_copy_of_another_version_that_is_taken_for_its_own_is_caught() {
+fn using_a_copy_of_another_version_is_caught() {
     caught(Mistake::TakesAnyCopy, 1, properties::SS4);
 }
 
 #[test]
-fn a_write_of_the_state_without_its_condition_is_caught() {
+fn unconditional_state_write_is_caught() {
     caught(Mistake::WritesStateUnconditionally, 0, properties::SS6);
 }

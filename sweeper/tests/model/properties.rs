@@ -1,15 +1,15 @@
-//! What has to hold in every state, and the states that have to be reached.
+//! The properties of every state, and the states that must be reached.
 
 use stateright::Property;
 
 use crate::scene::{CopyState, Small, World};
 use crate::worker::{Outcome, Phase};
 
-pub(crate) const SS1: &str = "SS1: what is deleted is a version whose time is over";
-pub(crate) const SS4: &str = "SS4: what is to be kept is deleted only with a whole copy";
-pub(crate) const SS6: &str = "SS6: the state document has one history, its fence rises";
+pub(crate) const SS1: &str = "SS1: only a due version is deleted";
+pub(crate) const SS4: &str = "SS4: a version to keep is deleted only with a complete copy";
+pub(crate) const SS6: &str = "SS6: the state document has one history, and its fence increases";
 
-/// The properties that this state breaks.
+/// Returns the properties that this state violates.
 pub(crate) fn broken(world: &World) -> Vec<&'static str> {
     let wrongs = world.wrongs;
     let all = [
@@ -36,7 +36,6 @@ fn is_reclaimed(world: &World) -> bool {
     pages.any(|page| page.attempt > 1)
 }
 
-/// All of them.
 pub(crate) fn all() -> Vec<Property<Small>> {
     vec![
         Property::always(SS1, |_, world: &World| !world.wrongs.deleted_too_early),

@@ -1,4 +1,4 @@
-//! The world: what there is, and what can happen next.
+//! The state of the model and its transitions.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -11,32 +11,30 @@ use stateright::{Model, Property};
 use crate::properties;
 use crate::worker::{Worker, actions};
 
-/// The service's clock stops here.
+/// Last tick of the service's clock.
 pub(crate) const TICKS: u8 = 2;
-/// The first version is due at this tick: not at first.
+/// Tick at which the first version is due; it is not due at the start.
 pub(crate) const DUE: u8 = 1;
-/// As good as never.
+/// A tick that is never reached.
 pub(crate) const LATER: u8 = 9;
-/// Something done wrong on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
-    /// The source is deleted whatever version it has by then.
+    /// Deletes the source whatever its version.
     DeletesUnconditionally,
-    /// What is due is decided by a clock that is ahead.
+    /// Decides what is due by a clock that is ahead.
     DecidesByItsOwnClock,
-    /// A copy that was begun counts as made.
+    /// Treats a started copy as complete.
     DeletesUnverified,
-    /// Whatever whole copy stands at the destination is taken for that of the own version.
+    /// Mistakes any complete copy at the destination for one of its own version.
     TakesAnyCopy,
-    /// The state document is written whatever version it has by then.
+    /// Writes the state document whatever its version.
     WritesStateUnconditionally,
 }
 
-/// A version of the blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Version {
     pub(crate) etag: u8,
-    /// When its time is over.
+    /// Tick at which it is due.
     pub(crate) due: u8,
     /// Whether it is to be kept elsewhere.
     pub(crate) kept: bool,
@@ -53,15 +51,15 @@ pub(crate) enum CopyState {
 /// A copy among the dead blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Copy {
-    /// Its own version.
+    /// ETag of the copy itself.
     pub(crate) etag: u8,
-    /// The version that it says it was made from.
+    /// Source version according to its metadata.
     pub(crate) of: Version,
     pub(crate) content: u8,
     pub(crate) state: CopyState,
 }
 
-/// The state document with what tells states apart.
+/// The state document, compared by the fields that distinguish states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Doc(pub(crate) Arc<Document>);
 
@@ -81,7 +79,7 @@ impl Hash for Doc {
     }
 }
 
-/// What went wrong, noted where the service saw it.
+/// Violations that the service has observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Wrongs {
     pub(crate) deleted_too_early: bool,
@@ -89,17 +87,16 @@ pub(crate) struct Wrongs {
     pub(crate) state_branched: bool,
 }
 
-/// One state of everything.
+/// One state of the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct World {
     pub(crate) now: u8,
     pub(crate) blob: Option<Version>,
     /// The newest ETag of the blob.
     pub(crate) etag: u8,
-    /// By the version in the name; 0 is the plain name.
+    /// Copies by the version in their name; 0 is the name without a version.
     pub(crate) copies: BTreeMap<u8, Copy>,
     pub(crate) document: Doc,
-    /// The document's ETag.
     pub(crate) document_etag: u8,
     pub(crate) workers: [Worker; 2],
     pub(crate) owner: u8,
@@ -107,23 +104,23 @@ pub(crate) struct World {
     pub(crate) wrongs: Wrongs,
 }
 
-/// What the owner of the blob does.
+/// An action of the blob's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
-    /// Same content, later time.
+    /// Writes the same content with a later due time.
     Extends,
-    /// New content that is due as the first was, and is to be kept elsewhere.
+    /// Writes new content with the due time of the first version, to be kept elsewhere.
     Overwrites,
     Deletes,
 }
 
-/// What becomes of a call of a worker.
+/// The result of a worker's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Answer {
     Arrives,
-    /// The service did what was asked, and the answer is lost.
+    /// The service executed the call, but the response is lost.
     LostAfter,
-    /// Nothing was done, and no answer comes.
+    /// The call was not executed and gets no response.
     LostBefore,
 }
 
@@ -135,13 +132,13 @@ pub(crate) enum Action {
     Worker(usize, Answer),
 }
 
-/// The model, with a mistake or without.
+/// The model, with or without a mistake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Small {
     pub(crate) mistake: Option<Mistake>,
-    /// What the owner does, at most.
+    /// Maximum number of owner actions.
     pub(crate) owner: u8,
-    /// Answers that are lost, at most.
+    /// Maximum number of lost responses.
     pub(crate) losses: u8,
 }
 
@@ -155,7 +152,7 @@ impl Model for Small {
     type State = World;
     type Action = Action;
 
-    /// A blob that is to be deleted, and one that is to be kept elsewhere.
+    /// Two worlds: one with a blob to delete, one with a blob to keep elsewhere.
     fn init_states(&self) -> Vec<World> {
         let container = Container {
             name: "c".to_owned(),

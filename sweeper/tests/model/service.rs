@@ -1,4 +1,4 @@
-//! The service and the owner: what each call does, and what goes wrong by it.
+//! The service and the owner: the effects of each call, and the violations that it causes.
 
 use std::sync::Arc;
 
@@ -6,14 +6,13 @@ use smalt_sweeper::state::Document;
 
 use crate::scene::{Copy, CopyState, DUE, Doc, LATER, Mistake, Owner, Small, Version, World};
 
-/// Why a call was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     NotFound,
     ConditionNotMet,
 }
 
-/// What a copy asks of its destination.
+/// A copy's condition on its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Wanted {
     Absent,
@@ -21,7 +20,7 @@ pub(crate) enum Wanted {
 }
 
 impl World {
-    /// `None` where the owner finds nothing to do it to.
+    /// Applies an action of the owner; `None` if it is not possible.
     pub(crate) fn owner(&mut self, owner: Owner) -> Option<()> {
         self.owner -= 1;
         let etag = self.etag + 1;
@@ -48,7 +47,7 @@ impl World {
         Some(())
     }
 
-    /// A failed copy is a blob without content.
+    /// Ends a copy. A failed copy is a blob without content.
     pub(crate) fn copy_ends(&mut self, slot: u8, whole: bool) -> Option<()> {
         let copy = self.copies.get_mut(&slot)?;
         copy.state = if whole {

@@ -1,4 +1,4 @@
-//! A worker: one call after another, as the executors make them.
+//! A worker: one call after another, in the order of the executors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,28 +13,26 @@ use smalt_sweeper::state::{Document, Page, Tally};
 use crate::scene::{Answer, CopyState, Doc, Mistake, Small, Version, World};
 use crate::service::{Refused, Wanted};
 
-/// Claims that a worker makes before it ends.
+/// Number of claims that a worker makes before it ends.
 const CLAIMS: u8 = 1;
-/// Length of a tick.
+/// Length of a tick in seconds.
 const TICK_S: u64 = 60;
 /// How far the wrong clock is ahead, in ticks.
 const AHEAD: u8 = 1;
-/// Where the blob is.
 const URL: &str = "http://service/account/c/b";
 
 fn time(tick: u8) -> Timestamp {
     Timestamp::from_unix_s(1_800_000_000 + u64::from(tick) * TICK_S)
 }
 
-/// A worker and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Worker {
     name: &'static str,
     claims: u8,
-    /// A page that was worked off and is to be settled: id, fence.
+    /// A processed page to settle: id and fence.
     completion: Option<(String, u64)>,
     pub(crate) phase: Phase,
-    /// What became of the blob that it had last.
+    /// Outcome of the last blob that it processed.
     pub(crate) last: Option<Outcome>,
 }
 
@@ -45,15 +43,15 @@ pub(crate) enum Outcome {
     Gone,
     Changed,
     CopyFailed,
-    /// The page was handed out to somebody else in between.
+    /// The page was handed out to another worker in between.
     Overtaken,
 }
 
-/// What comes next.
+/// The next step of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
-    /// Read the state document and list the page that is to be handed out. Between the two
-    /// anything may happen; but it could as well have happened before both or after both.
+    /// Read the state document and list the page to hand out. Anything that happens between the two
+    /// could as well happen before or after both.
     Read,
     /// Write the document.
     Write {
@@ -61,15 +59,15 @@ pub(crate) enum Phase {
         etag: u8,
         then: Option<Claim>,
     },
-    /// The answer to the write is lost: look for the own fence.
+    /// The response to the write was lost: look for its own fence.
     LookForFence { document: Doc, then: Option<Claim> },
-    /// Work on the claimed page.
+    /// Process the claimed page.
     Work(Claim, Task),
-    /// It does no more.
+    /// Do nothing more.
     Ended,
 }
 
-/// A claimed page with the blob that is to go.
+/// A claimed page with the blob to remove.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Claim {
     id: String,
@@ -86,16 +84,16 @@ pub(crate) enum Task {
         wanted: Wanted,
         broken: u8,
     },
-    /// Look at the copy; `refused` when the service refused to make it.
+    /// Check the copy; `refused` if the service refused to start it.
     Look {
         slot: u8,
         wanted: Wanted,
         broken: u8,
         refused: bool,
     },
-    /// Delete the source; `moved` after its copy was verified.
+    /// Delete the source; `moved` if its copy was verified.
     Delete { moved: bool },
-    /// Look at the source once more, for it has changed.
+    /// Check the source again, because it has changed.
     LookAgain,
 }
 
@@ -110,7 +108,7 @@ impl Worker {
         }
     }
 
-    /// Its blob is done with: the page is to be settled.
+    /// Records the outcome of its blob; the page is then to be settled.
     fn done(&mut self, claim: &Claim, outcome: Outcome) {
         self.last = Some(outcome);
         self.completion = Some((claim.id.clone(), claim.fence));
@@ -118,8 +116,8 @@ impl Worker {
     }
 }
 
-/// What may become of a worker's next call. A reading whose answer is lost is as good as one that
-/// was made later.
+/// Returns the possible results of a worker's next call. Losing the response of a read equals
+/// making the read later.
 pub(crate) fn actions(worker: &Worker, may_lose: bool) -> &'static [Answer] {
     let writes = match &worker.phase {
         Phase::Ended => return &[],
@@ -133,7 +131,7 @@ pub(crate) fn actions(worker: &Worker, may_lose: bool) -> &'static [Answer] {
     }
 }
 
-/// The blob as a listing shows it.
+/// Returns the blob as a listing shows it.
 fn properties(version: &Version) -> BlobProperties {
     let mut metadata = Metadata::new();
     metadata.insert("TimeToLive".to_owned(), time(version.due).iso_s());
@@ -164,7 +162,7 @@ fn origin(version: &Version) -> Origin {
     Origin::new(URL, &tag(version.etag))
 }
 
-/// The first thing to do with this version; `None` when it stays.
+/// Returns the first task for this version; `None` if it stays.
 fn task(small: &Small, seen: &Version, now: u8) -> Option<Task> {
     let scene = Scene {
         account: "account",
@@ -191,7 +189,7 @@ fn task(small: &Small, seen: &Version, now: u8) -> Option<Task> {
 }
 
 impl World {
-    /// The next call of a worker. `None` when it would only wait.
+    /// Makes the next call of a worker; `None` if it would only wait.
     pub(crate) fn step(&mut self, small: &Small, at: usize, answer: Answer) -> Option<()> {
         if answer != Answer::Arrives {
             self.losses -= 1;
@@ -215,7 +213,7 @@ impl World {
         Some(())
     }
 
-    /// `claim::step_in`: settle, choose.
+    /// Models `claim::step_in`: settle, choose.
     fn read(&self, small: &Small, worker: &mut Worker) -> Option<()> {
         let mut document = Document::clone(&self.document.0);
         let now = time(self.now);
@@ -231,7 +229,7 @@ impl World {
             then: None,
         };
         if worker.claims == 0 {
-            // `claim::settle_alone`.
+            // Models `claim::settle_alone`.
             worker.phase = write(document);
             return Some(());
         }
@@ -253,7 +251,7 @@ impl World {
         Some(())
     }
 
-    /// `listing::list` and `claim::hand_out`.
+    /// Models `listing::list` and `claim::hand_out`.
     fn list(
         &self,
         small: &Small,
@@ -294,7 +292,7 @@ impl World {
         };
     }
 
-    /// `store::Session::commit`.
+    /// Models `store::Session::commit`.
     fn write(
         &mut self,
         small: &Small,
@@ -314,7 +312,7 @@ impl World {
         }
     }
 
-    /// `work::handle` and `mover::move_blob`.
+    /// Models `work::handle` and `mover::move_blob`.
     fn work(
         &mut self,
         small: &Small,
@@ -333,7 +331,7 @@ impl World {
                 };
                 match answer {
                     Answer::Arrives => after_call(&claim, task, result),
-                    // It is made again; one that is given up is one that is never made again.
+                    // The call is repeated; giving up equals never repeating it.
                     _ => Ok(task),
                 }
             }
@@ -352,7 +350,7 @@ impl World {
         }
     }
 
-    /// `mover::look`: the copy is recognised by what it says of its origin, and compared.
+    /// Models `mover::look`: recognizes the copy by its recorded origin and compares it.
     fn look(&self, small: &Small, claim: &Claim, task: Task) -> Option<Result<Task, Outcome>> {
         let Task::Look {
             slot,
@@ -395,7 +393,7 @@ impl World {
             CopyState::Pending | CopyState::Failed if small.makes(Mistake::DeletesUnverified) => {
                 Some(Ok(Task::Delete { moved: true }))
             }
-            // It looks again, as long as that takes.
+            // The worker keeps checking as long as the copy is pending.
             CopyState::Pending => None,
             CopyState::Failed if stands_in_no_way => Some(Err(Outcome::Changed)),
             CopyState::Failed if broken > 0 && !refused => Some(Err(Outcome::CopyFailed)),
@@ -409,7 +407,7 @@ impl World {
         }
     }
 
-    /// `work::look_again`.
+    /// Models `work::look_again`.
     fn look_again(&self, small: &Small, claim: &mut Claim) -> Result<Task, Outcome> {
         let seen = self.blob.ok_or(Outcome::Gone)?;
         claim.seen = seen;
@@ -418,7 +416,7 @@ impl World {
     }
 }
 
-/// The document was written, or was not.
+/// Continues after a write of the document.
 fn written(worker: &mut Worker, then: Option<Claim>, arrived: bool) {
     worker.phase = Phase::Read;
     if !arrived {
@@ -443,7 +441,7 @@ fn written(worker: &mut Worker, then: Option<Claim>, arrived: bool) {
     worker.phase = Phase::Work(claim, task);
 }
 
-/// `store::arrived`.
+/// Models `store::arrived`.
 fn arrived(written: &Document, found: &Document, worker: &str) -> bool {
     let same = found.fence == written.fence && found.writer == worker;
     let claimed = |page: &Page| page.fence == written.fence && page.owner == worker;
@@ -451,7 +449,7 @@ fn arrived(written: &Document, found: &Document, worker: &str) -> bool {
     same || (found.fence > written.fence && built_upon)
 }
 
-/// What follows on the answer to a copy or a delete.
+/// Returns the next task after the response to a copy or a delete.
 fn after_call(claim: &Claim, task: Task, result: Result<(), Refused>) -> Result<Task, Outcome> {
     match (task, result) {
         (Task::Copy { .. }, Err(Refused::NotFound)) => Err(Outcome::Gone),

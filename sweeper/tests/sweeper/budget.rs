@@ -1,4 +1,4 @@
-//! The money budget: a day's calls cost no more, and the next day goes on.
+//! Tests of the cost budget: the day's calls stay within it, and work continues the next day.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use smalt_worker::exit;
 use crate::fake::World;
 use crate::support::*;
 
-/// Charged calls that the budget of these tests pays for.
+/// Charged calls that the budget of these tests allows.
 const CALLS: u64 = 100;
-/// What a worker may call beyond: the end of a page, settling it, looking once more.
+/// Calls that a worker may make beyond it: finish the page, settle it, check once more.
 const BEYOND: u64 = 12;
-/// Seconds from the start of the worlds, at ten o'clock, to midnight.
+/// Seconds from the start of the worlds (10:00) to midnight.
 const TO_MIDNIGHT_S: u64 = 14 * 3_600;
 
 fn thrifty(worker: &str) -> SweeperConfig {
@@ -42,9 +42,9 @@ fn charged(finished: &Finished) -> u64 {
     charged.map(|(_, count)| count).sum()
 }
 
-/// A running worker stops for the day within its page, and goes on after midnight.
+/// A running worker stops for the day within its page and continues after midnight.
 #[tokio::test(start_paused = true)]
-async fn a_spent_budget_stops_the_day_and_no_longer() {
+async fn exhausted_budget_stops_only_until_the_next_day() {
     let world = world(90);
     let sweeper = worker(&world, thrifty("one"), Vec::new(), 1);
     let finished = sweeper.run_until(sleep(TO_MIDNIGHT_S - 60)).await;
@@ -62,9 +62,8 @@ async fn a_spent_budget_stops_the_day_and_no_longer() {
     world.assert_safe();
 }
 
-/// The fleet has one budget, whoever spends it.
 #[tokio::test(start_paused = true)]
-async fn a_fleet_has_one_budget() {
+async fn fleet_shares_one_budget() {
     let world = world(120);
     let workers: Vec<_> = (0..4)
         .map(|n| worker(&world, thrifty(&format!("w{n}")), Vec::new(), n))
@@ -79,9 +78,9 @@ async fn a_fleet_has_one_budget() {
     world.assert_safe();
 }
 
-/// One sweep says so and ends; another on the same day starts nothing.
+/// A single sweep ends with this reason; another on the same day starts nothing.
 #[tokio::test(start_paused = true)]
-async fn a_single_sweep_ends_with_the_reason() {
+async fn single_sweep_ends_with_the_budget_error() {
     let world = world(90);
     let first = worker(&world, thrifty("one"), Vec::new(), 1).once().await;
     let said = first.error.as_ref().expect("it says so").to_string();
@@ -95,9 +94,9 @@ async fn a_single_sweep_ends_with_the_reason() {
     assert!(charged(&second) < 10);
 }
 
-/// Without a budget nothing is counted, and nobody stops.
+/// Without a budget, no calls are counted and no worker stops.
 #[tokio::test(start_paused = true)]
-async fn without_a_budget_all_goes() {
+async fn without_a_budget_nothing_stops() {
     let world = world(90);
     let finished = worker(&world, config("one"), Vec::new(), 1).once().await;
     assert!(world.names("acct", "events").is_empty());
@@ -105,9 +104,9 @@ async fn without_a_budget_all_goes() {
     assert_eq!(world.state().spent, None);
 }
 
-/// A worker without a budget adds its calls where others count.
+/// A worker without a budget adds its calls if others count theirs.
 #[tokio::test(start_paused = true)]
-async fn who_has_no_budget_is_counted_all_the_same() {
+async fn worker_without_a_budget_adds_its_calls() {
     let world = world(90);
     let _ = worker(&world, thrifty("one"), Vec::new(), 1).once().await;
     let before = world.state().spent.expect("it was counted").calls;
@@ -115,6 +114,6 @@ async fn who_has_no_budget_is_counted_all_the_same() {
     let finished = free.once().await;
     assert!(world.names("acct", "events").is_empty());
     let added = world.state().spent.expect("it was counted").calls - before;
-    // What comes after the last write of the document nobody hears of.
+    // Calls after the last write of the document are not included.
     assert!(charged(&finished) - added <= 3, "{added}");
 }

@@ -1,5 +1,5 @@
-//! The configuration of the original design works unchanged: its XML document with SAS URIs and
-//! escaped ampersands, pages of 100, moves that overwrite.
+//! Tests that the configuration of the original design works unchanged: its XML document with SAS
+//! URIs and escaped ampersands, pages of 100, and moves that overwrite.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,8 +9,8 @@ use smalt_sweeper::{Accounts, Outcome, Sweeper, settings};
 use crate::fake::{Account, World};
 use crate::support::*;
 
-/// As its author would write it: no version, no ledger, SAS URIs, a container switched off, one
-/// whose progress stands in the middle, white space and comments.
+/// A document as its author would write it: no version, no ledger, SAS URIs, a container that is
+/// switched off, one with progress, white space and comments.
 const DOCUMENT: &str = r#"<?xml version="1.0" encoding="utf-8" ?>
 <Containers timestamp="11/21/2026 9:00:00 AM" purged="12">
   <!-- sales keeps its dead blobs -->
@@ -24,7 +24,7 @@ const DOCUMENT: &str = r#"<?xml version="1.0" encoding="utf-8" ?>
 </Containers>
 "#;
 
-/// The worker that the profile makes, and the URIs that it opened.
+/// Returns a worker with the profile, and the URIs that it opens.
 fn sweeper(world: &Arc<World>) -> (Sweeper, Arc<Mutex<Vec<String>>>) {
     let said = [
         ("sweeper.profile", toml::Value::from("compat")),
@@ -70,7 +70,8 @@ async fn the_original_configuration_works_unchanged() {
     assert!(finished.error.is_none(), "{:?}", finished.error);
     assert_eq!(finished.report.count(Outcome::Moved), 1);
     assert_eq!(world.names("acct", "events"), ["later"]);
-    // It went on where the document stood; the first hundred come in the next cycle (S20, S22).
+    // The worker continued at the document's marker; the first hundred follow in the next cycle
+    // (S20, S22).
     assert_eq!(world.names("acct", "logs").len(), 100);
     assert!(world.has("acct/paused/a"));
     assert!(
@@ -80,10 +81,10 @@ async fn the_original_configuration_works_unchanged() {
             .metadata
             .contains_key("Old")
     );
-    // Ampersands and escapes arrived as the service gave them out.
+    // Ampersands and escapes are unchanged.
     let sas = "https://acct.blob.core.windows.net/events?sr=c&sig=a%2Bb%3D&sp=rwdl";
     assert!(opened.lock().unwrap().iter().any(|uri| uri == sas));
-    // What was written back is still the author's: version 1, the SAS, the comment.
+    // The written document keeps the author's version 1, SAS and comment.
     let document = world.state();
     assert_eq!(
         (document.version, document.containers[0].uri.as_deref()),
@@ -91,7 +92,7 @@ async fn the_original_configuration_works_unchanged() {
     );
     let text = smalt_sweeper::state::write(&document).unwrap();
     assert!(text.contains("sales keeps its dead blobs") && text.contains("sr=c&amp;sig=a%2Bb%3D"));
-    // One call of a page has at most a hundred: three pages of logs would have been two otherwise.
+    // A page has at most a hundred blobs; with larger pages the count would differ.
     assert_eq!(finished.report.containers["logs"].pages, 2);
     let report = serde_json::to_string(&finished.report).unwrap();
     assert!(!report.contains("sig=a"));

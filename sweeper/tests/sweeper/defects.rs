@@ -1,4 +1,4 @@
-//! Every defect of the original design, by its number in the requirements: none may be inherited.
+//! Tests that no defect of the original design was inherited, by their numbers in the requirements.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::support::*;
 
 const DBC: (&str, &str) = ("DeadBlobContainer", "dbc");
 
-/// Parallelism is bounded, and nothing is reported before it is done.
+/// Parallelism is bounded, and no outcome is reported before the work is done.
 #[tokio::test(start_paused = true)]
-async fn ds1_work_is_bounded_and_awaited() {
+async fn ds1_parallelism_is_bounded_and_awaited() {
     let world = World::new();
     for at in 0..60 {
         world.put(&format!("acct/events/due{at:02}"), &[DUE]);
@@ -28,7 +28,7 @@ async fn ds1_work_is_bounded_and_awaited() {
     assert_eq!(finished.report.count(Outcome::Deleted), 60);
 }
 
-/// A copy that fails leaves the source as it was, time to live included.
+/// A failed copy leaves the source unchanged, including its time to live.
 #[tokio::test(start_paused = true)]
 async fn ds2_a_failed_copy_leaves_the_source_untouched() {
     let world = World::new();
@@ -42,7 +42,7 @@ async fn ds2_a_failed_copy_leaves_the_source_untouched() {
         (after.etag, &after.metadata),
         (before.etag, &before.metadata)
     );
-    // And the next cycle makes it good.
+    // The next cycle moves it.
     world.lock().failing_copies = 0;
     assert_eq!(
         once(&world, Vec::new()).await.report.count(Outcome::Moved),
@@ -93,9 +93,9 @@ async fn ds5_a_blob_is_never_moved_onto_itself() {
     assert_eq!(finished.report.count(Outcome::DbcSwept), 1);
 }
 
-/// Extended or replaced between listing and delete, by either operation: it stays.
+/// A blob that is extended or replaced between listing and removal stays.
 #[tokio::test(start_paused = true)]
-async fn ds6_a_blob_that_changed_meanwhile_stays() {
+async fn ds6_changed_blob_stays() {
     for (operation, metadata) in [("delete_blob", &[DUE][..]), ("start_copy", &[DUE, DBC])] {
         let world = World::new();
         world.put("acct/events/a", metadata);
@@ -125,7 +125,7 @@ async fn ds7_dead_blobs_do_not_overwrite_each_other() {
     assert_eq!(world.names("acct", "events").len(), 1);
 }
 
-/// A page is in the ledger before its first blob is touched, and stays there until it is done.
+/// A page is in the ledger before its first blob is touched and stays there until it is done.
 #[tokio::test(start_paused = true)]
 async fn ds8_a_page_is_not_lost_with_its_worker() {
     let world = World::new();
@@ -145,7 +145,7 @@ async fn ds8_a_page_is_not_lost_with_its_worker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ds9_a_cycle_is_done_when_its_last_page_is() {
+async fn ds9_a_cycle_ends_with_its_last_page() {
     let world = World::new();
     world.put("acct/events/a", &[DUE]);
     let stall = vec![fault("delete_blob", 1, Act::Stall(Duration::from_secs(90)))];
@@ -172,7 +172,7 @@ async fn ds10_no_second_pass_before_the_next_mark() {
     assert_eq!(world.state().cycle, 1);
 }
 
-/// A worker that wakes up long after its lease has ended overwrites nothing.
+/// A worker that resumes long after its lease has expired overwrites nothing.
 #[tokio::test(start_paused = true)]
 async fn ds11_a_late_writer_changes_nothing() {
     for backend in [config as fn(&str) -> SweeperConfig, etag_config] {
@@ -191,7 +191,7 @@ async fn ds11_a_late_writer_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ds12_a_broken_container_blocks_no_other() {
+async fn ds12_failing_container_does_not_block_others() {
     let world = World::new();
     world.put("acct/events/a", &[DUE]);
     world.put("acct/logs/b", &[DUE]);
@@ -209,7 +209,7 @@ async fn ds12_a_broken_container_blocks_no_other() {
     assert_eq!(
         world.calls_of("list_blobs"),
         listed + 2,
-        "each is tried once, not for ever"
+        "each is tried once, not forever"
     );
 }
 
@@ -227,7 +227,7 @@ async fn ds13_every_kind_of_blob_is_handled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ds14_a_date_in_some_culture_is_reported_not_guessed() {
+async fn ds14_ambiguous_date_is_reported_not_guessed() {
     let world = World::new();
     for (at, date) in ["01/02/2020 10:00:00", "2020-01-02T10:00:00", "2020-01-02"]
         .iter()
@@ -287,7 +287,7 @@ async fn ds18_containers_are_served_in_order_and_in_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ds19_only_what_was_done_is_counted() {
+async fn ds19_only_completed_work_is_counted() {
     let world = World::new();
     world.put("acct/events/a", &[DUE]);
     let busy = (1..=9)
@@ -337,9 +337,10 @@ async fn ds21_no_secret_in_state_report_or_copy() {
     assert!(!all.contains("SECRET") && !all.contains("sig="), "{all}");
 }
 
-/// Started exactly on a mark, the next one is a period away, and workers do not wake as one.
+/// After a start exactly on a mark, the next mark is one period away, and workers start at
+/// different times.
 #[tokio::test(start_paused = true)]
-async fn ds22_the_next_mark_is_later_and_wakes_are_spread() {
+async fn ds22_next_mark_is_later_and_starts_are_spread() {
     let world = World::new();
     let workers: Vec<_> = (0..3)
         .map(|n| worker(&world, config(&format!("w{n}")), Vec::new(), 100 + n))
@@ -358,7 +359,7 @@ async fn ds22_the_next_mark_is_later_and_wakes_are_spread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ds23_what_the_service_protects_has_its_own_outcome() {
+async fn ds23_protected_blobs_have_their_own_outcome() {
     let world = World::new();
     for name in ["snapshots", "immutable", "archived", "leased"] {
         let metadata: &[_] = if name == "archived" {
@@ -394,7 +395,7 @@ async fn ds23_what_the_service_protects_has_its_own_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ds24_passing_failures_are_repeated_and_lasting_ones_reported() {
+async fn ds24_transient_failures_are_retried_and_permanent_ones_reported() {
     let world = World::new();
     world.put("acct/events/a", &[DUE]);
     let passing = vec![
@@ -422,7 +423,7 @@ async fn ds25_a_sleeping_worker_stops_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ds26_metadata_names_have_no_case() {
+async fn ds26_metadata_names_are_case_insensitive() {
     let world = World::new();
     world.put(
         "acct/events/a",
@@ -432,9 +433,9 @@ async fn ds26_metadata_names_have_no_case() {
     assert!(world.has("archive/dbc/a"));
 }
 
-/// A dead blob that gets a time to live of its own is not moved on by its old destination.
+/// A dead blob that gets its own time to live is not moved to its old destination.
 #[tokio::test(start_paused = true)]
-async fn ds27_a_moved_blob_forgets_where_it_was_to_go() {
+async fn ds27_moved_blob_loses_its_old_destination() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC, ("Keep", "me")]);
     once(&world, Vec::new()).await;
@@ -454,7 +455,7 @@ async fn ds27_a_moved_blob_forgets_where_it_was_to_go() {
     assert_eq!(names, expected);
 }
 
-/// DS4, for the operator: a configuration that names an unknown account is refused at the start.
+/// DS4 for the operator: a configuration that names an unknown account is rejected at the start.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_account_is_a_configuration_error() {
     let world = World::new();

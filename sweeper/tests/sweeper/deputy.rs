@@ -1,6 +1,6 @@
-//! A stranger who may write a blob into a swept container, or into one for dead blobs, does not
-//! borrow the sweeper's credential: nothing is written, made or deleted that the operator has not
-//! allowed.
+//! Tests that an attacker who can write blobs to a swept container, or to one for dead blobs,
+//! cannot misuse the sweeper's credential: nothing is written, created or deleted that the operator
+//! has not allowed.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use smalt_sweeper::{Collision, DeadConfig, Outcome, Prices, SweeperConfig, setti
 use crate::fake::{World, key};
 use crate::support::*;
 
-/// What a stranger writes into `events`: names and destinations.
+/// The attacker's blobs in `events`: names and destinations.
 const PLANTED: [(&str, &str); 6] = [
     ("a", "$web/index.html"),
     ("b", "smalt-sweeper/TimeToLiveBlobs"),
@@ -22,7 +22,7 @@ const PLANTED: [(&str, &str); 6] = [
     ("f", "brandnew/x"),
 ];
 
-/// A world with the stranger's blobs beside one of the site and one of somebody else.
+/// A world with the attacker's blobs, one of the website and one of another user.
 fn world() -> Arc<World> {
     let world = World::new();
     for (name, dead) in PLANTED {
@@ -53,15 +53,15 @@ fn allowing(patterns: &[&str]) -> Policy {
     }
 }
 
-/// Who wrote the blob at a place.
+/// Returns the writer of the blob at a place.
 fn owner(world: &World, place: &str) -> Option<String> {
     world.get(place)?.metadata.get("Owner").cloned()
 }
 
-/// By default nothing moves, nothing is made, every blob is reported with the flag that would
-/// allow it, and `plan` says so beforehand.
+/// By default nothing is moved or created. Every blob is reported with the flag that would allow
+/// its destination, and `plan` reports the same in advance.
 #[test]
-fn a_stranger_chooses_no_destination() {
+fn writers_cannot_choose_destinations_by_default() {
     let world = world();
     let one = worker(&world, within(Policy::default()), Vec::new(), 1);
     let plan = paused(one.plan(Prices::default(), 100, |_| {})).unwrap();
@@ -108,10 +108,10 @@ fn a_stranger_chooses_no_destination() {
     assert_eq!(warned.count(), PLANTED.len(), "{log}");
 }
 
-/// What the operator allows moves; `$web` and the state document's container stay closed under
+/// Allowed destinations work; `$web` and the container of the state document stay closed under
 /// every pattern, and `explain` names the reason.
 #[tokio::test(start_paused = true)]
-async fn no_pattern_opens_the_site_or_the_state() {
+async fn no_pattern_allows_the_website_or_the_state() {
     let world = world();
     let policy = || allowing(&["*", "$web", "smalt-sweeper"]);
     let one = worker(&world, within(policy()), Vec::new(), 1);
@@ -134,9 +134,10 @@ async fn no_pattern_opens_the_site_or_the_state() {
     assert_eq!(world.state().cycle, 1, "the state document is its own");
 }
 
-/// `--profile compat` keeps the original openness, except for the site and the state.
+/// `--profile compat` allows every destination as originally, except for the website and the state
+/// document.
 #[tokio::test(start_paused = true)]
-async fn compat_is_open_except_for_the_site_and_the_state() {
+async fn compat_allows_all_except_the_website_and_the_state() {
     let said = [
         ("sweeper.profile", toml::Value::from("compat")),
         ("sweeper.dead.account", toml::Value::from("default")),
@@ -159,9 +160,9 @@ async fn compat_is_open_except_for_the_site_and_the_state() {
     );
 }
 
-/// A blob that only says that it is the copy is not believed: the source would be deleted for it.
+/// Metadata alone do not make a blob a copy; believing them would delete the source.
 #[tokio::test(start_paused = true)]
-async fn a_forged_copy_is_no_copy() {
+async fn forged_copy_is_not_trusted() {
     let world = World::new();
     world.put_bytes(
         "acct/events/a",
@@ -179,10 +180,10 @@ async fn a_forged_copy_is_no_copy() {
     assert!(world.has("acct/events/a"));
 }
 
-/// A dead blob does not choose where an undo writes: not by metadata that a stranger forged, not
-/// into a container that no sweep covers, and never into that of the state document.
+/// A dead blob cannot choose where an undo writes: forged metadata are ignored, and nothing is
+/// written to a container outside any sweep or to that of the state document.
 #[tokio::test(start_paused = true)]
-async fn forged_provenance_moves_no_undo() {
+async fn forged_provenance_does_not_redirect_undo() {
     let forged = |uri: &str| -> Metadata {
         let pairs = [
             ("SourceUri", uri),

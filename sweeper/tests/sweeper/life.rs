@@ -1,4 +1,4 @@
-//! A worker's life: first cycle, idling, fleets, stopping, outages, the plan.
+//! Tests of a worker's life: first cycle, idling, fleets, stopping, outages, plans.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use smalt_worker::face::Face;
 use crate::fake::{Act, World, fault};
 use crate::support::*;
 
-/// S5, S6, S7, S8, S23: one cycle does what the blobs ask for, and says so.
+/// S5, S6, S7, S8, S23: one cycle removes what is due and reports it.
 #[tokio::test(start_paused = true)]
-async fn one_cycle_deletes_moves_and_leaves() {
+async fn one_cycle_deletes_moves_and_keeps_blobs() {
     let world = World::new();
     for at in 0..7 {
         world.put(&format!("acct/events/due{at}"), &[DUE]);
@@ -54,7 +54,7 @@ async fn one_cycle_deletes_moves_and_leaves() {
     assert!(state.next_due.unwrap() > world.now());
 }
 
-/// S24, S28: a fleet shares one scan; each page is worked once.
+/// S24, S28: a fleet shares one scan, and each page is processed once.
 #[tokio::test(start_paused = true)]
 async fn a_fleet_shares_one_cycle() {
     for backend in [config as fn(&str) -> SweeperConfig, etag_config] {
@@ -75,7 +75,7 @@ async fn a_fleet_shares_one_cycle() {
     }
 }
 
-/// SL1, SL4: a running worker finds what falls due later, once per mark.
+/// SL1, SL4: a running worker finds blobs that become due later, once per mark.
 #[tokio::test(start_paused = true)]
 async fn a_running_worker_sweeps_at_each_mark() {
     let world = World::new();
@@ -89,7 +89,7 @@ async fn a_running_worker_sweeps_at_each_mark() {
     world.assert_safe();
 }
 
-/// SL2: the page of a dead worker is worked again after its deadline, new names in it or not.
+/// SL2: the page of a dead worker is reclaimed after its deadline, even with new names in it.
 #[tokio::test(start_paused = true)]
 async fn the_page_of_a_dead_worker_is_reclaimed() {
     let world = World::new();
@@ -116,7 +116,7 @@ async fn the_page_of_a_dead_worker_is_reclaimed() {
     assert!(world.state().containers.iter().all(|c| c.pages.is_empty()));
 }
 
-/// SL5: a stopping worker finishes what it holds, gives the rest back, and leaves in time.
+/// SL5: a stopping worker finishes its current blobs, gives back the rest, and stops in time.
 #[tokio::test(start_paused = true)]
 async fn a_stopping_worker_gives_its_page_back() {
     let world = World::new();
@@ -137,7 +137,7 @@ async fn a_stopping_worker_gives_its_page_back() {
     let state = world.state();
     assert_eq!(state.containers[0].tally.deleted, 40 - left as u64);
     assert_eq!(state.containers[0].pages.len(), 1);
-    // Another worker goes on at once, without waiting for the deadline.
+    // Another worker continues at once, without waiting for the deadline.
     let before = world.now();
     once(&world, Vec::new()).await;
     assert!(world.names("acct", "events").is_empty());
@@ -146,7 +146,7 @@ async fn a_stopping_worker_gives_its_page_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_that_takes_too_long_says_so() {
+async fn stop_that_takes_too_long_is_reported() {
     let world = World::new();
     world.put("acct/events/due", &[DUE]);
     let stall = vec![fault(
@@ -160,7 +160,7 @@ async fn a_stop_that_takes_too_long_says_so() {
     assert_eq!(world.state().containers[0].pages.len(), 1);
 }
 
-/// A page that takes longer than its deadline is kept by extending it.
+/// A page that takes longer than its deadline is kept by extending the deadline.
 #[tokio::test(start_paused = true)]
 async fn long_work_extends_its_page() {
     let world = World::new();
@@ -179,7 +179,7 @@ async fn long_work_extends_its_page() {
     world.assert_safe();
 }
 
-/// SS10: the circuit breaker stops before the limit, and the exit code says so.
+/// SS10: the circuit breaker stops before the limit, with its exit code.
 #[tokio::test(start_paused = true)]
 async fn the_guard_stops_a_sweep_that_removes_too_much() {
     let world = World::new();
@@ -226,9 +226,9 @@ async fn a_broken_or_newer_state_is_never_rewritten() {
     }
 }
 
-/// D4: short outages of the state are waited out, long ones end the worker with code 4.
+/// D4: the worker waits through short outages of the state, and ends with code 4 after long ones.
 #[tokio::test(start_paused = true)]
-async fn outages_of_the_state_are_waited_out() {
+async fn short_state_outages_are_tolerated() {
     let world = World::new();
     world.put("acct/events/due", &[DUE]);
     let outage = |times| -> Vec<_> {
@@ -246,7 +246,7 @@ async fn outages_of_the_state_are_waited_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_is_far_off_ends_the_worker() {
+async fn large_clock_skew_ends_the_worker() {
     let world = World::new();
     for (offset_s, expected) in [(0, exit::OK), (120, exit::OK), (700, exit::CLOCK_SKEW)] {
         let there = std::sync::Arc::clone(&world);
@@ -257,7 +257,7 @@ async fn a_clock_that_is_far_off_ends_the_worker() {
     }
 }
 
-/// The plan says what a sweep does, and does nothing.
+/// A plan matches the following sweep and changes nothing.
 #[tokio::test(start_paused = true)]
 async fn the_plan_changes_nothing() {
     let world = World::new();
@@ -283,10 +283,10 @@ async fn the_plan_changes_nothing() {
     }
 }
 
-/// A lease that lasts: `once` gives up with its patience and says what to do; `run` waits, is not
-/// ready, and goes on as soon as the lease is gone.
+/// With a lease that is never released, `once` gives up after its patience with advice; `run`
+/// waits, is not ready, and continues when the lease is gone.
 #[tokio::test(start_paused = true)]
-async fn a_lasting_lease_on_the_state_is_told() {
+async fn unreleased_state_lease_is_reported() {
     let world = World::new();
     once(&world, Vec::new()).await;
     world.put("acct/events/a", &[DUE]);
@@ -327,9 +327,9 @@ async fn a_lasting_lease_on_the_state_is_told() {
     assert!(!world.has("acct/events/a"));
 }
 
-/// A crowd that keeps the lease busy is no reason to give up.
+/// Contention for the lease is not a reason to give up.
 #[tokio::test(start_paused = true)]
-async fn a_busy_lease_is_waited_for() {
+async fn contended_lease_is_waited_for() {
     let world = World::new();
     once(&world, Vec::new()).await;
     world.put("acct/events/a", &[DUE]);

@@ -1,4 +1,4 @@
-//! Moves: collisions, lost answers, sources that change, copies of dead workers.
+//! Tests of moves: collisions, lost responses, changing sources, copies of dead workers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ fn with(on_collision: Collision) -> SweeperConfig {
     }
 }
 
-/// SS8: a foreign blob in the way stays, unless policy says otherwise.
+/// SS8: a foreign blob at the destination stays, unless policy says otherwise.
 #[tokio::test(start_paused = true)]
-async fn a_foreign_blob_in_the_way_is_treated_by_policy() {
+async fn foreign_blob_at_destination_follows_policy() {
     for (policy, outcome, names) in [
         (Collision::Fail, Outcome::Collision, vec!["a"]),
         (Collision::Suffix, Outcome::Moved, vec!["a", "a~0x2"]),
@@ -41,9 +41,9 @@ async fn a_foreign_blob_in_the_way_is_treated_by_policy() {
     }
 }
 
-/// A blob of the same name that comes and expires again goes beside its earlier version.
+/// A new blob with the same name that expires again is moved beside its earlier version.
 #[tokio::test(start_paused = true)]
-async fn an_earlier_version_is_kept_and_no_obstacle() {
+async fn earlier_version_is_kept_and_does_not_collide() {
     let world = World::new();
     for _ in 0..2 {
         world.put("acct/events/a", &[DUE, DBC]);
@@ -53,9 +53,9 @@ async fn an_earlier_version_is_kept_and_no_obstacle() {
     assert_eq!(world.names("archive", "dbc").len(), 2);
 }
 
-/// D4: an answer that is lost after the fact is recognised by what is there.
+/// D4: a call whose response was lost is recognized by its effect.
 #[tokio::test(start_paused = true)]
-async fn lost_answers_are_recognised() {
+async fn lost_responses_are_recognized() {
     for operation in ["start_copy", "delete_blob", "create_container", "put_blob"] {
         for nth in 1..=3 {
             let world = World::new();
@@ -72,9 +72,9 @@ async fn lost_answers_are_recognised() {
     }
 }
 
-/// SS3: the copy of a dead worker is found and used, pending, complete or broken.
+/// SS3: the copy of a dead worker is found and used, whether pending, complete or failed.
 #[tokio::test(start_paused = true)]
-async fn the_copy_of_a_dead_worker_is_taken_over() {
+async fn copy_of_a_dead_worker_is_used() {
     for (copy_time_s, failing) in [(0, 0), (400, 0), (0, 1)] {
         let world = World::new();
         world.put("acct/events/a", &[DUE, DBC]);
@@ -94,8 +94,8 @@ async fn the_copy_of_a_dead_worker_is_taken_over() {
     }
 }
 
-/// A source that is replaced while it is copied stays; the copy of the old version stays, too,
-/// because nobody can know whether it is the last one.
+/// A source that is replaced during its copy stays. The copy of the old version also stays, because
+/// it may be the last one.
 #[tokio::test(start_paused = true)]
 async fn a_source_that_changes_during_the_copy_stays() {
     let world = World::new();
@@ -108,10 +108,10 @@ async fn a_source_that_changes_during_the_copy_stays() {
     assert!(world.has("acct/events/a") && world.has("archive/dbc/a"));
 }
 
-/// The archive of a version survives when its delete was done, its answer lost, and the name taken
-/// anew: the case in which tidying up the copy would destroy data.
+/// The copy of a version survives if its delete was executed, the response was lost, and the name
+/// was reused. Removing the copy would destroy data in this case.
 #[tokio::test(start_paused = true)]
-async fn a_copy_outlives_a_name_that_is_taken_anew() {
+async fn copy_survives_reuse_of_its_source_name() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC]);
     let content = world.get("acct/events/a").unwrap().content;
@@ -127,9 +127,9 @@ async fn a_copy_outlives_a_name_that_is_taken_anew() {
     assert!(world.has("acct/events/a"));
 }
 
-/// A copy that is not equal to its source is no ground for a delete.
+/// A copy that does not equal its source never leads to a delete.
 #[tokio::test(start_paused = true)]
-async fn a_copy_of_another_length_is_refused() {
+async fn copy_with_another_length_is_rejected() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC]);
     let cut = Act::Meanwhile(Arc::new(|world: &World| {
@@ -162,7 +162,7 @@ async fn a_missing_destination_is_created_or_reported() {
     strict.dead.create_container = false;
     let finished = once_with(&world, strict, Vec::new()).await;
     assert_eq!(finished.report.count(Outcome::DbcMissing), 1);
-    // Created, removed by somebody, created again.
+    // The container is created, removed by another client, and created again.
     let gone = Act::Meanwhile(Arc::new(|world: &World| {
         world
             .lock()
@@ -173,9 +173,9 @@ async fn a_missing_destination_is_created_or_reported() {
     assert_eq!(finished.report.count(Outcome::Moved), 1);
 }
 
-/// Denied on every blob of a page is the credential's matter: the container is parked.
+/// If access is denied for every blob of a page, the container is parked.
 #[tokio::test(start_paused = true)]
-async fn a_refused_credential_parks_the_container() {
+async fn denied_credential_parks_the_container() {
     let world = World::new();
     for at in 0..9 {
         world.put(&format!("acct/events/{at}"), &[DUE]);
@@ -191,10 +191,10 @@ async fn a_refused_credential_parks_the_container() {
     assert_eq!(finished.report.count(Outcome::Denied), 3);
 }
 
-/// A dead worker's copy that somebody wrote over is an obstacle as any other: policy says what
-/// comes of it, and no cycle repeats the same failure for ever.
+/// A dead worker's copy that was overwritten is treated like any other blob at the destination,
+/// according to policy, so that the same failure is not repeated in every cycle.
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_was_written_over_is_treated_by_policy() {
+async fn overwritten_copy_follows_policy() {
     for (policy, outcome, copies) in [
         (Collision::Fail, Outcome::Collision, 1),
         (Collision::Suffix, Outcome::Moved, 2),

@@ -1,4 +1,4 @@
-//! The operator's commands: explain, tag, undo, and the care of the state document.
+//! Tests of the operator's commands: explain, tag, undo, and maintenance of the state document.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ fn target(text: &str) -> Target {
     text.parse().expect("it names a blob")
 }
 
-/// What `explain` foretells is what the next sweep does, whatever stands in the way.
+/// The next sweep does what `explain` predicts, whatever the obstacle.
 #[tokio::test(start_paused = true)]
-async fn what_is_explained_is_what_happens() {
+async fn explain_predicts_the_next_sweep() {
     const DBC: (&str, &str) = ("DeadBlobContainer", "dbc");
     type Row = (&'static [(&'static str, &'static str)], fn(&World), Outcome);
     let table: [Row; 9] = [
@@ -61,9 +61,9 @@ async fn what_is_explained_is_what_happens() {
     }
 }
 
-/// A blob by its URL; one that nobody sweeps; one that is not there; an account unknown.
+/// Cases: a blob by its URL, one that no sweep covers, a missing one, an unknown account.
 #[tokio::test(start_paused = true)]
-async fn blobs_are_found_and_what_is_not_is_said() {
+async fn blobs_are_found_or_reported_missing() {
     let world = World::new();
     world.put("acct/other/a", &[DUE]);
     let sweeper = worker(&world, config("one"), Vec::new(), 1);
@@ -77,9 +77,9 @@ async fn blobs_are_found_and_what_is_not_is_said() {
     assert_eq!(sweeper.explain(&foreign).await.unwrap_err().exit_code(), 2);
 }
 
-/// The mark at which a blob will go is that of the fleet's schedule.
+/// The predicted mark follows the fleet's schedule.
 #[tokio::test(start_paused = true)]
-async fn the_mark_is_told() {
+async fn explain_reports_the_next_mark() {
     let world = World::new();
     world.put("acct/events/a", &[("TimeToLive", "2026-11-21T10:05:00Z")]);
     world.put("acct/events/b", &[("TimeToLive", "2026-11-21T10:15:00Z")]);
@@ -94,9 +94,8 @@ async fn the_mark_is_told() {
     }
 }
 
-/// Policies change what is told of a blob in the way.
 #[tokio::test(start_paused = true)]
-async fn a_collision_is_told_by_policy() {
+async fn reported_collision_depends_on_policy() {
     for (policy, expected) in [
         (Collision::Fail, Outcome::Collision),
         (Collision::Suffix, Outcome::Moved),
@@ -126,9 +125,9 @@ fn set(ttl: &str) -> Marking {
     }
 }
 
-/// One blob and a whole prefix are marked, other metadata kept; the next sweep obeys.
+/// One blob and a whole prefix are marked, other metadata stay, and the next sweep removes them.
 #[tokio::test(start_paused = true)]
-async fn marked_blobs_go() {
+async fn marked_blobs_are_removed() {
     let world = World::new();
     for at in 0..7 {
         world.put(&format!("acct/events/a/{at}"), &[("Owner", "me")]);
@@ -168,10 +167,9 @@ async fn marked_blobs_go() {
     assert_eq!(world.names("acct", "events"), ["b"]);
 }
 
-/// An owner who writes at the same time is not undone: the marking is made again from the newest
-/// version.
+/// A concurrent write by the owner is kept: the marking is repeated from the newest version.
 #[tokio::test(start_paused = true)]
-async fn a_marking_never_undoes_a_change() {
+async fn marking_keeps_concurrent_changes() {
     let world = World::new();
     world.put("acct/events/a", &[("Owner", "old")]);
     world.lock().operator = true;
@@ -192,10 +190,10 @@ async fn a_marking_never_undoes_a_change() {
     );
 }
 
-/// What is asked wrongly is refused before anything is written, with exit code 2; a blob that is
-/// not there gives 1, a leased one is said.
+/// Invalid values are rejected before any write, with exit code 2; a missing blob gives 1, and a
+/// leased one is reported.
 #[tokio::test(start_paused = true)]
-async fn bad_markings_are_refused() {
+async fn invalid_markings_are_rejected() {
     let world = World::new();
     world.put("acct/events/a", &[]);
     world.lock().operator = true;
@@ -228,8 +226,8 @@ const SEED: &str = r#"<?xml version="1.0" encoding="utf-8"?>
     uri="https://acct.blob.core.windows.net/logs?sr=c&amp;sig=SECRET" token="" owner="ops" />
 </Containers>"#;
 
-/// A document of version 1 becomes version 2: no secret is left, all else stays, and it is swept as
-/// before.
+/// A document of version 1 becomes version 2 without secrets; everything else stays, and it is
+/// swept as before.
 #[tokio::test(start_paused = true)]
 async fn a_document_of_version_1_is_migrated() {
     let world = World::new();
@@ -254,9 +252,9 @@ async fn a_document_of_version_1_is_migrated() {
     assert_eq!(world.names("acct", "logs"), ["new/a"]);
 }
 
-/// An account that nobody configured cannot be named: nothing is written.
+/// With an account that is not configured, nothing is written.
 #[tokio::test(start_paused = true)]
-async fn a_secret_without_an_account_stays_where_it_is() {
+async fn secret_of_an_unknown_account_is_not_migrated() {
     let world = World::new();
     world.put_state(&SEED.replacen("https://acct.", "https://other.", 1));
     let before = world.state();
@@ -267,7 +265,7 @@ async fn a_secret_without_an_account_stays_where_it_is() {
     assert_eq!(nothing.migrate_state().await.unwrap_err().exit_code(), 4);
 }
 
-/// Two workers and a migration at the same time: the document's history stays linear.
+/// With two workers and a migration at the same time, the document's history stays linear.
 #[tokio::test(start_paused = true)]
 async fn a_migration_among_workers_loses_nothing() {
     let world = World::new();
@@ -287,7 +285,7 @@ async fn a_migration_among_workers_loses_nothing() {
     );
 }
 
-/// A lease of a dead worker is broken; not while a page is in work, unless the operator insists.
+/// A dead worker's lease is broken, but not while a page is in progress, unless forced.
 #[tokio::test(start_paused = true)]
 async fn a_stuck_lease_is_broken() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! A deep plan: what it foresees is what the next sweep does, and what it costs is told.
+//! Tests of a deep plan: it predicts the next sweep and reports its own cost.
 
 use smalt_sleeve::port::DeleteSnapshots;
 use smalt_sweeper::{Collision, DeadConfig, Outcome, Plan, Prices, SweeperConfig};
@@ -8,7 +8,7 @@ use crate::support::*;
 
 const DBC: (&str, &str) = ("DeadBlobContainer", "dbc");
 
-/// Blobs with snapshots, blobs whose destination is taken, and some that nothing hinders.
+/// A world with snapshots, occupied destinations, and blobs without obstacles.
 fn world() -> std::sync::Arc<World> {
     let world = World::new();
     for name in ["a", "b", "with-snapshots"] {
@@ -20,7 +20,7 @@ fn world() -> std::sync::Arc<World> {
     for name in ["with-snapshots", "moves-with-snapshots"] {
         world.change(&format!("acct/events/{name}"), |b| b.snapshots = true);
     }
-    // The same name in two containers, with one place to go to.
+    // The same name in two containers, with the same destination.
     for container in ["events", "logs"] {
         world.put(&format!("acct/{container}/twin"), &[DUE, DBC]);
     }
@@ -47,10 +47,11 @@ fn kept(plan: &Plan, outcome: Outcome) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_foreseen_is_what_happens() {
+async fn deep_plan_predicts_the_next_sweep() {
     use {Collision::*, DeleteSnapshots::*};
     for (collision, snapshots, looks) in [
-        // Three listings for deletes; a HEAD and a listing for moves, but where it is taken.
+        // Three listings for deletes; a HEAD for each move, and a listing unless its destination is
+        // occupied.
         (Fail, Refuse, 3 + 5 + 4),
         (Fail, Include, 5),
         (Suffix, Refuse, 3 + 5 + 5),

@@ -1,5 +1,5 @@
 //! The safety properties over random worlds: two workers, faults and owners between any two steps,
-//! and a crash at every single call. The model judges each write as it happens (SS1 to SS6, SS8).
+//! and a crash at every single call. The model checks each write as it happens (SS1 to SS6, SS8).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use smalt_sleeve::port::ErrorKind;
 use crate::fake::{Act, Fault, World, fault};
 use crate::support::*;
 
-/// What a blob of a random world says about itself.
+/// The metadata of a blob in a random world.
 #[derive(Clone, Debug)]
 struct Seed {
     container: &'static str,
@@ -111,7 +111,7 @@ fn faults(troubles: &[(usize, Trouble)], seeds: &[Seed]) -> Vec<Fault> {
     troubles.iter().map(fault).collect()
 }
 
-/// SL1: when the faults have stopped, two clean cycles leave nothing that should be gone.
+/// SL1: after the faults have stopped, two clean cycles remove everything that is due.
 async fn assert_swept(world: &Arc<World>) {
     sleep(400).await;
     once(world, Vec::new()).await;
@@ -121,11 +121,11 @@ async fn assert_swept(world: &Arc<World>) {
             let blob = world.get(&format!("acct/{container}/{name}")).unwrap();
             let find = |key: &str| smalt_sleeve::port::metadata_value(&blob.metadata, key);
             let due = matches!(find("TimeToLive"), Some(PAST | SOON));
-            // Names that collide, or are none, stay and are reported.
+            // Blobs with an occupied or invalid destination stay and are reported.
             let clear = matches!(find("DeadBlobContainer"), None | Some("dbc"));
             assert!(
                 !due || !clear,
-                "{container}/{name} is left: {:#?}",
+                "{container}/{name} was not removed: {:#?}",
                 world.lock().calls
             );
         }
@@ -139,9 +139,9 @@ proptest! {
         cases: 96, max_shrink_iters: 400, ..ProptestConfig::default()
     })]
 
-    /// SS1 to SS8 and SL1 with two workers, lease or ETags alone, under any trouble.
+    /// SS1 to SS8 and SL1 hold with two workers, with a lease or ETags alone, under any faults.
     #[test]
-    fn two_workers_in_trouble_do_no_harm(
+    fn two_workers_with_faults_are_safe(
         seeds in seeds(), one in troubles(), two in troubles(), noise: (u64, u64),
         etag_only: bool, copy_time_s in prop_oneof![Just(0u64), 1u64..200],
     ) {
@@ -157,9 +157,9 @@ proptest! {
         });
     }
 
-    /// A worker that dies at any call, before or after its effect, under any trouble of the other.
+    /// A worker may die at any call, before or after its effect, under any faults of the other.
     #[test]
-    fn a_death_at_any_call_does_no_harm(
+    fn death_at_any_call_is_safe(
         seeds in seeds(), nth in 1usize..80, after: bool, other in troubles(), noise: (u64, u64),
     ) {
         paused(async {
@@ -174,9 +174,9 @@ proptest! {
     }
 }
 
-/// The same without chance: one world, a death at each call in turn.
+/// The same without randomness: one world, a death at each call in turn.
 #[test]
-fn a_death_at_each_call_in_turn_does_no_harm() {
+fn death_at_each_call_in_turn_is_safe() {
     let seed = |container, due, dead| Seed {
         container,
         due,
@@ -205,7 +205,7 @@ fn a_death_at_each_call_in_turn_does_no_harm() {
     }
 }
 
-/// SS2: an overwrite just before each call in turn is never the version that goes.
+/// SS2: a version that was written just before any call is never removed.
 #[test]
 fn an_overwrite_before_each_call_is_never_lost() {
     for metadata in [&[DUE][..], &[DUE, ("DeadBlobContainer", "dbc")]] {
@@ -231,7 +231,6 @@ fn an_overwrite_before_each_call_is_never_lost() {
     }
 }
 
-/// The same seed gives the same calls.
 #[test]
 fn a_run_repeats_exactly() {
     let run = || {

@@ -1,4 +1,4 @@
-//! What is asked for is what is swept, or nothing is.
+//! Tests that a worker sweeps exactly the requested containers or nothing.
 
 use smalt_sweeper::{Prices, SweeperConfig, SweptContainer};
 use smalt_worker::exit;
@@ -18,10 +18,10 @@ fn of(containers: &[(&str, &str)]) -> SweeperConfig {
     }
 }
 
-/// A document sweeps `events` and `logs`; who asks for anything else is refused, with both named,
-/// and nothing is touched. So it is with a plan and with `validate --connect`.
+/// The document lists `events` and `logs`. A request for other containers is rejected with an error
+/// that names both, and nothing is touched; also for a plan and for `validate --connect`.
 #[tokio::test(start_paused = true)]
-async fn other_containers_than_asked_for_are_never_swept() {
+async fn only_requested_containers_are_swept() {
     for asked in [
         &[("other", "")][..],
         &[("events", "")],
@@ -56,9 +56,9 @@ async fn other_containers_than_asked_for_are_never_swept() {
     }
 }
 
-/// The same containers in another order, and none at all, are what the document sweeps.
+/// A request for the same containers in another order, or for none, sweeps those of the document.
 #[tokio::test(start_paused = true)]
-async fn the_containers_of_the_document_are_swept() {
+async fn containers_of_the_document_are_swept() {
     for asked in [&[("logs", ""), ("events", "")][..], &[]] {
         let world = World::new();
         once(&world, Vec::new()).await;
@@ -69,14 +69,14 @@ async fn the_containers_of_the_document_are_swept() {
     }
 }
 
-/// `validate --connect` says what is with the state document.
+/// `validate --connect` reports the state document.
 #[tokio::test(start_paused = true)]
-async fn the_state_document_is_asked_for() {
+async fn validate_reports_the_state_document() {
     let world = World::new();
     let fresh = worker(&world, config("one"), Vec::new(), 1);
     let answer = fresh.probe().await.unwrap().remove(0);
     assert_eq!(answer.place, "state smalt-sweeper/TimeToLiveBlobs");
-    assert!(answer.note.unwrap().contains("not there yet") && answer.error.is_none());
+    assert!(answer.note.unwrap().contains("does not exist yet") && answer.error.is_none());
     let strict = SweeperConfig {
         create_state: false,
         ..by_document("one")

@@ -12,14 +12,15 @@ use smalt_sweeper::{
 
 use crate::fake::{Account, Fault, World};
 
-/// Past and future of the worlds' start.
+/// Times before and after the start of the worlds (10:00).
 pub(crate) const PAST: &str = "2026-11-21T09:00:00Z";
 pub(crate) const SOON: &str = "2026-11-21T10:05:00Z";
 pub(crate) const FUTURE: &str = "2027-01-01T00:00:00Z";
 
 pub(crate) const DUE: (&str, &str) = ("TimeToLive", PAST);
 
-/// A worker's configuration: containers `events` and `logs`, dead blobs to account `archive`.
+/// Returns a worker's configuration: containers `events` and `logs`, dead blobs to account
+/// `archive`.
 pub(crate) fn config(worker: &str) -> SweeperConfig {
     let swept = |container: &str| SweptContainer {
         account: "default".into(),
@@ -49,7 +50,7 @@ pub(crate) fn etag_config(worker: &str) -> SweeperConfig {
     }
 }
 
-/// A worker that sweeps what the state document says.
+/// Returns the configuration of a worker that sweeps the document's containers.
 pub(crate) fn by_document(worker: &str) -> SweeperConfig {
     SweeperConfig {
         containers: Vec::new(),
@@ -57,7 +58,6 @@ pub(crate) fn by_document(worker: &str) -> SweeperConfig {
     }
 }
 
-/// A worker of this world.
 pub(crate) fn worker(
     world: &Arc<World>,
     config: SweeperConfig,
@@ -71,7 +71,7 @@ pub(crate) fn worker(
     Sweeper::new(config, accounts, seed).expect("the configuration works")
 }
 
-/// One cycle by one worker.
+/// Runs one cycle with one worker.
 pub(crate) async fn once(world: &Arc<World>, faults: Vec<Fault>) -> Finished {
     once_with(world, config("one"), faults).await
 }
@@ -86,7 +86,7 @@ pub(crate) async fn once_with(
     finished
 }
 
-/// Runs a worker until one of its calls never returns; then it is gone, wherever it was.
+/// Runs a worker until one of its calls never returns, then drops it.
 pub(crate) async fn until_death(
     world: &Arc<World>,
     config: SweeperConfig,
@@ -119,7 +119,7 @@ thread_local! {
     static LOG: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
-/// Where the log of a test's own thread goes while somebody listens.
+/// A writer for the log of a test's own thread.
 struct Lines;
 
 impl Write for Lines {
@@ -133,8 +133,8 @@ impl Write for Lines {
     }
 }
 
-/// What `work` says at info, as JSON lines. The subscriber is that of the whole process: one for a
-/// thread alone is not asked about lines that another thread comes by first.
+/// Returns what `work` logs at info, as JSON lines. The subscriber is global, because a subscriber
+/// of one thread misses events that another thread reaches first.
 pub(crate) fn logged<T>(work: impl FnOnce() -> T) -> (T, String) {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {

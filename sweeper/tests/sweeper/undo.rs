@@ -1,5 +1,5 @@
-//! Undo against the model: what was moved comes back, byte- and metadata-equal but for its time to
-//! live; whatever happens in between, the content stands somewhere.
+//! Tests of undo against the model: moved blobs are restored with the same bytes and metadata
+//! except for the time to live, and the content always exists somewhere.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn all() -> Undo {
     }
 }
 
-/// A world in which `events/a` and `events/b` were moved to `archive/dbc` by a sweep.
+/// A world in which a sweep has moved `events/a` and `events/b` to `archive/dbc`.
 async fn swept() -> Arc<World> {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC, ("Owner", "me")]);
@@ -45,9 +45,9 @@ fn metadata(pairs: &[(&str, &str)]) -> Metadata {
         .collect()
 }
 
-/// The way there and back: equal but for the time to live, and nothing is left behind.
+/// After a move and an undo, blobs are equal except for the time to live, and no copy is left.
 #[tokio::test(start_paused = true)]
-async fn what_was_moved_comes_back() {
+async fn moved_blobs_are_restored() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC, ("Owner", "me")]);
     let content = world.get("acct/events/a").unwrap().content;
@@ -61,17 +61,17 @@ async fn what_was_moved_comes_back() {
     assert_eq!(back.content, content);
     assert_eq!(back.metadata, metadata(&[("Owner", "me"), DBC]));
     assert!(world.names("archive", "dbc").is_empty());
-    // The next sweep leaves it alone.
+    // The next sweep does not remove it.
     world.lock().operator = false;
     once(&world, Vec::new()).await;
     assert!(world.has("acct/events/a"));
 }
 
-/// Three versions of one blob among the dead: the newest takes the old place, whatever the names
-/// say about their order. The others stay where they are and are reported, or come back beside it;
-/// none is written over by another.
+/// With three dead versions of one blob, the newest takes the original place, whatever the order of
+/// their names. The others stay and are reported, or are restored beside it; none overwrites
+/// another.
 #[tokio::test(start_paused = true)]
-async fn the_newest_of_several_versions_comes_back() {
+async fn newest_of_several_versions_is_restored() {
     for (policy, dry_run, expected) in [
         (Collision::Fail, false, [1, 2]),
         (Collision::Overwrite, false, [1, 2]),
@@ -86,7 +86,7 @@ async fn the_newest_of_several_versions_comes_back() {
             contents.push(world.get("acct/events/a").unwrap().content);
             once(&world, Vec::new()).await;
             sleep(60).await;
-            // The last one's ETag is longer, and comes before the second one's in a listing.
+            // The last version's ETag is longer and is listed before that of the second one.
             (0..256 * version).for_each(|_| world.put("acct/other/x", &[]));
         }
         let dead = world.names("archive", "dbc");
@@ -126,7 +126,7 @@ async fn the_newest_of_several_versions_comes_back() {
     }
 }
 
-/// A dry run foretells and writes nothing.
+/// A dry run predicts the results and writes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_writes_nothing() {
     let world = swept().await;
@@ -148,9 +148,9 @@ async fn a_dry_run_writes_nothing() {
     assert_eq!(writes(&world), before);
 }
 
-/// By time, by cycle, by old place: what does not fit stays dead, and is not counted.
+/// Selection by time, cycle and original place: other blobs stay and are not counted.
 #[tokio::test(start_paused = true)]
-async fn only_what_was_asked_for_comes_back() {
+async fn only_selected_blobs_are_restored() {
     for (asked, expected) in [
         (
             Undo {
@@ -214,9 +214,9 @@ async fn only_what_was_asked_for_comes_back() {
     }
 }
 
-/// Something stands at the old place.
+/// Another blob exists at the original place.
 #[tokio::test(start_paused = true)]
-async fn a_taken_place_is_treated_by_policy() {
+async fn occupied_original_place_follows_policy() {
     for (policy, outcome, names) in [
         (Collision::Fail, Undone::Collision, 1),
         (Collision::Suffix, Undone::Restored, 2),
@@ -242,9 +242,9 @@ async fn a_taken_place_is_treated_by_policy() {
     }
 }
 
-/// Whatever no sweep moved, or came from elsewhere, or is not complete, is left alone.
+/// Blobs that no sweep moved, that came from elsewhere, or that are incomplete stay.
 #[tokio::test(start_paused = true)]
-async fn what_has_no_way_back_is_left_alone() {
+async fn blobs_without_a_valid_origin_stay() {
     let world = swept().await;
     world.put("archive/dbc/own", &[("Owner", "archive")]);
     let elsewhere = [("SourceUri", "https://other/c/b"), ("SourceETag", "0x1")];
@@ -266,9 +266,9 @@ async fn what_has_no_way_back_is_left_alone() {
     assert_eq!(world.names("archive", "dbc").len(), 4);
 }
 
-/// A fault or a lost answer at any call, then a second undo: both blobs are back, none is lost.
+/// After a fault or a lost response at any call, a second undo restores both blobs without loss.
 #[tokio::test(start_paused = true)]
-async fn any_fault_is_mended_by_another_undo() {
+async fn second_undo_completes_after_any_fault() {
     for operation in ["start_copy", "blob_properties", "delete_blob"] {
         for act in [
             Act::LoseAnswer,
@@ -294,7 +294,7 @@ async fn any_fault_is_mended_by_another_undo() {
     }
 }
 
-/// The operator dies at any call; the next undo finishes what was begun.
+/// If the undo dies at any call, the next one completes it.
 #[tokio::test(start_paused = true)]
 async fn a_death_at_any_call_loses_nothing() {
     for nth in 1..=8 {
@@ -320,7 +320,7 @@ async fn a_death_at_any_call_loses_nothing() {
     }
 }
 
-/// The dead copy changes between copy and delete: it stays.
+/// A dead copy that changes between copy and delete stays.
 #[tokio::test(start_paused = true)]
 async fn a_dead_copy_that_changes_stays() {
     let world = swept().await;
@@ -332,10 +332,10 @@ async fn a_dead_copy_that_changes_stays() {
     assert!(world.has("archive/dbc/a") && world.has("acct/events/a"));
 }
 
-/// The judge of these tests sees what it is there for: a dead copy deleted whose content stands
-/// nowhere else, and a write without a condition.
+/// The model's checks detect what they are meant for: a deleted dead copy whose content exists
+/// nowhere else, and an unconditional write.
 #[tokio::test(start_paused = true)]
-async fn the_judge_sees_a_loss() {
+async fn model_checks_detect_a_loss() {
     let world = swept().await;
     let (_, archive) = Account::pair(&world, Vec::new(), 1);
     let cx = CallContext {

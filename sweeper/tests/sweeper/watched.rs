@@ -1,4 +1,4 @@
-//! A worker seen from outside, rules that change while it works, and what a copy takes along.
+//! Tests of status and metrics, of rules that change during a run, and of tags and tiers of copies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::support::*;
 
 const DBC: (&str, &str) = ("DeadBlobContainer", "dbc");
 
-/// Not ready before the first answer, ready while it works, not after it has stopped; the counters
-/// are those of the report.
+/// A worker is not ready before the first response, ready during the run, and not after it has
+/// stopped; the counters match the report.
 #[tokio::test(start_paused = true)]
-async fn a_run_is_seen_from_outside() {
+async fn status_and_metrics_of_a_run() {
     let world = World::new();
     world.put(
         "acct/events/a\"b",
@@ -53,17 +53,17 @@ async fn a_run_is_seen_from_outside() {
     assert_eq!(monitor.readiness(), Err("stopped".to_owned()));
 }
 
-/// The sample of a metric without labels.
+/// Returns the sample of a metric without labels.
 fn sample(text: &str, name: &str) -> f64 {
     let mut lines = text.lines();
     let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     value.expect("the metric is there").parse().unwrap()
 }
 
-/// What the design lists is there: how long cycles take and the lease is waited for, what is in
-/// work, how old it is, and how far behind the fleet.
+/// The metrics of the design exist: duration of cycles, waits for the lease, work in progress and
+/// its age, and the lag of the fleet.
 #[tokio::test(start_paused = true)]
-async fn times_are_measured() {
+async fn times_are_reported_as_metrics() {
     let world = World::new();
     world.put("acct/events/a", &[("TimeToLive", "2026-11-21T09:30:00Z")]);
     let until = world.now().plus_s(4);
@@ -100,9 +100,9 @@ async fn times_are_measured() {
     sweeper.run_until(shutdown).await;
 }
 
-/// While the state document is out of reach, the worker is not ready, and says why.
+/// While the state document is unreachable, the worker is not ready and gives the reason.
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_seen_from_outside() {
+async fn outage_is_visible_in_readiness() {
     let world = World::new();
     let busy = (1..=400).map(|n| fault("acquire_lease", n, Act::Refuse(ErrorKind::Busy)));
     let sweeper = worker(&world, config("one"), busy.collect(), 1);
@@ -116,7 +116,7 @@ async fn an_outage_is_seen_from_outside() {
     sweeper.run_until(shutdown).await;
 }
 
-/// New rules count from the next page on; rules that cannot work change nothing.
+/// New rules apply from the next page on; invalid rules change nothing.
 #[tokio::test(start_paused = true)]
 async fn rules_are_reloaded_while_it_runs() {
     let world = World::new();
@@ -158,9 +158,9 @@ fn with_tags(policy: TagPolicy) -> SweeperConfig {
     }
 }
 
-/// DS23: index tags go along as policy and permission say; the cooler tier stays.
+/// DS23: index tags are copied according to policy and permission; a cooler tier is kept.
 #[tokio::test(start_paused = true)]
-async fn tags_and_tier_go_along() {
+async fn tags_and_tier_are_copied() {
     let tags = Metadata::from([("project".to_owned(), "a b".to_owned())]);
     for (policy, denied, outcome, carried) in [
         (TagPolicy::Keep, false, Outcome::Moved, true),
@@ -189,9 +189,9 @@ async fn tags_and_tier_go_along() {
     }
 }
 
-/// A blob without tags costs no call for them.
+/// A blob without tags causes no call to read them.
 #[tokio::test(start_paused = true)]
-async fn blobs_without_tags_cost_no_more() {
+async fn blobs_without_tags_cost_no_extra_call() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC]);
     once(&world, Vec::new()).await;
@@ -199,10 +199,10 @@ async fn blobs_without_tags_cost_no_more() {
     assert!(world.get("archive/dbc/a").unwrap().tier.is_none());
 }
 
-/// Every decision that somebody may ask about is one line at info, whether anything was done or
-/// not: what a log says failed is what the report says failed, with the value that cannot be used.
+/// Every decision worth reporting is one log line at info, whether or not anything was done.
+/// Failures in the log match those in the report, including the invalid value.
 #[test]
-fn a_log_says_what_failed() {
+fn log_reports_failed_blobs() {
     let long = "x".repeat(300);
     let world = World::new();
     world.put("acct/events/bad", &[("TimeToLive", "tomorrow")]);
@@ -237,10 +237,10 @@ fn a_log_says_what_failed() {
     assert!(reason("place").contains("No?") && !text.contains("SECRET"));
 }
 
-/// A rule by tag: the tags come with the listing, `explain` says which rule, and a credential that
-/// may not read tags takes nothing for granted.
+/// A rule by tag: the listing includes the tags, `explain` names the rule, and without permission
+/// to read tags no blob is removed.
 #[tokio::test(start_paused = true)]
-async fn a_rule_by_tag_takes_what_is_tagged() {
+async fn rule_by_tag_removes_tagged_blobs() {
     let world = World::new();
     for (name, kind) in [("a", "tmp"), ("b", "log"), ("c", "")] {
         let place = format!("acct/events/{name}");
@@ -257,7 +257,7 @@ async fn a_rule_by_tag_takes_what_is_tagged() {
     let sweeper = worker(&world, ruled(), Vec::new(), 1);
     let told = sweeper.explain(&"events/a".parse().unwrap()).await.unwrap();
     assert_eq!(told.outcome, Outcome::Deleted);
-    let which = "rule 1 (events/ tagged kind=tmp) fits";
+    let which = "rule 1 (events/ tagged kind=tmp) matches";
     assert!(told.checks.iter().any(|c| c.found == which), "{told:?}");
     let refused = vec![fault("blob_tags", 1, Act::Refuse(ErrorKind::Denied))];
     let blind = worker(&world, ruled(), refused, 1);
@@ -271,9 +271,9 @@ async fn a_rule_by_tag_takes_what_is_tagged() {
     assert_eq!(world.names("acct", "events"), ["b", "c"]);
 }
 
-/// Tags change without the ETag: what is tagged otherwise by the time of its delete stays.
+/// Tags change without the ETag: a blob whose tag has changed before its delete stays.
 #[tokio::test(start_paused = true)]
-async fn a_blob_that_is_tagged_otherwise_meanwhile_stays() {
+async fn blob_with_changed_tag_stays() {
     for dead in [None, Some("dbc")] {
         let world = World::new();
         world.put("acct/events/a", &[]);
@@ -295,7 +295,7 @@ async fn a_blob_that_is_tagged_otherwise_meanwhile_stays() {
     }
 }
 
-/// Blobs of `events` that are tagged as temporary go.
+/// Returns a configuration that removes blobs of `events` tagged as temporary.
 fn by_tag(dead: Option<&str>) -> SweeperConfig {
     let rule = Rule {
         container: "events".into(),

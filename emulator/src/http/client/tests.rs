@@ -1,12 +1,12 @@
-//! The client against servers on loopback that say exactly what they are told to.
+//! The client against loopback servers with fixed responses.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
 
-/// A server that answers every connection with these bytes and closes it; what it was asked is
-/// handed back.
+/// Starts a server that sends `answer` on every connection and closes it; the task returns the
+/// request that it received.
 async fn serve(answer: &'static [u8]) -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap().to_string();
@@ -35,7 +35,7 @@ fn get(url: &str) -> Request<()> {
 }
 
 #[tokio::test]
-async fn a_source_is_asked_by_path_and_host() {
+async fn request_to_a_source_has_path_and_host() {
     let (at, asked) = serve(b"HTTP/1.1 206 Partial\r\nContent-Length: 2\r\nx: y\r\n\r\nok").await;
     let url = format!("http://{at}/c/b?sig=a%2Bb");
     let answer = client(&["127.0.0.1"]).fetch(get(&url)).await.unwrap();
@@ -55,14 +55,14 @@ async fn a_source_is_asked_by_path_and_host() {
 }
 
 #[tokio::test]
-async fn redirects_are_answers() {
+async fn redirects_are_not_followed() {
     let (at, _) = serve(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\n\r\n").await;
     let answer = client(&["all"]).fetch(get(&format!("http://{at}/"))).await;
     assert_eq!(answer.unwrap().status(), 302);
 }
 
 #[tokio::test]
-async fn what_the_rules_do_not_admit_is_not_connected_to() {
+async fn sources_that_the_rules_forbid_get_no_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     for (rules, host) in [
@@ -79,13 +79,13 @@ async fn what_the_rules_do_not_admit_is_not_connected_to() {
             "{host}: {refused:?}"
         );
     }
-    // Nobody knocked.
+    // The client did not connect.
     let accepted = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
     assert!(accepted.is_err());
 }
 
 #[tokio::test]
-async fn nobody_and_nonsense_are_unreachable() {
+async fn closed_port_and_other_protocol_are_unreachable() {
     let nobody = {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()
@@ -98,7 +98,7 @@ async fn nobody_and_nonsense_are_unreachable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_says_nothing_is_given_up() {
+async fn silent_source_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let begun = Instant::now();
@@ -109,7 +109,7 @@ async fn a_source_that_says_nothing_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_stalls_is_given_up() {
+async fn stalled_body_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let server = tokio::spawn(async move {

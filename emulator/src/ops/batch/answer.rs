@@ -1,12 +1,12 @@
-//! The answer to a batch, as recorded: one part for each request, byte for byte.
+//! The response to a batch, as recorded: one part for each request, byte for byte.
 //!
-//! A part has its `Content-ID`, a status line with the reason (a refusal's message), the headers of
-//! the answer without those of the connection, and the document of a refusal. The line end before a
-//! boundary is the empty line behind the headers where no document follows.
+//! A part has its `Content-ID`, a status line with a reason (an error's message), the headers of
+//! the response without those of the connection, and the document of an error. Without a document,
+//! the line end before a boundary is the empty line after the headers.
 
 use http::{HeaderMap, StatusCode};
 
-/// Headers that every answer has, in the order recorded, behind those of the operation.
+/// Headers of every response, in the recorded order, after those of the operation.
 const COMMON: [(&str, &str); 5] = [
     ("x-ms-request-id", "x-ms-request-id"),
     ("x-ms-version", "x-ms-version"),
@@ -18,30 +18,30 @@ const COMMON: [(&str, &str); 5] = [
 const LEFT_OUT: [&str; 2] = ["date", "server"];
 const SERVER: &str = "Windows-Azure-Blob/1.0";
 
-/// An answer being written.
+/// Builds a response.
 #[derive(Debug)]
 pub struct Multipart {
     boundary: String,
     out: Vec<u8>,
 }
 
-/// The answer to one request.
+/// The response to one request.
 #[derive(Debug)]
 pub struct Subresponse<'a> {
     /// `Content-ID` of the request.
     pub content_id: Option<&'a str>,
-    /// Status.
+    /// The status code.
     pub status: StatusCode,
-    /// What the status line says.
+    /// The reason in the status line.
     pub reason: &'a str,
-    /// Headers, those of the connection among them.
+    /// Headers, including those of the connection.
     pub headers: &'a HeaderMap,
-    /// The document of a refusal.
+    /// The document of an error.
     pub document: &'a [u8],
 }
 
 impl Multipart {
-    /// An answer without parts.
+    /// Starts a response without parts.
     pub fn new(boundary: String) -> Self {
         Multipart {
             boundary,
@@ -49,7 +49,7 @@ impl Multipart {
         }
     }
 
-    /// `Content-Type` of the whole.
+    /// Returns the `Content-Type` of the response.
     pub fn content_type(&self) -> String {
         format!("multipart/mixed; boundary={}", self.boundary)
     }
@@ -62,7 +62,7 @@ impl Multipart {
             self.line(&format!("Content-ID: {id}"));
         }
         self.line("");
-        // A message of several lines would end the status line.
+        // The reason must be a single line.
         let reason = part.reason.lines().next().unwrap_or_default();
         self.line(&format!("HTTP/1.1 {} {reason}", part.status.as_u16()));
         for (name, value) in part.headers {
@@ -85,7 +85,7 @@ impl Multipart {
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes of the response.
     pub fn finish(mut self) -> Vec<u8> {
         let end = format!("--{}--", self.boundary);
         self.out.extend_from_slice(end.as_bytes());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_have_the_form_recorded() {
+    fn parts_match_the_recordings() {
         let mut answer = Multipart::new("batchresponse_1".to_owned());
         let deleted = headers(&[
             ("x-ms-delete-type-permanent", "true"),

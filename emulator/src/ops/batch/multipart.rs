@@ -1,8 +1,8 @@
-//! The body of a batch: requests between the lines of a boundary.
+//! The body of a batch: requests between boundary lines.
 //!
-//! Source: "Blob Batch", request body. Lines end with a carriage return and a line feed. Each part
-//! has a head of its own, `Content-Type: application/http` and perhaps a `Content-ID`; behind an
-//! empty line follows a request without a body, its URL a path.
+//! Source: "Blob Batch", request body. Lines end with CR LF. Each part has its own head,
+//! `Content-Type: application/http` and optionally a `Content-ID`; after an empty line follows a
+//! request without a body whose URL is a path.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
@@ -11,13 +11,13 @@ const LINE_END: &str = "\r\n";
 /// One request of a batch.
 #[derive(Debug)]
 pub struct Subrequest {
-    /// `Content-ID`, which its answer repeats.
+    /// `Content-ID`, which the response repeats.
     pub content_id: Option<String>,
-    /// The request. Its URI has a path and a query only.
+    /// The request. Its URI has only a path and a query.
     pub request: Request<()>,
 }
 
-/// The boundary that a `Content-Type` names; `None` where it is not one of a batch.
+/// Parses the boundary of a `Content-Type`; `None` if it is not that of a batch.
 pub fn boundary(content_type: &str) -> Option<&str> {
     let (media_type, parameters) = content_type.split_once(';')?;
     if !media_type.trim().eq_ignore_ascii_case("multipart/mixed") {
@@ -36,7 +36,7 @@ pub fn boundary(content_type: &str) -> Option<&str> {
     Some(unquoted.unwrap_or(value)).filter(|boundary| !boundary.is_empty())
 }
 
-/// Reads the requests of a batch, up to one more than `most`; `None` for what is no batch.
+/// Parses the requests of a batch, up to one more than `most`; `None` for a malformed batch.
 pub fn read(body: &str, boundary: &str, most: usize) -> Option<Vec<Subrequest>> {
     let mut requests = Vec::new();
     for section in sections(body, boundary)?.into_iter().take(most + 1) {
@@ -45,7 +45,7 @@ pub fn read(body: &str, boundary: &str, most: usize) -> Option<Vec<Subrequest>> 
     Some(requests)
 }
 
-/// What is between the lines of the boundary; `None` where the last one is missing.
+/// Splits a body at its boundary lines; `None` if the last one is missing.
 fn sections<'a>(body: &'a str, boundary: &str) -> Option<Vec<&'a str>> {
     let opening = format!("--{boundary}");
     let delimiter = format!("{LINE_END}{opening}");
@@ -55,8 +55,7 @@ fn sections<'a>(body: &'a str, boundary: &str) -> Option<Vec<&'a str>> {
         if rest.starts_with("--") {
             return Some(sections);
         }
-        // The line end behind the boundary stays: a section without a head starts with an empty
-        // line.
+        // Keep the line end after the boundary: a section without a head starts with an empty line.
         let (section, behind) = rest.split_once(&delimiter)?;
         sections.push(section.strip_prefix(LINE_END)?);
         rest = behind;
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_client_s_line_ends_are_read() {
+    fn line_ends_of_all_clients_are_accepted() {
         for (start, end) in [("", "\r\n\r\n"), ("\r\n", "\r\n"), ("", "")] {
             let body = format!("{start}--b\r\n{PART}{end}\r\n--b\r\n{PART}{end}\r\n--b--\r\n");
             let read = read(&body, "b", 9).unwrap();
@@ -160,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_batch_is_refused() {
+    fn malformed_batches_are_rejected() {
         let part = |text: &str| format!("--b\r\n{text}\r\n--b--");
         for body in [
             String::new(),
             "--c--".to_owned(),
-            // Never ends.
+            // No closing boundary.
             format!("--b\r\n{PART}\r\n"),
-            // Line feeds alone.
+            // LF instead of CR LF.
             part(PART).replace('\r', ""),
             part("DELETE /c/b HTTP/1.1\r\n"),
             part("Content-Type: text/plain\r\n\r\nDELETE /c/b HTTP/1.1\r\n"),
@@ -181,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_read_than_is_asked_for() {
+    fn parsing_stops_after_the_requested_number() {
         let body = format!("{}--b--", format!("--b\r\n{PART}\r\n").repeat(20));
         assert_eq!(read(&body, "b", 3).unwrap().len(), 4);
     }
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(
+        fn any_text_is_parsed_or_rejected(
             text in "(--b|\r\n|Content-Type: application/http|[a-z /:]){0,40}",
         ) {
             let _ = read(&text, "b", 9);

@@ -1,4 +1,4 @@
-//! Abort Copy Blob: stops a pending copy and leaves an empty destination with its metadata.
+//! Abort Copy Blob: aborts a pending copy and leaves an empty destination with its metadata.
 //!
 //! Source: "Abort Copy Blob".
 //!
@@ -22,7 +22,7 @@ use crate::reply::Reply;
 use crate::rules::pending_copy;
 use crate::store::{Stamp, Transaction, View};
 
-/// Abort Copy Blob.
+/// The Abort Copy Blob operation.
 pub struct AbortCopy {
     name: BlobName,
     guard: Guard,

@@ -1,6 +1,6 @@
-//! Append blobs: what the operations that make, extend and seal them have in common.
+//! Append blobs: shared code of the operations that create, extend and seal them.
 //!
-//! Sources: "Append Block", "Append Blob Seal"; recordings for the order of refusals: lease,
+//! Sources: "Append Block", "Append Blob Seal"; recordings for the order of checks: lease,
 //! conditions, type, seal, position, size, number of blocks.
 
 pub mod block;
@@ -22,10 +22,10 @@ use crate::reply::Reply;
 use crate::rules::encryption::Requested;
 use crate::store::{self, Staged, Stamp, Transaction, View};
 
-/// The first version that knows append blobs. "Version 2015-02-21".
+/// First version with append blobs. "Version 2015-02-21".
 const FIRST_VERSION: ApiVersion = ApiVersion::V2015_02_21;
 
-/// Refuses versions that do not know append blobs.
+/// Rejects versions before append blobs.
 ///
 /// # Errors
 /// 409 `FeatureVersionMismatch`.
@@ -40,17 +40,17 @@ fn require_version(call: &Call) -> Result<(), StorageError> {
     )
 }
 
-/// Where a request wants the blob to end: `x-ms-blob-condition-appendpos` and `-maxsize`.
+/// Conditions on the length of the blob: `x-ms-blob-condition-appendpos` and `-maxsize`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// The length that the blob must have, in bytes.
+    /// The length in bytes that the blob must have before the append.
     at: Option<u64>,
-    /// The length that the blob may have afterwards, in bytes.
+    /// The largest length in bytes that the blob may have after it.
     most: Option<u64>,
 }
 
 impl Position {
-    /// Reads both headers.
+    /// Parses both headers.
     ///
     /// # Errors
     /// 400 `InvalidHeaderValue` for a value that is not a number.
@@ -68,7 +68,7 @@ impl Position {
         })
     }
 
-    /// Judges what is to be added, in bytes, to a blob of this length.
+    /// Checks whether `added` bytes may follow a blob of `length` bytes.
     ///
     /// # Errors
     /// 412 `AppendPositionConditionNotMet`, 412 `MaxBlobSizeConditionNotMet`.
@@ -86,7 +86,7 @@ impl Position {
     }
 }
 
-/// What every request that appends says.
+/// Headers that all appending requests share.
 pub struct Append {
     name: BlobName,
     guard: Guard,
@@ -94,7 +94,7 @@ pub struct Append {
     position: Position,
 }
 
-/// The blob with the new block.
+/// The blob after the append.
 pub struct Appended {
     blob: BlobRecord,
     offset: u64,
@@ -102,10 +102,10 @@ pub struct Appended {
 }
 
 impl Append {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// 400 for headers that are not what they should be, 409 `FeatureVersionMismatch`.
+    /// 400 for malformed headers, 409 `FeatureVersionMismatch`.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         require_version(call)?;
         Ok(Append {
@@ -116,12 +116,12 @@ impl Append {
         })
     }
 
-    /// Judges a block of this length in bytes.
+    /// Checks whether a block of `added` bytes may be appended.
     ///
     /// # Errors
-    /// 404 `ContainerNotFound`, `BlobNotFound`; 412 of lease, conditions and position; 409
+    /// 404 `ContainerNotFound`, `BlobNotFound`; 412 for an unmet lease, condition or position; 409
     /// `InvalidBlobType`, `PendingCopyOperation`, `BlobIsSealed`, `BlockCountExceedsLimit`; 403 and
-    /// 409 of the encryption.
+    /// 409 for a different encryption.
     pub fn check(&self, view: &dyn View, stamp: &Stamp, added: u64) -> Result<Found, StorageError> {
         let found = self.name.find(view, stamp.now)?;
         let blob = &found.blob;
@@ -139,10 +139,10 @@ impl Append {
         Ok(found)
     }
 
-    /// Adds the block.
+    /// Appends the block.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn apply(
         self,
         found: Found,
@@ -178,7 +178,7 @@ impl Append {
 }
 
 impl Appended {
-    /// The answer of both operations that append.
+    /// Returns the response of both append operations.
     pub fn reply(&self, version: ApiVersion) -> Reply {
         let blob = &self.blob;
         let reply = Reply::new(201)
@@ -193,7 +193,7 @@ impl Appended {
     }
 }
 
-/// Refuses blobs of another type.
+/// Rejects blobs of other types.
 ///
 /// # Errors
 /// 409 `InvalidBlobType`.

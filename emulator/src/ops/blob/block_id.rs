@@ -1,7 +1,6 @@
-//! Ids of blocks: Base64 on the wire, bytes in the store.
+//! Block ids: Base64 on the wire, bytes in the store.
 //!
-//! Source: "Put Block": at most 64 bytes before encoding, and of one length for all blocks of a
-//! blob.
+//! Source: "Put Block": at most 64 bytes before encoding, and one length for all blocks of a blob.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -13,18 +12,17 @@ use crate::call::Call;
 
 const PARAMETER: &str = "blockid";
 
-/// Padding is required, and what an encoder leaves in the last bits does not matter: what .NET
-/// decodes, the service does.
+/// Requires padding and ignores the unused last bits: the service accepts what .NET decodes.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// The id that a call names in its query.
+/// Parses the block id in the query.
 ///
 /// # Errors
-/// 400 `MissingRequiredQueryParameter` without one, 400 `InvalidQueryParameterValue` for a text
-/// that is no Base64, for no bytes and for too many.
+/// 400 `MissingRequiredQueryParameter` without one, 400 `InvalidQueryParameterValue` for a string
+/// that is not Base64, empty or too long.
 pub fn of(call: &Call) -> Result<Vec<u8>, StorageError> {
     let text = call
         .query(PARAMETER)
@@ -40,17 +38,17 @@ pub fn of(call: &Call) -> Result<Vec<u8>, StorageError> {
     }
 }
 
-/// The id of an entry of a block list.
+/// Parses the id of an entry of a block list.
 ///
 /// # Errors
-/// 400 `InvalidBlockId` for a text that is no Base64.
+/// 400 `InvalidBlockId` for a string that is not Base64.
 pub fn of_entry(text: &str) -> Result<Vec<u8>, StorageError> {
     BASE64
         .decode(text)
         .map_err(|_| ErrorCode::InvalidBlockId.into())
 }
 
-/// An id as lists show it.
+/// Encodes an id for block lists.
 pub fn encode(id: &[u8]) -> String {
     BASE64.encode(id)
 }
@@ -60,10 +58,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_read_back_and_others_are_refused() {
+    fn ids_round_trip_and_invalid_ones_are_rejected() {
         for (text, expected) in [
             ("MQ==", Some(&b"1"[..])),
-            // Bits that no byte needs.
+            // Unused bits are set.
             ("MR==", Some(b"1")),
             ("0000", Some(b"\xd3\x4d\x34")),
             ("MQ", None),

@@ -1,14 +1,15 @@
 //! The bytes of a blob: one payload, the blocks of a committed list, or the map of a page blob.
 //!
-//! Content is shared and counted. A blob, each of its snapshots and each copy hold one reference:
-//! to the payload itself, or to the list, which in turn holds one to the payload of each block, or
-//! to the top of the map. So a snapshot of 50,000 blocks or of 8 TiB of pages costs one counter.
+//! Content is shared and reference-counted. A blob, each of its snapshots and each copy hold one
+//! reference: to the payload itself, to the list, which in turn holds one to the payload of each
+//! block, or to the top node of the map. So a snapshot of 50,000 blocks or of 8 TiB of pages costs
+//! one counter.
 //!
-//! - [`retain`], [`release`]: one more, one fewer holder.
-//! - [`blocks`]: lists are written, counted and searched there.
-//! - [`pages`]: so are the maps of page blobs.
-//! - [`append()`]: one more block at the end, at the price of one.
-//! - [`locate`]: where a range of bytes is, to be sent after the view is gone.
+//! - [`retain`], [`release`]: add and remove a reference.
+//! - [`blocks`]: writes, counts and searches block lists.
+//! - [`pages`]: does the same for the maps of page blobs.
+//! - [`append()`]: adds one block at the end, at the cost of one.
+//! - [`locate`]: finds a range of bytes, to be sent after the view is gone.
 
 mod append;
 pub mod blocks;
@@ -25,7 +26,7 @@ pub use located::Located;
 use crate::records::BlobContent;
 use crate::store::{self, StoreResult, Transaction, View};
 
-/// Adds a holder: a snapshot or a copy.
+/// Adds a reference, for a snapshot or a copy.
 pub fn retain(tx: &mut Transaction<'_>, content: BlobContent) -> StoreResult<()> {
     match content {
         BlobContent::Empty => Ok(()),
@@ -35,7 +36,7 @@ pub fn retain(tx: &mut Transaction<'_>, content: BlobContent) -> StoreResult<()>
     }
 }
 
-/// Takes a holder away; the last one frees the bytes.
+/// Removes a reference; the last one frees the bytes.
 pub fn release(tx: &mut Transaction<'_>, content: BlobContent) -> StoreResult<()> {
     match content {
         BlobContent::Empty => Ok(()),
@@ -45,12 +46,12 @@ pub fn release(tx: &mut Transaction<'_>, content: BlobContent) -> StoreResult<()
     }
 }
 
-/// Where these bytes are. The range lies within the content.
+/// Locates a range of bytes, which must lie within the content.
 pub fn locate(view: &dyn View, content: BlobContent, range: Range<u64>) -> StoreResult<Located> {
     let mut located = Located::default();
     match content {
         _ if range.is_empty() => {}
-        // Pages that were never written.
+        // Pages that were never written read as zeros.
         BlobContent::Empty => located.push_zeros(range.end - range.start),
         BlobContent::Payload(id) => located.push(id, store::location(view, id)?, range),
         BlobContent::Blocks { id, count } => {

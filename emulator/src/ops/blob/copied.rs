@@ -1,8 +1,8 @@
-//! What the copying operations have in common: what of the source goes to the destination, and what
-//! the request puts in its place.
+//! Shared code of the copying operations: what is copied from the source and what the request
+//! overrides.
 //!
-//! Sources: "Copy Blob", "Copy Blob From URL", "Put Blob From URL". Metadata goes along unless the
-//! request has any; tags go along only where it says so; the tier never does.
+//! Sources: "Copy Blob", "Copy Blob From URL", "Put Blob From URL". Metadata is copied unless the
+//! request has its own; tags are copied only if the request asks for it; the tier never is.
 
 use smalt_protocol::{ErrorCode, Metadata, StorageError, Timestamp};
 
@@ -18,16 +18,16 @@ use crate::records::{Access, BlobContent, BlobKind, BlobRecord, CopyRecord, Copy
 use crate::rules::tier;
 use crate::store::{self, Staged, Stamp, StoreResult, Transaction};
 
-/// Tiers of a page blob. "Set Blob Tier".
+/// Access tiers of page blobs. "Set Blob Tier".
 const PAGE_TIERS: [&str; 14] = [
     "P1", "P2", "P3", "P4", "P6", "P10", "P15", "P20", "P30", "P40", "P50", "P60", "P70", "P80",
 ];
 
-/// What a request puts in place of what the source has.
+/// Values of a request that override those of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overrides {
     metadata: Metadata,
-    /// Whether the source's metadata goes along when the request has none.
+    /// Whether the source's metadata is copied when the request has none.
     pub takes_metadata: bool,
     tags: Tags,
     tier: Option<String>,
@@ -36,7 +36,6 @@ pub struct Overrides {
     marks: Marks,
 }
 
-/// Where the tags of a copy come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tags {
     Given(Vec<(String, String)>),
@@ -44,7 +43,7 @@ enum Tags {
 }
 
 impl Overrides {
-    /// Reads metadata, tags, `x-ms-copy-source-tag-option`, tier and seal.
+    /// Parses metadata, tags, `x-ms-copy-source-tag-option`, tier and seal.
     ///
     /// # Errors
     /// 400 `InvalidHeaderValue`, 400 `BothUserTagsAndSourceTagsCopyPresentException`, and those of
@@ -61,7 +60,7 @@ impl Overrides {
         })
     }
 
-    /// The metadata of the copy.
+    /// Returns the metadata of the copy.
     pub fn metadata(&self, source: &BlobRecord) -> Metadata {
         if self.metadata.is_empty() && self.takes_metadata {
             source.metadata.clone()
@@ -70,7 +69,7 @@ impl Overrides {
         }
     }
 
-    /// The tags of the copy.
+    /// Returns the tags of the copy.
     pub fn tags(&self, source: &BlobRecord) -> Vec<(String, String)> {
         match &self.tags {
             Tags::Given(tags) => tags.clone(),
@@ -78,9 +77,9 @@ impl Overrides {
         }
     }
 
-    /// The tier of the copy.
+    /// Returns the access tier of the copy.
     pub fn access(&self, now: Timestamp) -> Access {
-        // Recorded: the tier of a page blob that it was made with has not changed.
+        // Recorded: the tier that a page blob is created with does not count as a change.
         let is_page_tier = |tier: &str| PAGE_TIERS.contains(&tier);
         let changing = self.tier.as_deref().filter(|tier| !is_page_tier(tier));
         Access {
@@ -90,8 +89,8 @@ impl Overrides {
         }
     }
 
-    /// Policy and hold of the request. The seal of the copy of an append blob: the source's, unless
-    /// the request says otherwise.
+    /// Returns immutability policy and legal hold of the request, and the seal of an append blob's
+    /// copy: the source's, unless the request says otherwise.
     pub fn marks(&self, source: &BlobRecord) -> Marks {
         Marks {
             sealed: source.kind == BlobKind::Append && self.sealed.unwrap_or(source.sealed),
@@ -99,7 +98,7 @@ impl Overrides {
         }
     }
 
-    /// How long it takes to bring an archived source back: the copy is pending meanwhile.
+    /// Returns how long the copy of an archived source is pending while the source is rehydrated.
     pub fn thaw(&self, source: &BlobRecord) -> Option<Hold> {
         let is_archived = guard::check_online(source).is_err();
         is_archived.then(|| Hold {
@@ -109,12 +108,12 @@ impl Overrides {
         })
     }
 
-    /// Whether a tier is given that makes the bytes readable.
+    /// Whether the request gives a tier with readable bytes.
     pub fn has_online_tier(&self) -> bool {
         self.tier.as_deref().is_some_and(|tier| tier != "Archive")
     }
 
-    /// Whether a blob of this kind can have the tier.
+    /// Checks that a blob of this kind can have the tier.
     ///
     /// # Errors
     /// 400 `AccessTierNotSupportedForBlobType`.
@@ -130,7 +129,7 @@ impl Overrides {
         }
     }
 
-    /// Whether the tags that are wanted of the source may be read.
+    /// Checks that the tags of the source may be read if they are copied.
     ///
     /// # Errors
     /// 403 `CannotVerifyCopySource` for a source that was opened without the right to its tags.
@@ -177,7 +176,7 @@ fn tier(call: &Call) -> Result<Option<String>, StorageError> {
         .iter()
         .find(|tier| tier.eq_ignore_ascii_case(given));
     match page {
-        // Only premium accounts have them.
+        // Only premium accounts have these tiers.
         Some(_) if call.settings.default_tier != DefaultTier::Premium => {
             Err(ErrorCode::AccessTierNotSupportedForBlobType.into())
         }
@@ -186,7 +185,7 @@ fn tier(call: &Call) -> Result<Option<String>, StorageError> {
     }
 }
 
-/// Refuses a copy onto an existing blob for a caller who may only create, and one onto a blob of
+/// Rejects a copy onto an existing blob if the caller may only create blobs, and one onto a blob of
 /// another kind.
 ///
 /// # Errors
@@ -203,10 +202,10 @@ pub fn check_overwrite(
     }
 }
 
-/// The content of a copy: what was staged for it, else what the source has, shared.
+/// Returns the content of a copy: the bytes staged for it, otherwise the source's content, shared.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn content(
     tx: &mut Transaction<'_>,
     staged: Option<Staged>,
@@ -222,11 +221,11 @@ pub fn content(
     }
 }
 
-/// Content whose blocks have no ids any more: the bytes of a blob that was put from a URL, of which
+/// Drops the block ids of a content: a blob that is put from a URL does not have a block list, for
 /// "the block list isn't preserved".
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn without_ids(
     tx: &mut Transaction<'_>,
     shared: BlobContent,
@@ -246,7 +245,7 @@ pub fn without_ids(
     content::blocks::write(tx, stamp.tick.ticks(), &blocks)
 }
 
-/// The record of a copy that is done.
+/// Returns the record of a completed copy.
 pub fn finished(id: String, source: String, length: u64, now: Timestamp) -> CopyRecord {
     CopyRecord {
         id,

@@ -1,13 +1,13 @@
-//! Copy Blob: a copy of a blob or snapshot, of this account or another one of the emulator.
+//! Copy Blob: copies a blob or snapshot from the same or another account of the emulator.
 //!
 //! Source: "Copy Blob". It completes at once, with status `success`, as recorded for copies within
-//! a region: bytes are shared, so that its cost does not depend on the length. A source that is
-//! elsewhere is fetched first. A rule of the control endpoint can make a copy take its time; then
-//! the blob is empty and its status `pending` until the emulator's clock has come that far.
+//! a region: bytes are shared, so that its cost does not depend on the length. A source outside the
+//! emulator is fetched first. A rule of the control endpoint can delay a copy; then the blob is
+//! empty and its status `pending` until the emulator's clock has advanced that far.
 //!
-//! Properties, the block list and, unless the request has its own, metadata go along; snapshots,
-//! lease and tier do not. An archived source needs an online tier in the request, and the copy is
-//! pending for as long as it takes to bring such a blob back ("Blob rehydration from the archive
+//! Properties, the block list and, unless the request has its own, metadata are copied; snapshots,
+//! lease and tier are not. An archived source needs an online tier in the request, and the copy is
+//! pending for as long as the rehydration of such a blob takes ("Blob rehydration from the archive
 //! tier").
 //!
 //! ```http
@@ -38,11 +38,11 @@ use crate::rules::encryption::Requested;
 use crate::rules::lease::LeaseState;
 use crate::store::{Stamp, Transaction, View};
 
-/// Since this version copies have an id and a status, and leased destinations need a lease without
-/// end. "Version 2012-02-12".
+/// Since this version, copies have an id and a status, and leased destinations need an infinite
+/// lease. "Version 2012-02-12".
 const COPIES_HAVE_IDS: ApiVersion = ApiVersion::V2012_02_12;
 
-/// Copy Blob.
+/// The Copy Blob operation.
 pub struct CopyBlob {
     name: BlobName,
     guard: Guard,
@@ -55,7 +55,7 @@ pub struct CopyBlob {
     source: Option<Source>,
 }
 
-/// The destination and, once it may be read, the source as it stands.
+/// The current destination, and the current source once it may be read.
 pub struct Checked {
     place: Place,
     source: Option<BlobRecord>,
@@ -92,7 +92,8 @@ impl Write for CopyBlob {
         Ok(())
     }
 
-    /// The destination first, then the source: a copy onto a blob that refuses it reads nothing.
+    /// Checks the destination first, then the source: a copy that the destination rejects reads
+    /// nothing.
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Checked, StorageError> {
         let place = self.name.find_place(view, stamp.now)?;
         copied::check_overwrite(&place, self.may_overwrite, None)?;
@@ -148,7 +149,7 @@ impl Write for CopyBlob {
         let blob = creation::make(tx, &self.name, &checked.place, new, stamp)?;
         let destination = self.name.key(checked.place.container.generation);
         match source.hold.or(thaw) {
-            // A blob that is copied onto itself has nothing to wait for.
+            // A copy of a blob onto itself is not delayed.
             Some(hold) if key.as_ref() != Some(&destination) && self.version >= COPIES_HAVE_IDS => {
                 pending::hold(tx, blob, destination, key, &hold, stamp)
             }
@@ -167,7 +168,7 @@ impl Write for CopyBlob {
 }
 
 impl CopyBlob {
-    /// A copy may outlast a lease that ends: it is refused from the start.
+    /// Rejects leases that end: a copy may outlast them.
     fn check_lease_without_end(&self, place: &Place) -> Result<(), StorageError> {
         let lease = place.blob.as_ref().map(|blob| blob.lease);
         let ends = matches!(
@@ -184,7 +185,7 @@ impl CopyBlob {
     }
 }
 
-/// Adds id and status of a copy.
+/// Adds id and status of a copy to a response.
 pub fn with_copy(reply: Reply, copy: Option<&CopyRecord>) -> Reply {
     reply
         .maybe("x-ms-copy-id", copy.map(|copy| copy.id.as_str()))

@@ -1,7 +1,7 @@
-//! Copy Blob From URL: a copy that is done when it is answered, with the hash of what was copied.
+//! Copy Blob From URL: a synchronous copy, answered with the hash of the copied bytes.
 //!
-//! Source: "Copy Blob From URL". The source is read as a stranger would, even in the same account
-//! (recorded): it is public, or its URL has a shared access signature.
+//! Source: "Copy Blob From URL". The source is read without the caller's identity, even in the same
+//! account (recorded): it must be public, or its URL have a shared access signature.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/copy.json
@@ -28,11 +28,11 @@ use crate::operation::Write;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Since this version the answer says that the copy is encrypted. Recorded in 2021-12-02, and not
-/// in 2020-10-02.
+/// Since this version, the response says that the copy is encrypted. Recorded in 2021-12-02, and
+/// not in 2020-10-02.
 const SAYS_ENCRYPTED: ApiVersion = ApiVersion::V2020_12_06;
 
-/// Copy Blob From URL.
+/// The Copy Blob From URL operation.
 pub struct CopyBlobFromUrl {
     inner: FromUrl,
     copy_id: String,

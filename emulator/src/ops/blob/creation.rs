@@ -1,4 +1,4 @@
-//! A blob that a request makes: what Put Blob of each kind and Put Block List have in common.
+//! Creation of a blob: shared code of Put Blob of each kind and Put Block List.
 //!
 //! Sources: "Put Blob", "Put Block List". The order of checks is recorded.
 
@@ -13,23 +13,23 @@ use crate::records::BlobRecord;
 use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{Stamp, Transaction, View};
 
-/// The name that the blob is to have, and on what terms.
+/// Name and conditions of the blob to create.
 pub struct Creation {
-    /// The name.
+    /// The name of the blob.
     pub name: BlobName,
-    /// What protects the blob from its start.
+    /// Immutability policy and legal hold of the new blob.
     pub marks: Marks,
-    /// What the blob is to be encrypted with.
+    /// The encryption that the request asks for.
     pub encryption: Requested,
     guard: Guard,
     may_overwrite: bool,
 }
 
 impl Creation {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// 400 for a name or headers that are not what they should be.
+    /// 400 for a malformed name or header.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         Ok(Creation {
             name: BlobName::of_write(call)?,
@@ -40,11 +40,11 @@ impl Creation {
         })
     }
 
-    /// What stands under the name, if it may be replaced.
+    /// Returns the current blob of this name, if it may be replaced.
     ///
     /// # Errors
-    /// 404 `ContainerNotFound`; 403 `UnauthorizedBlobOverwrite` for who may only create; those of
-    /// [`Guard::check_create`].
+    /// 404 `ContainerNotFound`; 403 `UnauthorizedBlobOverwrite` for callers that may only create;
+    /// those of [`Guard::check_create`].
     pub fn check_place(&self, view: &dyn View, stamp: &Stamp) -> Result<Place, StorageError> {
         let place = self.name.find_place(view, stamp.now)?;
         if place.blob.is_some() && !self.may_overwrite {
@@ -54,10 +54,11 @@ impl Creation {
         Ok(place)
     }
 
-    /// As [`Creation::check_place`], with what the blob will be encrypted with.
+    /// Checks as [`Creation::check_place`] does, and returns the encryption of the new blob as
+    /// well.
     ///
     /// # Errors
-    /// As [`Creation::check_place`]; 403 and 409 of the encryption.
+    /// As [`Creation::check_place`]; 403 and 409 for a different encryption.
     pub fn check(
         &self,
         view: &dyn View,
@@ -69,10 +70,10 @@ impl Creation {
     }
 }
 
-/// Puts the blob in its place; uncommitted blocks of the name go.
+/// Writes the blob and drops uncommitted blocks of its name.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn make(
     tx: &mut Transaction<'_>,
     name: &BlobName,

@@ -1,6 +1,6 @@
-//! Delete Blob: a base blob, its snapshots, or one of them; a previous version.
+//! Delete Blob: deletes a base blob, its snapshots, one snapshot or a previous version.
 //!
-//! Source: "Delete Blob". What stays of it, and whether it can be undone, is [`retention`]'s.
+//! Source: "Delete Blob". [`retention`] decides what is kept and whether it can be undeleted.
 //!
 //! ```http
 //! DELETE /devstoreaccount1/events/2026/11/21.json
@@ -22,14 +22,15 @@ use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Since this version a deletion says whether it can be undone. "Version 2017-07-29".
+/// Since this version, the response says whether the deletion can be undone. "Version 2017-07-29".
 const SAYS_PERMANENT: ApiVersion = ApiVersion::V2017_07_29;
-/// Since this version a blob of uncommitted blocks only can be deleted. "Version 2013-08-15".
+/// Since this version, a blob that has only uncommitted blocks can be deleted. "Version
+/// 2013-08-15".
 const DELETES_UNCOMMITTED: ApiVersion = ApiVersion::V2013_08_15;
 
 const DELETE_TYPE: &str = "deletetype";
 
-/// Delete Blob.
+/// The Delete Blob operation.
 pub struct DeleteBlob {
     address: BlobAddress,
     guard: Guard,
@@ -38,33 +39,28 @@ pub struct DeleteBlob {
     version: ApiVersion,
 }
 
-/// `x-ms-delete-snapshots`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Snapshots {
-    /// Absent: there may be none.
+    /// Absent: fails if there are snapshots.
     Refuse,
-    /// `include`: the base blob and all of them.
+    /// `include`: deletes the base blob and all snapshots.
     Include,
-    /// `only`: all of them, not the base blob.
+    /// `only`: deletes all snapshots, not the base blob.
     Only,
 }
 
-/// What is to be deleted, and where.
+/// The part of a blob to delete.
 pub struct Doomed {
     place: Place,
     part: Part,
 }
 
 enum Part {
-    /// The base blob with its snapshots.
     Base,
-    /// All snapshots.
     Snapshots,
-    /// A snapshot.
     Snapshot(Box<BlobRecord>),
-    /// A previous version.
     Version(Box<BlobRecord>),
-    /// A deleted snapshot or version, for good.
+    /// A soft-deleted snapshot or version, to be deleted permanently.
     Deleted(Box<BlobRecord>),
     /// Uncommitted blocks without a base blob.
     Uncommitted,
@@ -72,7 +68,7 @@ enum Part {
 
 impl Write for DeleteBlob {
     type Checked = Doomed;
-    /// Whether what was deleted is gone for good.
+    /// Whether the deletion is permanent.
     type Output = bool;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
@@ -181,7 +177,7 @@ impl DeleteBlob {
             let (generation, name) = (place.container.generation, &self.address.name.blob);
             let blocks = uncommitted::record(view, generation, name, now)?;
             if self.version >= DELETES_UNCOMMITTED && blocks.is_some() {
-                // `only` leaves the blob, and so its blocks. It has no snapshots.
+                // `only` keeps the blob, and so its uncommitted blocks. There are no snapshots.
                 return Ok(match self.snapshots {
                     Snapshots::Only => Part::Snapshots,
                     Snapshots::Refuse | Snapshots::Include => Part::Uncommitted,
@@ -195,15 +191,16 @@ impl DeleteBlob {
             Snapshots::Only => Ok(Part::Snapshots),
             Snapshots::Refuse if blob.snapshots > 0 => Err(ErrorCode::SnapshotsPresent.into()),
             Snapshots::Refuse | Snapshots::Include => {
-                // Recorded: also where it would stay as a previous version.
+                // Recorded: applies even if the blob would be kept as a previous version.
                 guard::check_removable(blob)?;
                 Ok(Part::Base)
             }
         }
     }
 
-    /// `deletetype=permanent`: of a deleted snapshot or version, where the service allows it.
-    /// Recorded: that it does not is said first, whatever the request names.
+    /// Checks `deletetype=permanent`, which deletes a soft-deleted snapshot or version if the
+    /// service's properties allow it. Recorded: the error that they do not comes first, whatever
+    /// the request names.
     fn check_permanent(
         &self,
         view: &dyn View,
@@ -233,7 +230,7 @@ impl DeleteBlob {
         }
     }
 
-    /// Writes the number of snapshots that are left into the base blob.
+    /// Updates the number of remaining snapshots in the base blob.
     fn recount(
         &self,
         tx: &mut Transaction<'_>,
@@ -248,7 +245,7 @@ impl DeleteBlob {
     }
 }
 
-/// What is said of the snapshots of something that is no base blob.
+/// Returns the error for `x-ms-delete-snapshots` on anything but a base blob.
 fn has_no_snapshots(call: &Call) -> StorageError {
     match call.query("versionid") {
         Some(version) => lookup::refused_version(version, "A version has no snapshots."),

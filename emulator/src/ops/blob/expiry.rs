@@ -1,7 +1,7 @@
-//! Set Blob Expiry: from when on a blob is gone by itself.
+//! Set Blob Expiry: sets the time at which a blob expires.
 //!
-//! Source: "Set Blob Expiry". Neither tag nor time of the blob change. Look-ups find no blob whose
-//! time has come; what is left of it goes with the next write under its name, or is reaped.
+//! Source: "Set Blob Expiry". Neither ETag nor last-modified time change. Look-ups do not find an
+//! expired blob; the next write under its name or the reaper removes it.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=expiry
@@ -30,14 +30,13 @@ use crate::store::{Stamp, StoreResult, Transaction, View};
 const OPTION: &str = "x-ms-expiry-option";
 const TIME: &str = "x-ms-expiry-time";
 
-/// Set Blob Expiry.
+/// The Set Blob Expiry operation.
 pub struct SetBlobExpiry {
     name: BlobName,
     guard: Guard,
     expiry: Expiry,
 }
 
-/// When a blob is to expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expiry {
     Never,
@@ -101,7 +100,6 @@ impl Write for SetBlobExpiry {
 }
 
 impl Expiry {
-    /// Reads option and time.
     fn of(call: &Call) -> Result<Self, StorageError> {
         let option = call.required_header(OPTION)?;
         let time = call.header(TIME)?.map(str::trim);
@@ -135,18 +133,18 @@ impl Expiry {
     }
 }
 
-/// Takes a base blob, whose key this is, out of the order of expiry.
+/// Removes the reminder of a base blob's expiry.
 pub(super) fn forget(tx: &mut Transaction<'_>, key: Vec<u8>, blob: &BlobRecord) {
     if let Some(expires) = blob.expires {
         tx.delete(keys::expiring(expires, &key));
     }
 }
 
-/// Removes an expired base blob and its snapshots, where there is one under a key. Uncommitted
-/// blocks of its name stay: they are of the next blob. How many steps that takes.
+/// Removes an expired base blob and its snapshots, if there is one under `key`. Keeps uncommitted
+/// blocks of the name: they belong to the next blob. Returns the number of steps.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn remove_expired(
     tx: &mut Transaction<'_>,
     key: Vec<u8>,

@@ -1,6 +1,6 @@
-//! A whole blob from a URL: what Copy Blob From URL and Put Blob From URL have in common.
+//! A whole blob from a URL: shared code of Copy Blob From URL and Put Blob From URL.
 //!
-//! The source is read and hashed before the commit, which shares its bytes if it is still the same.
+//! The source is read and hashed before the commit, which shares its bytes if it has not changed.
 
 use smalt_protocol::StorageError;
 
@@ -29,14 +29,14 @@ pub struct FromUrl {
     source_conditions: Conditions,
     hashes: BodyHashes,
     bytes_max: u64,
-    /// Unmet conditions say whose they are: the source's or the target's.
+    /// Whether errors of unmet conditions distinguish source and target.
     pub tells_sides: bool,
-    /// The committed block list comes along.
+    /// Whether the committed block list is copied.
     pub keeps_blocks: bool,
     source: Option<Source>,
 }
 
-/// The destination and, once it was read, the source as it stands.
+/// The current destination, and the current source once it was read.
 pub struct Checked {
     place: Place,
     encryption: Option<Encryption>,
@@ -44,10 +44,10 @@ pub struct Checked {
 }
 
 impl FromUrl {
-    /// Reads a request for a source of at most this many bytes.
+    /// Parses a request for a source of at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// 400 for headers that are not what they should be.
+    /// 400 for malformed headers.
     pub fn of(call: &Call, bytes_max: u64) -> Result<Self, StorageError> {
         Ok(FromUrl {
             name: BlobName::of_write(call)?,
@@ -65,12 +65,12 @@ impl FromUrl {
         })
     }
 
-    /// Leaves the source's metadata behind.
+    /// Does not copy the source's metadata.
     pub fn leave_metadata(&mut self) {
         self.overrides.takes_metadata = false;
     }
 
-    /// What is wanted of the source.
+    /// Returns the request for the source.
     pub fn request(&self) -> Request {
         Request {
             url: self.url.clone(),
@@ -81,7 +81,7 @@ impl FromUrl {
         }
     }
 
-    /// Takes the source.
+    /// Stores the opened source.
     ///
     /// # Errors
     /// 400 `Md5Mismatch`, `Crc64Mismatch`; 403 `CannotVerifyCopySource`.
@@ -94,11 +94,11 @@ impl FromUrl {
         Ok(())
     }
 
-    /// The destination first, then the source.
+    /// Checks the destination first, then the source.
     ///
     /// # Errors
-    /// 404 `ContainerNotFound`, 403 `UnauthorizedBlobOverwrite`, 412 of lease and conditions, 409
-    /// `BlobAlreadyExists`; those of the source.
+    /// 404 `ContainerNotFound`, 403 `UnauthorizedBlobOverwrite`, 412 for an unmet lease or
+    /// condition, 409 `BlobAlreadyExists`; those of the source.
     pub fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Checked, StorageError> {
         let place = self.name.find_place(view, stamp.now)?;
         copied::check_overwrite(&place, self.may_overwrite, None)?;
@@ -121,10 +121,10 @@ impl FromUrl {
         })
     }
 
-    /// Writes the blob. `describe` gives its content headers and the copy that made it.
+    /// Writes the blob. `describe` returns its content headers and the record of the copy.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn write(
         self,
         checked: Checked,

@@ -1,4 +1,4 @@
-//! Get Blob: the bytes of a blob or snapshot, or a range of them.
+//! Get Blob: reads a blob or snapshot, or a range of it.
 //!
 //! Source: "Get Blob".
 //!
@@ -30,10 +30,10 @@ use crate::rules::ranges::{RangeHash, Served, WantedRange};
 use crate::rules::tier;
 use crate::store::{Store, View};
 
-/// Recorded answers of this version alone name the snapshot that they are of.
+/// Only recorded responses of this version name the snapshot that was read.
 const SAYS_SNAPSHOT: ApiVersion = ApiVersion::V2018_11_09;
 
-/// Get Blob.
+/// The Get Blob operation.
 pub struct GetBlob {
     address: BlobAddress,
     guard: Guard,
@@ -44,7 +44,7 @@ pub struct GetBlob {
     tracks_access: bool,
 }
 
-/// A blob, and where the wanted bytes are.
+/// A blob, and the location of the requested bytes.
 pub struct Found {
     generation: Generation,
     blob: BlobRecord,
@@ -90,7 +90,7 @@ impl Read for GetBlob {
     }
 
     fn note(&self, found: &Found, now: Timestamp) -> Option<Note> {
-        // A smart blob goes by its use, whatever else the account tracks.
+        // Smart tiering needs the last access even if the account does not track it.
         let is_smart = found.blob.access.tier.as_deref() == Some(tier::SMART);
         if !self.tracks_access && !is_smart {
             return None;

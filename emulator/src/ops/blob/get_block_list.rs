@@ -1,7 +1,7 @@
-//! Get Block List: the blocks of a block blob or snapshot, committed and not.
+//! Get Block List: lists the committed and uncommitted blocks of a block blob or snapshot.
 //!
-//! Source: "Get Block List". A name that has uncommitted blocks only answers without tag, time and
-//! length. Anonymous readers see committed blocks only.
+//! Source: "Get Block List". For a name with only uncommitted blocks, the response has no ETag,
+//! last-modified time or length. Anonymous readers see committed blocks only.
 //!
 //! ```http
 //! GET /devstoreaccount1/events/2026/11/21.json?comp=blocklist&blocklisttype=all
@@ -26,14 +26,13 @@ use crate::records::{BlobKind, BlobRecord, BlockRecord, CommittedBlock};
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
-/// Which lists are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wanted {
     committed: bool,
     uncommitted: bool,
 }
 
-/// Get Block List.
+/// The Get Block List operation.
 pub struct GetBlockList {
     address: BlobAddress,
     guard: Guard,
@@ -41,7 +40,7 @@ pub struct GetBlockList {
     sees_uncommitted: bool,
 }
 
-/// The blob, unless there are uncommitted blocks only, and the lists.
+/// The lists, and the blob unless there are only uncommitted blocks.
 pub struct Lists {
     blob: Option<BlobRecord>,
     committed: Vec<CommittedBlock>,
@@ -73,7 +72,7 @@ impl Read for GetBlockList {
             let place = name.find_place(view, now)?;
             let generation = place.container.generation;
             if place.blob.is_none() {
-                // Nothing but uncommitted blocks, or nothing at all.
+                // There are only uncommitted blocks, or nothing at all.
                 uncommitted::record(view, generation, &name.blob, now)?
                     .ok_or(ErrorCode::BlobNotFound)?;
                 self.guard.check_lease(&place)?;
@@ -92,7 +91,7 @@ impl Read for GetBlockList {
             }
             if self.wanted.committed {
                 lists.committed = blocks::read(view, blob.content)?;
-                // Appended blocks and those put from a URL have none: they are no list.
+                // Appended blocks and those put from a URL have no ids: they are not listed.
                 lists.committed.retain(|block| !block.id.is_empty());
             }
         }

@@ -1,4 +1,4 @@
-//! Get Blob Properties: everything about a blob or snapshot but its bytes.
+//! Get Blob Properties: returns everything about a blob or snapshot except its bytes.
 //!
 //! Source: "Get Blob Properties".
 //!
@@ -25,7 +25,7 @@ use crate::reply::{Content, Reply};
 use crate::rules::encryption::Requested;
 use crate::store::{Store, View};
 
-/// Get Blob Properties.
+/// The Get Blob Properties operation.
 pub struct GetBlobProperties {
     address: BlobAddress,
     guard: Guard,

@@ -1,6 +1,6 @@
-//! Who may go on: lease and conditions of a request, judged in Azure's order.
+//! Checks the lease and the conditions of a request, in Azure's order.
 //!
-//! The lease goes first: recordings answer `If-None-Match: *` on a leased blob with 412
+//! The lease comes first: recordings answer `If-None-Match: *` on a leased blob with 412
 //! `LeaseIdMissing`, not with 409 `BlobAlreadyExists`.
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
@@ -17,21 +17,21 @@ use crate::rules::lease::{self, Leased};
 use crate::rules::pending_copy;
 use crate::rules::tier::ARCHIVE;
 
-/// Since this version a lease id where there is no blob is refused. "Version 2013-08-15".
+/// Since this version, a lease id for a missing blob is an error. "Version 2013-08-15".
 const LEASE_NEEDS_BLOB: ApiVersion = ApiVersion::V2013_08_15;
 
-/// What a request demands of the blob that it is for.
+/// Lease id and conditions of a request on a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
     lease: Option<Uuid>,
     conditions: Conditions,
     version: ApiVersion,
-    /// What is written over stays as a previous version.
+    /// Whether the account keeps versions, so that an overwritten blob is not lost.
     keeps_versions: bool,
 }
 
 impl Guard {
-    /// Of a write.
+    /// Parses the guard of a write.
     ///
     /// # Errors
     /// As [`Conditions::of_write`] and [`headers::lease_id`].
@@ -39,7 +39,7 @@ impl Guard {
         Self::new(call, Conditions::of_write(&call.headers)?)
     }
 
-    /// Of a read.
+    /// Parses the guard of a read.
     ///
     /// # Errors
     /// As [`Conditions::of_read`] and [`headers::lease_id`].
@@ -47,7 +47,7 @@ impl Guard {
         Self::new(call, Conditions::of_read(&call.headers, call.version)?)
     }
 
-    /// Of Get and Set Blob Tags.
+    /// Parses the guard of Get and Set Blob Tags.
     ///
     /// # Errors
     /// As [`Conditions::of_tags`] and [`headers::lease_id`].
@@ -55,7 +55,7 @@ impl Guard {
         Self::new(call, Conditions::of_tags(&call.headers)?)
     }
 
-    /// Of a write that takes no conditions.
+    /// Parses the guard of a write without conditions.
     ///
     /// # Errors
     /// As [`headers::lease_id`].
@@ -64,8 +64,7 @@ impl Guard {
     }
 
     fn new(call: &Call, conditions: Conditions) -> Result<Self, StorageError> {
-        // To ask about tags is to read them: "Manage and find Azure Blob data with blob index
-        // tags".
+        // A condition on tags reads them: "Manage and find Azure Blob data with blob index tags".
         if conditions.asks_for_tags() && !call.identity.may('t') {
             return Err(ErrorCode::AuthorizationPermissionMismatch.into());
         }
@@ -77,11 +76,11 @@ impl Guard {
         })
     }
 
-    /// Judges a write that makes the blob or replaces it.
+    /// Checks a write that creates or replaces the blob.
     ///
     /// # Errors
-    /// 412 of lease and conditions, 409 `BlobAlreadyExists`, `PendingCopyOperation`. What is
-    /// archived, or on its way back, is replaced as recorded.
+    /// 412 for an unmet lease or condition, 409 `BlobAlreadyExists`, `PendingCopyOperation`.
+    /// Archived blobs and those being rehydrated may be replaced, as recorded.
     pub fn check_create(&self, place: &Place) -> Result<(), StorageError> {
         self.check_lease(place)?;
         let blob = place.blob.as_ref();
@@ -89,7 +88,7 @@ impl Guard {
         blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
     }
 
-    /// Judges a copy onto what stands under a name: unmet conditions are the target's.
+    /// Checks a copy onto a name; errors of unmet conditions name the target.
     ///
     /// # Errors
     /// As [`Guard::check_create`], but 412 `TargetConditionNotMet`; 409 `BlobArchived`.
@@ -101,7 +100,7 @@ impl Guard {
         blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
     }
 
-    /// A protected blob is replaced only where it stays as a previous version.
+    /// A protected blob may be replaced only if it is kept as a previous version.
     fn check_replaceable(&self, blob: &BlobRecord) -> Result<(), StorageError> {
         check_whole(blob)?;
         if self.keeps_versions || blob.version_id.is_some() {
@@ -110,7 +109,7 @@ impl Guard {
         check_removable(blob)
     }
 
-    /// Recorded: who holds the lease of a blob replaces it under `If-None-Match: *` as well.
+    /// Recorded: the holder of a blob's lease replaces it even under `If-None-Match: *`.
     fn unless_leased(&self, judged: Result<(), StorageError>) -> Result<(), StorageError> {
         match judged {
             Err(error) if error.code() == ErrorCode::BlobAlreadyExists && self.lease.is_some() => {
@@ -120,10 +119,10 @@ impl Guard {
         }
     }
 
-    /// Judges the lease of a write that may make the blob, and nothing else.
+    /// Checks only the lease of a write that may create the blob.
     ///
     /// # Errors
-    /// 412 of the lease.
+    /// 412 for a missing or wrong lease id.
     pub fn check_lease(&self, place: &Place) -> Result<(), StorageError> {
         let blob = place.blob.as_ref();
         if blob.is_none() && self.version < LEASE_NEEDS_BLOB {
@@ -132,29 +131,29 @@ impl Guard {
         lease::check_create(blob.map(|blob| blob.lease), self.lease)
     }
 
-    /// Judges a write to a blob that is there.
+    /// Checks a write to an existing blob.
     ///
     /// # Errors
-    /// 412 of lease and conditions.
+    /// 412 for an unmet lease or condition.
     pub fn check_write(&self, blob: &BlobRecord) -> Result<(), StorageError> {
         lease::check_write(Leased::Blob, blob.lease, self.lease)?;
         self.conditions.check_write(blob.into())
     }
 
-    /// Judges an operation that leaves the blob as it is, but has the conditions of a write: a
-    /// lease id need not be given.
+    /// Checks an operation that does not change the blob but has the conditions of a write: a lease
+    /// id is optional.
     ///
     /// # Errors
-    /// 412 of lease and conditions.
+    /// 412 for an unmet lease or condition.
     pub fn check_use(&self, blob: &BlobRecord) -> Result<(), StorageError> {
         lease::check_read(Leased::Blob, blob.lease, self.lease)?;
         self.conditions.check_write(blob.into())
     }
 
-    /// Judges a read of a blob or, where `is_base` is not, of a snapshot: it has no lease.
+    /// Checks a read of a blob. If `is_base` is false, it is a snapshot, which has no lease.
     ///
     /// # Errors
-    /// 412 of lease and conditions, 304 `ConditionNotMet`.
+    /// 412 for an unmet lease or condition, 304 `ConditionNotMet`.
     pub fn check_read(&self, blob: &BlobRecord, is_base: bool) -> Result<(), StorageError> {
         if is_base {
             lease::check_read(Leased::Blob, blob.lease, self.lease)?;
@@ -162,11 +161,11 @@ impl Guard {
         self.conditions.check_read(blob.into())
     }
 
-    /// Judges a write to a blob or, where `is_base` is not, to a snapshot or version: it has no
+    /// Checks a write to a blob. If `is_base` is false, it is a snapshot or version, which has no
     /// lease.
     ///
     /// # Errors
-    /// 412 of lease and conditions.
+    /// 412 for an unmet lease or condition.
     pub fn check_write_to_part(
         &self,
         blob: &BlobRecord,
@@ -179,7 +178,7 @@ impl Guard {
         }
     }
 
-    /// Judges the conditions of a write only: of a snapshot, which has no lease.
+    /// Checks only the conditions of a write, for a snapshot, which has no lease.
     ///
     /// # Errors
     /// 412 `ConditionNotMet`.
@@ -188,8 +187,8 @@ impl Guard {
     }
 }
 
-/// Refuses to change what a pending copy is still writing, what is archived, and what incremental
-/// copies alone may change.
+/// Rejects a change of a blob that a pending copy is writing, that is archived, or that only
+/// incremental copies may change.
 ///
 /// # Errors
 /// 409 `PendingCopyOperation`, 409 `BlobArchived`, 409 `OperationNotAllowedOnIncrementalCopyBlob`.
@@ -198,7 +197,7 @@ pub fn check_changeable(blob: &BlobRecord) -> Result<(), StorageError> {
     check_online(blob)
 }
 
-/// Refuses to touch what copies alone may change.
+/// Rejects blobs that only incremental copies may change.
 fn check_whole(blob: &BlobRecord) -> Result<(), StorageError> {
     if blob.incremental.is_some() {
         return Err(ErrorCode::OperationNotAllowedOnIncrementalCopyBlob.into());
@@ -206,7 +205,7 @@ fn check_whole(blob: &BlobRecord) -> Result<(), StorageError> {
     check_settled(blob)
 }
 
-/// Refuses to touch what a pending copy is still writing.
+/// Rejects blobs that a pending copy is writing.
 ///
 /// # Errors
 /// 409 `PendingCopyOperation`.
@@ -217,7 +216,7 @@ pub fn check_settled(blob: &BlobRecord) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// As [`check_changeable`], for what changes bytes or metadata in place.
+/// Checks as [`check_changeable`] does, for changes of bytes or metadata in place.
 ///
 /// # Errors
 /// As [`check_changeable`]; 409 `BlobImmutableDueToLegalHold`, `BlobImmutableDueToPolicy`.
@@ -226,8 +225,8 @@ pub fn check_rewritable(blob: &BlobRecord) -> Result<(), StorageError> {
     immutability::judge(blob.protection, Change::InPlace)
 }
 
-/// Refuses to write with another key or scope than the blob is encrypted with, or than its
-/// container allows.
+/// Rejects a write with a key or scope that differs from the blob's, or that its container does not
+/// allow.
 ///
 /// # Errors
 /// As [`Requested::check_write`].
@@ -236,7 +235,7 @@ pub fn check_encryption(requested: &Requested, found: &Found) -> Result<(), Stor
     requested.check_write(stored, &found.container.encryption_scope)
 }
 
-/// Refuses to remove what a legal hold or a policy protects.
+/// Rejects the removal of a blob with a legal hold or an immutability policy.
 ///
 /// # Errors
 /// 409 `BlobImmutableDueToLegalHold`, `BlobImmutableDueToPolicy`.
@@ -244,10 +243,10 @@ pub fn check_removable(blob: &BlobRecord) -> Result<(), StorageError> {
     immutability::judge(blob.protection, Change::Removal)
 }
 
-/// Refuses to touch the bytes of an archived blob.
+/// Rejects access to the bytes of an archived blob.
 ///
 /// # Errors
-/// 409 `BlobArchived`; 409 `BlobBeingRehydrated` while it is on its way back.
+/// 409 `BlobArchived`; 409 `BlobBeingRehydrated` during rehydration.
 pub fn check_online(blob: &BlobRecord) -> Result<(), StorageError> {
     if blob.access.rehydration.is_some() {
         return Err(ErrorCode::BlobBeingRehydrated.into());

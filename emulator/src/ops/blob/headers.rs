@@ -1,4 +1,4 @@
-//! What the headers of a request say about a blob: content headers, hashes, tags, tier, lease.
+//! Parses request headers that describe a blob: content headers, hashes, tags, tier, lease.
 //!
 //! Sources: "Put Blob", "Set Blob Properties", "Put Block List".
 
@@ -14,11 +14,11 @@ use crate::records::ContentHeaders;
 use crate::rules::encryption::{self, Requested};
 use crate::rules::{tags, tier};
 
-/// What a blob is that nobody said anything about. "Put Blob".
+/// Content type of a blob when the request gives none. "Put Blob".
 pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 
-/// The content headers of a request that carries the blob itself: `x-ms-blob-...` first, else the
-/// standard ones. `Content-MD5` is not among those: it is of the request.
+/// Parses the content headers of a request whose body is the blob: `x-ms-blob-...` first, otherwise
+/// the standard ones. `Content-MD5` is not among those: it belongs to the request.
 pub fn content_of_put(call: &Call) -> Result<ContentHeaders, StorageError> {
     let either = |own, standard| match call.header(own)? {
         Some(value) => Ok(filled(value)),
@@ -37,8 +37,8 @@ pub fn content_of_put(call: &Call) -> Result<ContentHeaders, StorageError> {
     })
 }
 
-/// The content headers of a request that carries something else, `x-ms-blob-...` only. Absent when
-/// none is given: one alone clears the others.
+/// Parses the content headers of a request whose body is not the blob, `x-ms-blob-...` only.
+/// Returns `None` if there are none: a single one clears the others.
 pub fn content_of_set(call: &Call) -> Result<Option<ContentHeaders>, StorageError> {
     const NAMES: [&str; 6] = [
         "x-ms-blob-content-type",
@@ -66,8 +66,8 @@ fn filled(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// `x-ms-blob-content-md5`: what is to be stored, unchecked against anything. Any Base64 will do:
-/// Microsoft's own tests store four bytes in production. What is verified has 16.
+/// Parses `x-ms-blob-content-md5`, which is stored without verification. Any Base64 is accepted:
+/// Microsoft's own tests store four bytes in production. A verified MD5 has 16 bytes.
 fn stored_md5(call: &Call) -> Result<Option<String>, StorageError> {
     match call.header("x-ms-blob-content-md5")?.and_then(filled) {
         Some(text) if BASE64.decode(text.trim()).is_err() => Err(ErrorCode::InvalidMd5.into()),
@@ -75,26 +75,26 @@ fn stored_md5(call: &Call) -> Result<Option<String>, StorageError> {
     }
 }
 
-/// The hashes that a request gives of its body.
+/// The hashes that a request gives for its body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyHashes {
-    /// `Content-MD5`.
+    /// `Content-MD5`, or `x-ms-source-content-md5` for a copy source.
     pub md5: Option<[u8; 16]>,
-    /// `x-ms-content-crc64`.
+    /// `x-ms-content-crc64`, or `x-ms-source-content-crc64` for a copy source.
     pub crc64: Option<[u8; 8]>,
 }
 
 impl BodyHashes {
-    /// Reads them.
+    /// Parses the hashes of the request's body.
     ///
     /// # Errors
-    /// 400 `InvalidMd5` for an MD5 that is none, 400 `InvalidHeaderValue` for such a CRC64, 400
+    /// 400 `InvalidMd5` for an invalid MD5, 400 `InvalidHeaderValue` for an invalid CRC64, 400
     /// `BothCrc64AndMd5HeaderPresent`.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         Self::named(call, "content-md5", "x-ms-content-crc64")
     }
 
-    /// Reads those that a request gives of the source it copies from.
+    /// Parses the hashes of the copy source.
     ///
     /// # Errors
     /// As [`BodyHashes::of`].
@@ -123,7 +123,7 @@ impl BodyHashes {
         })
     }
 
-    /// Compares them with what arrived.
+    /// Compares the hashes with the received body.
     ///
     /// # Errors
     /// 400 `Md5Mismatch` and `Crc64Mismatch`, with both values.
@@ -131,7 +131,7 @@ impl BodyHashes {
         self.check_hashes(received.md5, received.crc64)
     }
 
-    /// Compares them with what was calculated.
+    /// Compares the hashes with calculated ones.
     ///
     /// # Errors
     /// As [`BodyHashes::check`].
@@ -142,7 +142,7 @@ impl BodyHashes {
         self.crc64.map_or(Ok(()), |given| check_crc64(given, crc64))
     }
 
-    /// Compares them with a document.
+    /// Compares the hashes with those of a document.
     ///
     /// # Errors
     /// As [`BodyHashes::check`].
@@ -151,7 +151,7 @@ impl BodyHashes {
     }
 }
 
-/// The CRC64 of bytes, as Azure Storage writes it.
+/// Returns the CRC64 of bytes in Azure Storage's byte order.
 pub fn crc64(bytes: &[u8]) -> [u8; 8] {
     let mut digest = crc64fast_nvme::Digest::new();
     digest.write(bytes);
@@ -167,10 +167,10 @@ fn check_crc64(given: [u8; 8], calculated: [u8; 8]) -> Result<(), StorageError> 
         .with_element("ServerCalculatedCrc", &encode(&calculated)))
 }
 
-/// Compares an MD5 that a request gives with the one of what arrived.
+/// Compares the MD5 of a request with the calculated one.
 ///
 /// # Errors
-/// 400 `Md5Mismatch` with both.
+/// 400 `Md5Mismatch` with both values.
 pub fn check_md5(given: [u8; 16], calculated: [u8; 16]) -> Result<(), StorageError> {
     if given == calculated {
         return Ok(());
@@ -180,7 +180,7 @@ pub fn check_md5(given: [u8; 16], calculated: [u8; 16]) -> Result<(), StorageErr
         .with_element("ServerCalculatedMd5", &encode(&calculated)))
 }
 
-/// Reads an MD5 in Base64.
+/// Parses an MD5 in Base64.
 ///
 /// # Errors
 /// 400 `InvalidMd5`.
@@ -188,7 +188,7 @@ pub fn parse_md5(text: &str) -> Result<[u8; 16], StorageError> {
     decode(text).ok_or_else(|| ErrorCode::InvalidMd5.into())
 }
 
-/// A hash as headers show it.
+/// Encodes a hash in Base64 for a header.
 pub fn encode(hash: &[u8]) -> String {
     BASE64.encode(hash)
 }
@@ -197,11 +197,11 @@ fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     BASE64.decode(text.trim()).ok()?.try_into().ok()
 }
 
-/// `x-ms-tags`: index tags as a query string.
+/// Parses `x-ms-tags`: index tags as a query string.
 ///
 /// # Errors
-/// 403 `AuthorizationPermissionMismatch` for a signature without the permission `t`; 400 for tags
-/// that Azure does not take, as in [`tags::validate`].
+/// 403 `AuthorizationPermissionMismatch` for a signature without the permission `t`; 400 for
+/// invalid tags, as in [`tags::validate`].
 pub fn tags(call: &Call) -> Result<Vec<(String, String)>, StorageError> {
     const NAME: &str = "x-ms-tags";
     let Some(text) = call.header(NAME)? else {
@@ -210,13 +210,13 @@ pub fn tags(call: &Call) -> Result<Vec<(String, String)>, StorageError> {
     if !call.identity.may('t') {
         return Err(ErrorCode::AuthorizationPermissionMismatch.into());
     }
-    // Clients write a space as a plus in this header, unlike in an address.
+    // Clients write a space as a plus in this header, unlike in a URL.
     let parsed = uri::parse_query(&text.replace('+', "%20"))
         .map_err(|_| StorageError::invalid_header(NAME, text))?;
     tags::validate(parsed)
 }
 
-/// The key or scope that a request asks for.
+/// Parses the encryption key or scope that a request asks for.
 ///
 /// # Errors
 /// As [`Requested::of`]; 409 `EncryptionScopeNotAvailable`.
@@ -228,13 +228,13 @@ pub fn encryption(call: &Call) -> Result<Requested, StorageError> {
     Ok(requested)
 }
 
-/// The header of the tier.
+/// Header of the access tier.
 pub const TIER: &str = "x-ms-access-tier";
 
-/// `x-ms-access-tier`.
+/// Parses `x-ms-access-tier`.
 ///
 /// # Errors
-/// 400 `InvalidHeaderValue` for a tier that no blob has.
+/// 400 `InvalidHeaderValue` for an unknown tier.
 pub fn tier(call: &Call) -> Result<Option<&'static str>, StorageError> {
     let Some(text) = call.header(TIER)?.filter(|text| !text.is_empty()) else {
         return Ok(None);
@@ -245,7 +245,7 @@ pub fn tier(call: &Call) -> Result<Option<&'static str>, StorageError> {
         .ok_or_else(|| StorageError::invalid_header(TIER, text))
 }
 
-/// `x-ms-rehydrate-priority`; standard where it is not given.
+/// Parses `x-ms-rehydrate-priority`; the default is standard.
 ///
 /// # Errors
 /// 400 `InvalidHeaderValue`.
@@ -255,10 +255,10 @@ pub fn rehydrate_priority(call: &Call) -> Result<&'static str, StorageError> {
     tier::parse_priority(given).ok_or_else(|| StorageError::invalid_header(NAME, given))
 }
 
-/// `x-ms-access-tier` of a block blob.
+/// Parses `x-ms-access-tier` of a block blob.
 ///
 /// # Errors
-/// 400 `InvalidHeaderValue` for a tier that block blobs do not have.
+/// 400 `InvalidHeaderValue` for a tier that block blobs cannot have.
 pub fn block_blob_tier(call: &Call) -> Result<Option<String>, StorageError> {
     match tier(call)? {
         Some(tier) if !tier::BLOCK_BLOB.contains(&tier) => {
@@ -268,10 +268,10 @@ pub fn block_blob_tier(call: &Call) -> Result<Option<String>, StorageError> {
     }
 }
 
-/// `x-ms-lease-id`.
+/// Parses `x-ms-lease-id`.
 ///
 /// # Errors
-/// 400 `InvalidHeaderValue` for a text that is no GUID.
+/// 400 `InvalidHeaderValue` for a string that is not a GUID.
 pub fn lease_id(call: &Call) -> Result<Option<Uuid>, StorageError> {
     const NAME: &str = "x-ms-lease-id";
     let Some(text) = call.header(NAME)?.filter(|text| !text.is_empty()) else {

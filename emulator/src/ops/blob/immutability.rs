@@ -1,8 +1,8 @@
-//! Set Blob Immutability Policy and Delete Blob Immutability Policy: until when a version of a blob
-//! cannot be changed.
+//! Set Blob Immutability Policy and Delete Blob Immutability Policy: protect a blob version from
+//! changes until a date.
 //!
-//! Sources: "Set Blob Immutability Policy", "Delete Blob Immutability Policy". The tag of the blob
-//! does not change. A locked policy can be extended, and nothing else.
+//! Sources: "Set Blob Immutability Policy", "Delete Blob Immutability Policy". The ETag does not
+//! change. A locked policy can only be extended.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=immutabilityPolicies
@@ -26,24 +26,24 @@ use crate::reply::Reply;
 use crate::rules::immutability;
 use crate::store::{Stamp, Transaction, View};
 
-/// The header of the end of a policy.
+/// Header of the date at which a policy ends.
 pub const UNTIL: &str = "x-ms-immutability-policy-until-date";
-/// The header of a policy's mode.
+/// Header of a policy's mode.
 pub const MODE: &str = "x-ms-immutability-policy-mode";
-/// The header of a legal hold.
+/// Header of a legal hold.
 pub const HOLD: &str = "x-ms-legal-hold";
 
-/// Since this version policies and holds are shown. "Version 2020-06-12".
+/// Since this version, responses show policies and holds. "Version 2020-06-12".
 pub const SHOWN_SINCE: ApiVersion = ApiVersion::V2020_06_12;
 
 impl Immutability {
-    /// `x-ms-immutability-policy-mode` as answers have it.
+    /// Returns the value of `x-ms-immutability-policy-mode` in responses.
     pub const fn mode(self) -> &'static str {
         if self.locked { "locked" } else { "unlocked" }
     }
 }
 
-/// Set Blob Immutability Policy.
+/// The Set Blob Immutability Policy operation.
 pub struct SetImmutabilityPolicy {
     address: BlobAddress,
     guard: Guard,
@@ -91,7 +91,7 @@ impl Write for SetImmutabilityPolicy {
     }
 }
 
-/// Delete Blob Immutability Policy.
+/// The Delete Blob Immutability Policy operation.
 pub struct DeleteImmutabilityPolicy {
     address: BlobAddress,
     guard: Guard,
@@ -127,10 +127,11 @@ impl Write for DeleteImmutabilityPolicy {
     }
 }
 
-/// Policy and hold that a request gives to the blob that it makes.
+/// Parses the policy and hold that a request gives a new blob.
 ///
 /// # Errors
-/// 400 `InvalidHeaderValue`; 409 `BlobOperationNotSupported` where the account has none.
+/// 400 `InvalidHeaderValue`; 409 `BlobOperationNotSupported` where the account does not support
+/// them.
 pub fn marks(call: &Call) -> Result<Marks, StorageError> {
     let marks = Marks {
         sealed: false,
@@ -143,7 +144,7 @@ pub fn marks(call: &Call) -> Result<Marks, StorageError> {
     Ok(marks)
 }
 
-/// Refuses what only accounts with immutability of single versions have.
+/// Rejects accounts without version-level immutability.
 ///
 /// # Errors
 /// 409 `BlobOperationNotSupported`.
@@ -154,7 +155,8 @@ pub(super) fn require(is_supported: bool) -> Result<(), StorageError> {
     Err(ErrorCode::BlobOperationNotSupported.into())
 }
 
-/// Stores a part of a blob with other marks: neither tag nor time change.
+/// Stores a blob, snapshot or version with changed policy or hold; keeps ETag and last-modified
+/// time.
 pub(super) fn keep(
     tx: &mut Transaction<'_>,
     address: &BlobAddress,
@@ -171,7 +173,7 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// `x-ms-immutability-policy-until-date` and `-mode`, which is `Unlocked` where it is not said.
+/// Parses `x-ms-immutability-policy-until-date` and `-mode`, which defaults to `Unlocked`.
 fn policy(call: &Call) -> Result<Option<Immutability>, StorageError> {
     let locked = match call.header(MODE)? {
         None => false,
@@ -190,7 +192,6 @@ fn policy(call: &Call) -> Result<Option<Immutability>, StorageError> {
     Ok(Some(Immutability { until, locked }))
 }
 
-/// `x-ms-legal-hold`.
 pub(super) fn hold(call: &Call) -> Result<Option<bool>, StorageError> {
     match call.header(HOLD)? {
         None => Ok(None),

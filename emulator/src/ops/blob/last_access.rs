@@ -1,9 +1,9 @@
-//! The time of the last access to a blob, where the account tracks it.
+//! Tracks the last access to a blob, if the account has that enabled.
 //!
 //! Source: "Last access time tracking": only Get Blob counts as a read, "only the first read in the
 //! last 24 hours updates the last access time", and "if a blob is modified between reads, the last
-//! access time is the more recent of the two values". So a write notes nothing, and reads of a blob
-//! cost at most one small commit a day, which is as durable as any other.
+//! access time is the more recent of the two values". So a write records nothing, and reads of a
+//! blob cost at most one small commit a day, which is as durable as any other.
 
 use smalt_protocol::Timestamp;
 use smalt_protocol::time::DAY_S;
@@ -14,16 +14,16 @@ use crate::ops::lookup::BlobAddress;
 use crate::records::{BlobRecord, Record};
 use crate::rules::pending_copy;
 
-/// A read within this time of the last access is not noted, in seconds.
+/// Seconds after a recorded access during which further reads are not recorded.
 const NOTED_EVERY_S: u64 = DAY_S;
 
-/// `x-ms-last-access-time`.
+/// Returns the value of `x-ms-last-access-time`.
 pub fn of(blob: &BlobRecord) -> Timestamp {
     blob.last_access
         .map_or(blob.last_modified, |read| read.max(blob.last_modified))
 }
 
-/// What is to be noted of a read at this time of a blob that was found there; most often nothing.
+/// Returns the note that records a read of a blob; usually `None`.
 pub fn note(
     address: &BlobAddress,
     generation: Generation,
@@ -35,7 +35,7 @@ pub fn note(
     }
     let (key, etag) = (address.key(generation, blob), blob.etag);
     Some(Box::new(move |tx, _| {
-        // Not another blob that has taken its place since.
+        // The blob may have been replaced since.
         let Some(mut blob) = BlobRecord::load(tx, &key)? else {
             return Ok(());
         };

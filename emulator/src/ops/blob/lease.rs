@@ -1,4 +1,5 @@
-//! Lease Blob: acquire, renew, change, release or break the lease that guards writes to a blob.
+//! Lease Blob: acquires, renews, changes, releases or breaks the lease that guards writes to a
+//! blob.
 //!
 //! Source: "Lease Blob".
 //!
@@ -25,14 +26,14 @@ use crate::rules::conditions::Conditions;
 use crate::rules::lease::{Action, Done, Leased, act};
 use crate::store::{Stamp, Transaction, View};
 
-/// Lease Blob.
+/// The Lease Blob operation.
 pub struct LeaseBlob {
     name: BlobName,
     action: Action,
     conditions: Conditions,
 }
 
-/// The blob as it stands, and what becomes of its lease.
+/// The current blob, and the outcome for its lease.
 pub struct Checked {
     generation: Generation,
     blob: BlobRecord,

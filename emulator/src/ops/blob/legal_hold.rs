@@ -1,6 +1,6 @@
-//! Set Blob Legal Hold: a version of a blob cannot be changed until the hold is taken away.
+//! Set Blob Legal Hold: protects a blob version from changes until the hold is removed.
 //!
-//! Source: "Set Blob Legal Hold". The tag of the blob does not change.
+//! Source: "Set Blob Legal Hold". The ETag does not change.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=legalhold
@@ -20,7 +20,7 @@ use crate::ops::lookup::{BlobAddress, Found};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Set Blob Legal Hold.
+/// The Set Blob Legal Hold operation.
 pub struct SetLegalHold {
     address: BlobAddress,
     guard: Guard,

@@ -1,6 +1,6 @@
 //! Get Blob Metadata and Set Blob Metadata.
 //!
-//! Sources: "Get Blob Metadata", "Set Blob Metadata". Set replaces everything.
+//! Sources: "Get Blob Metadata", "Set Blob Metadata". Set replaces all metadata.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=metadata
@@ -23,7 +23,7 @@ use crate::reply::Reply;
 use crate::rules::encryption::Requested;
 use crate::store::{Stamp, Store, Transaction, View};
 
-/// Get Blob Metadata.
+/// The Get Blob Metadata operation.
 pub struct GetBlobMetadata {
     address: BlobAddress,
     guard: Guard,
@@ -55,7 +55,7 @@ impl Read for GetBlobMetadata {
     }
 }
 
-/// Set Blob Metadata.
+/// The Set Blob Metadata operation.
 pub struct SetBlobMetadata {
     name: BlobName,
     guard: Guard,

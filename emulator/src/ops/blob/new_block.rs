@@ -1,6 +1,6 @@
-//! A block to come: what Put Block and Put Block From URL have in common.
+//! A new uncommitted block: shared code of Put Block and Put Block From URL.
 //!
-//! Sources: "Put Block", "Put Block From URL". They take a lease id and no conditions.
+//! Sources: "Put Block", "Put Block From URL". They accept a lease id but no conditions.
 
 use smalt_protocol::{ApiVersion, StorageError};
 
@@ -14,7 +14,7 @@ use crate::reply::Reply;
 use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{Staged, Stamp, Transaction, View};
 
-/// Where a block is to go, and on what terms.
+/// Blob, id and conditions of a new block.
 pub struct NewBlock {
     name: BlobName,
     guard: Guard,
@@ -22,17 +22,17 @@ pub struct NewBlock {
     id: Vec<u8>,
 }
 
-/// A block that was kept.
+/// A stored block.
 pub struct WrittenBlock {
     hashes: Hashes,
     encryption: Option<Encryption>,
 }
 
 impl NewBlock {
-    /// Reads a request to put a block of this id.
+    /// Parses a request to put a block with this id.
     ///
     /// # Errors
-    /// 400 for a name or headers that are not what they should be.
+    /// 400 for a malformed name or header.
     pub fn of(call: &Call, id: Vec<u8>) -> Result<Self, StorageError> {
         Ok(NewBlock {
             name: BlobName::of_write(call)?,
@@ -42,7 +42,7 @@ impl NewBlock {
         })
     }
 
-    /// The place of the block, if it may be put there.
+    /// Checks whether the block may be put, and returns its slot.
     ///
     /// # Errors
     /// As [`uncommitted::check`].
@@ -51,10 +51,10 @@ impl NewBlock {
         uncommitted::check(view, &self.name, guard, encryption, &self.id, stamp.now)
     }
 
-    /// Puts it there.
+    /// Stores the block.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn keep(
         &self,
         slot: Slot,
@@ -70,7 +70,7 @@ impl NewBlock {
 }
 
 impl WrittenBlock {
-    /// The answer of both operations.
+    /// Returns the response of both operations.
     pub fn reply(&self, version: ApiVersion) -> Reply {
         let reply = self.hashes.answer(Reply::new(201), version);
         properties::encrypted(reply, self.encryption.as_ref(), version)

@@ -1,8 +1,7 @@
 //! Response headers that a shared access signature sets: `rscc`, `rscd`, `rsce`, `rscl`, `rsct`.
 //!
 //! Source: "Create a service SAS", "Specify query parameters to override response headers". They
-//! are part of what is signed, by a shared access signature or by the key: nobody in particular
-//! brings them to bear.
+//! apply only to calls with a shared access signature, which covers them.
 
 use crate::auth::Identity;
 use crate::call::Call;
@@ -16,12 +15,12 @@ const PARAMETERS: [(&str, &str); 5] = [
     ("rsct", "content-type"),
 ];
 
-/// Headers to lay over those of the blob.
+/// Headers that override those of the blob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides(Vec<(&'static str, String)>);
 
 impl Overrides {
-    /// What the signature of a call says; nothing for a call without one.
+    /// Parses the overrides of a call; a call without a signature has none.
     pub fn of(call: &Call) -> Self {
         if !matches!(call.identity, Identity::Sas(_)) {
             return Overrides::default();
@@ -33,7 +32,7 @@ impl Overrides {
         Overrides(given.collect())
     }
 
-    /// Replaces these headers of a reply.
+    /// Replaces the headers in a reply.
     pub fn lay_over(self, reply: &mut Reply) {
         for (header, value) in self.0 {
             reply.set(header, value);

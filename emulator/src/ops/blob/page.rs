@@ -1,9 +1,9 @@
-//! Operations on the pages of page blobs, and what they share: the range that a request names, who
-//! may write to it, and the answer.
+//! Operations on the pages of page blobs, and their shared code: the range of a request, the checks
+//! of a write, and the response.
 //!
-//! - [`create`]: a page blob of zeros.
+//! - [`create`]: creates a page blob of zeros.
 //! - [`mod@write`], [`clear`], [`from_url`]: change pages.
-//! - [`ranges`], [`diff`]: tell which pages were written.
+//! - [`ranges`], [`diff`]: list the pages that were written.
 //! - [`incremental`]: copies what changed between snapshots.
 
 pub mod clear;
@@ -32,18 +32,18 @@ use crate::rules::encryption::{Encryption, Requested};
 use crate::rules::sequence_number::{self, Conditions};
 use crate::store::{self, Staged, Stamp, Transaction, View};
 
-/// The header that names the length of a page blob.
+/// Header of the length of a page blob.
 pub const LENGTH: &str = "x-ms-blob-content-length";
-/// The header that says what a write to pages does.
+/// Header that selects `update` or `clear`.
 const WRITE: &str = "x-ms-page-write";
-/// Recorded answers of this version alone give the MD5 of what was written.
+/// Only recorded responses of this version have the MD5 of the written bytes.
 const ANSWERS_MD5: ApiVersion = ApiVersion::V2019_12_12;
 
-/// The length that a request gives a page blob.
+/// Parses the length of a page blob in a request.
 ///
 /// # Errors
-/// 400 `MissingRequiredHeader`; 400 `InvalidHeaderValue` for a length that is not of whole pages,
-/// or beyond 8 TiB.
+/// 400 `MissingRequiredHeader`; 400 `InvalidHeaderValue` for a length that is not a multiple of 512
+/// or exceeds 8 TiB.
 pub fn length(call: &Call) -> Result<u64, StorageError> {
     let text = call.required_header(LENGTH)?;
     let length = text.trim().parse().ok();
@@ -52,7 +52,7 @@ pub fn length(call: &Call) -> Result<u64, StorageError> {
         .ok_or_else(|| StorageError::invalid_header(LENGTH, text))
 }
 
-/// Refuses a body where there can be none.
+/// Rejects a request with a body.
 ///
 /// # Errors
 /// 400 `InvalidHeaderValue`.
@@ -66,7 +66,7 @@ fn refuse_body(call: &Call) -> Result<(), StorageError> {
     }
 }
 
-/// A kind other than a page blob has no pages.
+/// Rejects blobs of other kinds, which have no pages.
 ///
 /// # Errors
 /// 409 `InvalidBlobType`.
@@ -78,22 +78,22 @@ pub fn check_kind(blob: &BlobRecord) -> Result<(), StorageError> {
     }
 }
 
-/// The pages that a request writes to, and on what terms.
+/// The pages to write and the conditions of the request.
 pub struct Target {
     name: BlobName,
     guard: Guard,
     sequence: Conditions,
     encryption: Requested,
-    /// Whole pages.
+    /// The byte range, aligned to whole pages.
     pub range: Range<u64>,
 }
 
 impl Target {
-    /// Reads a request to `update` or `clear` pages.
+    /// Parses a request to `update` or `clear` pages.
     ///
     /// # Errors
-    /// 400 `MissingRequiredHeader` and `InvalidHeaderValue`; 400 `InvalidInput` for conditions on
-    /// the sequence number that are none.
+    /// 400 `MissingRequiredHeader` and `InvalidHeaderValue`; 400 `InvalidInput` for invalid
+    /// conditions on the sequence number.
     pub fn of(call: &Call, action: &str) -> Result<Self, StorageError> {
         let given = call.required_header(WRITE)?;
         if !given.eq_ignore_ascii_case(action) {
@@ -112,16 +112,17 @@ impl Target {
         })
     }
 
-    /// How many bytes are written.
+    /// Returns the number of bytes to write.
     pub fn length(&self) -> u64 {
         self.range.end - self.range.start
     }
 
-    /// The blob, if it may be written to.
+    /// Returns the blob, if it may be written to.
     ///
     /// # Errors
-    /// 404; 412 of lease, conditions and sequence number; 409 `InvalidBlobType`,
-    /// `PendingCopyOperation`, and of the encryption; 416 `InvalidPageRange` beyond its end.
+    /// 404; 412 for an unmet lease, condition or sequence number; 409 `InvalidBlobType`,
+    /// `PendingCopyOperation`, and for a different encryption; 416 `InvalidPageRange` beyond its
+    /// end.
     pub fn check(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
         let found = self.name.find(view, now)?;
         let blob = &found.blob;
@@ -139,7 +140,7 @@ impl Target {
     /// Writes bytes to the pages.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     fn write(
         &self,
         found: Found,
@@ -157,7 +158,7 @@ impl Target {
     /// Stores the blob with new content.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn keep(
         &self,
         tx: &mut Transaction<'_>,
@@ -173,7 +174,7 @@ impl Target {
     }
 }
 
-/// The range of a request: whole pages.
+/// Parses the range of a request: whole pages.
 fn pages(call: &Call) -> Result<Range<u64>, StorageError> {
     let given = [call.header("x-ms-range")?, call.header("range")?];
     let range = ByteRange::of_write(given[0], given[1])?;
@@ -189,18 +190,17 @@ fn pages(call: &Call) -> Result<Range<u64>, StorageError> {
     if is_whole { Ok(pages) } else { Err(refused()) }
 }
 
-/// The answer to a write: tag, time and sequence number.
+/// Returns the response to a write: ETag, last-modified time and sequence number.
 fn reply(status: u16, blob: &BlobRecord) -> Reply {
     Reply::new(status)
         .version(blob.etag, blob.last_modified)
         .header(sequence_number::NAME, blob.sequence_number.to_string())
 }
 
-/// The answer to a write of bytes: besides what every write to pages says, what the bytes hash to
-/// and what they are encrypted with.
+/// Returns the response to a write of bytes: like [`reply`], with their hash and encryption.
 fn answer(written: &Written, call: &Call) -> Reply {
     let encryption = written.blob.encryption.as_ref();
-    // Recorded: under a scope, and in premium accounts, the MD5 is answered in any version.
+    // Recorded: with a scope, and in premium accounts, every version has the MD5.
     let is_scoped = matches!(encryption, Some(Encryption::Scope(_)));
     let is_premium = call.settings.default_tier == DefaultTier::Premium;
     let by_md5 = is_scoped || is_premium || call.version == ANSWERS_MD5;

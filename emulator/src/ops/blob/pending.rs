@@ -1,7 +1,7 @@
-//! Copies under way between blobs of the store: where they are told of, and what ends them.
+//! Pending copies between blobs of the store: how they are recorded and what ends them.
 //!
-//! Source: "Copy Blob": a source that changes while it is copied makes the copy fail. The source
-//! knows the destinations that still read from it, so that a write to it can tell them.
+//! Source: "Copy Blob": a copy fails if its source changes meanwhile. The source keeps a list of
+//! the destinations that still read from it, so that a write to it can fail their copies.
 
 use smalt_protocol::StorageError;
 
@@ -11,14 +11,15 @@ use crate::records::{BlobContent, BlobRecord, CopyReader, CopyStatus, Record};
 use crate::rules::pending_copy::{self, SOURCE_CHANGED};
 use crate::store::{Stamp, StoreResult, Transaction};
 
-/// Destinations that a source remembers. Beyond it the oldest is forgotten, and will succeed
-/// whatever becomes of the source.
+/// Destinations that a source remembers. Beyond this the oldest is forgotten, and its copy succeeds
+/// even if the source changes.
 const READERS_MAX: usize = 32;
 
-/// Has a new copy take its time. The source's key is given where it may change meanwhile.
+/// Makes a new copy pending as `hold` says. `source` is the source's key, given if it may change
+/// meanwhile.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn hold(
     tx: &mut Transaction<'_>,
     mut blob: BlobRecord,
@@ -48,10 +49,10 @@ pub fn hold(
     Ok(blob)
 }
 
-/// Notes at the source that a pending copy reads from it.
+/// Records at the source that a pending copy reads from it.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 fn note(tx: &mut Transaction<'_>, source: Vec<u8>, reader: CopyReader) -> StoreResult<()> {
     let Some(mut blob) = BlobRecord::load(tx, &source)? else {
         return Ok(());
@@ -68,7 +69,7 @@ fn note(tx: &mut Transaction<'_>, source: Vec<u8>, reader: CopyReader) -> StoreR
 /// Fails the pending copies that read from a blob which is written to or deleted.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn fail_readers(
     tx: &mut Transaction<'_>,
     readers: &[CopyReader],
@@ -80,7 +81,7 @@ pub fn fail_readers(
         };
         pending_copy::settle(&mut blob, stamp.now);
         let copy = blob.copy.as_ref();
-        // Another copy may be under way there by now, from somewhere else.
+        // The destination may have a newer copy from another source.
         let is_same = copy.is_some_and(|copy| copy.id == reader.copy_id);
         if !is_same || !pending_copy::is_pending(&blob) {
             continue;
@@ -93,7 +94,7 @@ pub fn fail_readers(
     Ok(())
 }
 
-/// What a record holds: its content, and what a pending copy keeps for it.
+/// Returns the contents that a record refers to: its own, and that of a pending copy.
 pub fn held(blob: &BlobRecord) -> [BlobContent; 2] {
     let copy = blob.copy.as_ref();
     let pending = copy.and_then(|copy| copy.pending.as_ref());

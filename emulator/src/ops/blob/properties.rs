@@ -1,6 +1,7 @@
 //! The headers that describe a blob: shared by Get Blob and Get Blob Properties.
 //!
-//! Sources: "Get Blob", "Get Blob Properties"; recordings for which header appears since when.
+//! Sources: "Get Blob", "Get Blob Properties"; recordings for the version that introduced each
+//! header.
 
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE,
@@ -19,7 +20,7 @@ use crate::rules::{page_tier, sequence_number};
 
 /// Lease state and duration. "Version 2012-02-12".
 const LEASES: ApiVersion = ApiVersion::V2012_02_12;
-/// The MD5 of the whole blob on a range of it. "Version 2016-05-31".
+/// The MD5 of the whole blob in the response to a range. "Version 2016-05-31".
 const WHOLE_MD5: ApiVersion = ApiVersion::V2016_05_31;
 /// `x-ms-server-encrypted` and `x-ms-request-server-encrypted`. "Version 2015-12-11".
 const ENCRYPTED: ApiVersion = ApiVersion::V2015_12_11;
@@ -27,46 +28,46 @@ const ENCRYPTED: ApiVersion = ApiVersion::V2015_12_11;
 const TIERS: ApiVersion = ApiVersion::V2017_04_17;
 /// `x-ms-creation-time`. "Version 2017-11-09".
 const CREATION_TIME: ApiVersion = ApiVersion::V2017_11_09;
-/// Recorded answers of this version alone show the number of tags also where there is none, and the
-/// account's tier of blobs of every kind.
+/// Only recorded responses of this version show a tag count of zero, and the account's default tier
+/// for blobs of every kind.
 const SHOWS_DEFAULTS: ApiVersion = ApiVersion::V2018_11_09;
 /// Versions of blobs: documented for 2019-12-12, recorded in 2019-10-10.
 const VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
 /// Index tags. "Version 2019-12-12".
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
-/// The last access. "Version 2020-02-10".
+/// Last access time. "Version 2020-02-10".
 pub const LAST_ACCESS: ApiVersion = ApiVersion::V2020_02_10;
 /// Expiry. "Set Blob Expiry": since 2020-02-10.
 const EXPIRES: ApiVersion = ApiVersion::V2020_02_10;
 /// Whether an append blob is sealed. "Version 2019-12-12".
 const SEALS: ApiVersion = ApiVersion::V2019_12_12;
-/// `x-ms-rehydrate-priority` of an answer; recordings of 2019-02-02 lack it.
+/// `x-ms-rehydrate-priority` in responses; recordings of 2019-02-02 lack it.
 const PRIORITY: ApiVersion = ApiVersion::V2019_12_12;
 
 const VERSION_ID: &str = "x-ms-version-id";
-/// Headers of a full answer: room for what most blobs have.
+/// Header capacity of a full response: enough for most blobs.
 const HEADERS: usize = 32;
 
-/// What is shown, and to whom.
+/// What a response shows of a blob.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
     /// Version of the request.
     pub version: ApiVersion,
-    /// The base blob: a snapshot has no lease.
+    /// Whether it is the base blob: a snapshot has no lease.
     pub is_base: bool,
-    /// A range of it only: its MD5 has another name.
+    /// Whether the response has only a range: its MD5 has another header.
     pub is_partial: bool,
-    /// Get Blob Properties: it alone shows the tier.
+    /// Whether the tier is shown: only by Get Blob Properties.
     pub with_tier: bool,
-    /// Time of the answer.
+    /// Time of the response.
     pub now: Timestamp,
-    /// The account tracks the last access.
+    /// Whether the account tracks the last access.
     pub with_access: bool,
-    /// The tier of a block blob that was given none.
+    /// The tier of block blobs without an explicit one.
     pub default_tier: DefaultTier,
 }
 
-/// A reply with the headers that describe a blob.
+/// Returns a reply with the headers that describe a blob.
 pub fn describe(status: u16, blob: &BlobRecord, shown: Shown) -> Reply {
     let mut reply = Reply::new(status);
     reply.headers.reserve(HEADERS);
@@ -129,20 +130,20 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     pages(headers, blob);
 }
 
-/// Says which version a write made.
+/// Adds the id of the version that a write created.
 pub fn with_version(reply: Reply, blob: &BlobRecord, version: ApiVersion) -> Reply {
     let id = blob.version_id.filter(|_| version >= VERSIONS);
     reply.maybe(VERSION_ID, id.map(Timestamp::iso_ticks))
 }
 
-/// Says which version a write of content or metadata made, and what it was encrypted with.
+/// Adds the id of the version that a write of content or metadata created, and its encryption.
 pub fn written(reply: Reply, blob: &BlobRecord, version: ApiVersion) -> Reply {
     let reply = with_version(reply, blob, version);
     encrypted(reply, blob.encryption.as_ref(), version)
 }
 
-/// Says what a write of content or metadata was encrypted with: `x-ms-request-server-encrypted` and
-/// the client's own key or scope.
+/// Adds the encryption of a write of content or metadata: `x-ms-request-server-encrypted` and the
+/// client's own key or scope.
 pub fn encrypted(reply: Reply, encryption: Option<&Encryption>, version: ApiVersion) -> Reply {
     let is_told = (version >= ENCRYPTED).then_some("true");
     let reply = reply.maybe("x-ms-request-server-encrypted", is_told);
@@ -152,7 +153,7 @@ pub fn encrypted(reply: Reply, encryption: Option<&Encryption>, version: ApiVers
     }
 }
 
-/// What page blobs alone have.
+/// Adds the headers that only page blobs have.
 fn pages(headers: &mut HeaderMap, blob: &BlobRecord) {
     if blob.kind == BlobKind::Page {
         let name = HeaderName::from_static(sequence_number::NAME);
@@ -220,8 +221,8 @@ fn append(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
     }
 }
 
-/// The tier of a blob that was given none, where one is shown: append blobs have none, page blobs
-/// in premium accounts only, but for the one version that shows defaults of all.
+/// Returns the tier shown for a blob without an explicit one. Append blobs have none, and page
+/// blobs only in premium accounts, except in the one version that shows defaults for all.
 pub fn inferred_tier(
     kind: BlobKind,
     length: u64,
@@ -291,7 +292,7 @@ fn fixed(headers: &mut HeaderMap, name: &'static str, value: &'static str) {
     );
 }
 
-/// A value that HTTP cannot carry is left out. One that is made for the header is not copied.
+/// Sets a header, without a copy if the value is owned. Skips values that HTTP cannot carry.
 fn set(headers: &mut HeaderMap, name: HeaderName, value: impl TryInto<HeaderValue>) {
     if let Ok(value) = value.try_into() {
         headers.insert(name, value);

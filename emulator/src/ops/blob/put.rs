@@ -1,4 +1,4 @@
-//! Put Blob: a block blob in one request, in place of whatever stood under its name.
+//! Put Blob: writes a block blob in one request and replaces any blob of that name.
 //!
 //! Source: "Put Blob".
 //!
@@ -28,10 +28,10 @@ use crate::reply::Reply;
 use crate::rules::encryption::Encryption;
 use crate::store::{self, Staged, Stamp, Transaction, View};
 
-/// Since this version the answer carries the CRC64 of the content. "Version 2019-02-02".
+/// Since this version, the response has the CRC64 of the content. "Version 2019-02-02".
 pub const ANSWERS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
 
-/// Put Blob of a block blob.
+/// The Put Blob operation for block blobs.
 pub struct PutBlob {
     creation: Creation,
     headers: ContentHeaders,
@@ -49,8 +49,8 @@ impl Write for PutBlob {
         require_block_blob(call)?;
         let headers = headers::content_of_put(call)?;
         let mut upload = Upload::of(call, put_blob_bytes_max(call.version))?;
-        // The hash that is to be stored is verified in place of `Content-MD5`, which is ignored
-        // then. "Windows Azure Blob MD5 Overview".
+        // The body is verified against the MD5 to be stored; `Content-MD5` is ignored then.
+        // "Windows Azure Blob MD5 Overview".
         if let Some(stored) = &headers.content_md5 {
             upload.given.md5 = Some(headers::parse_md5(stored)?);
         }
@@ -121,7 +121,7 @@ fn adopt(tx: &mut Transaction<'_>, staged: Staged) -> Result<BlobContent, Storag
     Ok(BlobContent::Payload(store::adopt(tx, staged)?))
 }
 
-/// The types that have an operation of their own do not come here.
+/// Rejects other blob types: those with an operation of their own are routed elsewhere.
 ///
 /// # Errors
 /// 400 `MissingRequiredHeader`, 400 `InvalidHeaderValue` for another type.

@@ -1,7 +1,7 @@
-//! Put Block: a piece of a block blob that counts once a list commits it.
+//! Put Block: uploads a block, which becomes part of a block blob once a list commits it.
 //!
-//! Source: "Put Block". It changes neither the blob nor its tag; without a blob of that name it
-//! makes an uncommitted one, which no read sees.
+//! Source: "Put Block". It changes neither the blob nor its ETag; without a blob of that name it
+//! creates an uncommitted one, which reads do not see.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=block&blockid=MQ%3D%3D
@@ -23,7 +23,7 @@ use crate::operation::{Received, Takes, Write};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Put Block.
+/// The Put Block operation.
 pub struct PutBlock {
     block: NewBlock,
     upload: Upload,

@@ -1,4 +1,4 @@
-//! Put Block From URL: a block of a range of another blob.
+//! Put Block From URL: uploads a block from a range of another blob.
 //!
 //! Source: "Put Block From URL".
 //!
@@ -23,10 +23,10 @@ use crate::operation::Write;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// What a block from a URL could always have, whatever the version. "Put Block From URL".
+/// Maximum bytes of a block from a URL that every version allows. "Put Block From URL".
 const BYTES_MAX_LEAST: u64 = 100 * MIB;
 
-/// Put Block From URL.
+/// The Put Block From URL operation.
 pub struct PutBlockFromUrl {
     block: NewBlock,
     source: SourceRange,

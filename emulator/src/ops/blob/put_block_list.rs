@@ -1,8 +1,8 @@
-//! Put Block List: makes a block blob of blocks that are there, committed or not.
+//! Put Block List: makes a block blob of existing blocks, committed or not.
 //!
-//! Source: "Put Block List". One commit, however long the list. Snapshots and an active lease stay;
-//! uncommitted blocks that the list leaves out are dropped; headers, metadata and tags that the
-//! request leaves out are cleared. The MD5 of the blob is stored as given, never calculated.
+//! Source: "Put Block List". It is one commit, however long the list. Snapshots and an active lease
+//! stay; uncommitted blocks that are not in the list are dropped; headers, metadata and tags that
+//! are not in the request are cleared. The MD5 of the blob is stored as given, never calculated.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=blocklist
@@ -37,7 +37,7 @@ use crate::rules::block_list::{self, Chosen, Entry};
 use crate::rules::encryption::Encryption;
 use crate::store::{Stamp, Transaction, View};
 
-/// Put Block List.
+/// The Put Block List operation.
 pub struct PutBlockList {
     creation: Creation,
     headers: ContentHeaders,
@@ -49,14 +49,14 @@ pub struct PutBlockList {
     hashes: Option<written::Hashes>,
 }
 
-/// What stands there, and the blocks of the new list.
+/// The current blob, and the blocks of the new list.
 pub struct Checked {
     place: Place,
     encryption: Option<Encryption>,
     chosen: Vec<Chosen>,
 }
 
-/// The new blob, and what the request's body hashes to.
+/// The new blob, and the hashes of the request's body.
 pub struct Committed {
     blob: BlobRecord,
     hashes: Option<written::Hashes>,
@@ -96,7 +96,7 @@ impl Write for PutBlockList {
         self.hashes = Some(written::Hashes {
             md5,
             crc64,
-            // Recorded: an MD5 of the list is checked, and the CRC64 answered all the same.
+            // Recorded: an MD5 of the list is checked, but the response still has the CRC64.
             by_md5: false,
         });
         self.entries = read_block_list(&document)?
@@ -178,7 +178,8 @@ impl Write for PutBlockList {
 }
 
 impl PutBlockList {
-    /// The blocks, uncommitted or else committed, must be encrypted as the request says.
+    /// Checks that the blocks, uncommitted or otherwise committed, have the encryption of the
+    /// request.
     fn check_encryption(
         &self,
         view: &dyn View,

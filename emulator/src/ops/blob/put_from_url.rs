@@ -1,7 +1,8 @@
-//! Put Blob From URL: a new block blob of the bytes of another blob.
+//! Put Blob From URL: creates a block blob from the bytes of another blob.
 //!
-//! Source: "Put Blob From URL". Unlike a copy it leaves no trace of the source in the blob. Content
-//! headers and metadata of the source go along unless the request says otherwise, header by header.
+//! Source: "Put Blob From URL". Unlike a copy, it does not record the source in the blob. Content
+//! headers and metadata of the source are copied unless the request overrides them, header by
+//! header.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/copy.json
@@ -25,11 +26,11 @@ use crate::records::ContentHeaders;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Since this version unmet conditions are told apart by side. Recorded in 2021-12-02, and not in
-/// 2020-08-04.
+/// Since this version, errors of unmet conditions distinguish source and target. Recorded in
+/// 2021-12-02, and not in 2020-08-04.
 const TELLS_SIDES: ApiVersion = ApiVersion::V2020_10_02;
 
-/// Put Blob From URL.
+/// The Put Blob From URL operation.
 pub struct PutBlobFromUrl {
     inner: FromUrl,
     headers: ContentHeaders,
@@ -111,7 +112,7 @@ impl Write for PutBlobFromUrl {
     }
 }
 
-/// What the request gives, over what it leaves out.
+/// Returns the given headers, with those of `below` where they are missing.
 fn laid_over(given: ContentHeaders, below: ContentHeaders) -> ContentHeaders {
     let default = || Some(headers::CONTENT_TYPE_DEFAULT.to_owned());
     ContentHeaders {

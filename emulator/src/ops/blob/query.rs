@@ -1,4 +1,4 @@
-//! Query Blob Contents: SQL over a block blob, answered while the blob is read.
+//! Query Blob Contents: runs SQL over a block blob and streams the result.
 //!
 //! Sources: "Query Blob Contents", "Query acceleration SQL language reference"; recordings for
 //! headers and frames.
@@ -36,7 +36,7 @@ use answer::{Answer, Query};
 /// `x-ms-server-encrypted`: recordings of 2020-02-10 and earlier lack it.
 const ENCRYPTED: ApiVersion = ApiVersion::V2020_08_04;
 
-/// Query Blob Contents.
+/// The Query Blob Contents operation.
 pub struct QueryBlob {
     address: BlobAddress,
     guard: Guard,
@@ -45,7 +45,7 @@ pub struct QueryBlob {
     room: Option<Room>,
 }
 
-/// A blob, where its bytes are, and when it was looked up.
+/// A blob, the location of its bytes, and the time of the look-up.
 pub struct Found {
     blob: BlobRecord,
     located: Located,
@@ -99,7 +99,7 @@ impl Read for QueryBlob {
         let request = self.request.ok_or(ErrorCode::InvalidXmlDocument)?;
         let runner = Runner::new(request, blob.length, call.version, call.fresh_id, now)?;
         let mut query = Query::new(runner, located.into_chunks(store), self.room);
-        // A query of names that are not there is refused: so the header is read before the answer.
+        // Read the header before responding: a query of unknown column names is rejected.
         query.read_header()?;
         let reply = describe(&blob, self.address.part, call.version);
         let body = Answer::new(query, call.lane.clone()).boxed_unsync();
@@ -107,7 +107,8 @@ impl Read for QueryBlob {
     }
 }
 
-/// The headers of the answer: fewer than Get Blob has, for the content is another.
+/// Returns the headers of the response: fewer than Get Blob's, because its content is not the
+/// blob's.
 fn describe(blob: &BlobRecord, part: BlobPart, version: ApiVersion) -> Reply {
     let mut reply = Reply::new(200)
         .version(blob.etag, blob.last_modified)
@@ -121,7 +122,7 @@ fn describe(blob: &BlobRecord, part: BlobPart, version: ApiVersion) -> Reply {
             .header("x-ms-lease-state", blob.lease.state_str())
             .maybe("x-ms-lease-duration", blob.lease.duration_str());
     }
-    // Recorded: a snapshot is told neither lease nor version.
+    // Recorded: a snapshot has neither lease nor version headers.
     if let (Some(id), false) = (blob.version_id, matches!(part, BlobPart::Snapshot(_))) {
         let is_current = (!blob.is_previous).then_some("true");
         reply = reply

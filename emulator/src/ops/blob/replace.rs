@@ -1,4 +1,4 @@
-//! Putting a base blob in place of what stands under its name, and taking one away.
+//! Replaces and removes base blobs.
 //!
 //! Sources: remarks of "Put Blob", "Put Block List", "Copy Blob" and "Delete Blob"; recordings for
 //! the creation time, which an overwrite keeps.
@@ -19,14 +19,14 @@ use crate::records::{
 use crate::rules::encryption::Encryption;
 use crate::store::{self, Stamp, StoreResult, Transaction, View};
 
-/// Everything that a write which replaces a blob decides.
+/// All properties of a blob that a write sets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewBlob {
-    /// Kind.
+    /// Block, append or page blob.
     pub kind: BlobKind,
     /// Length in bytes.
     pub length: u64,
-    /// Bytes, with one reference for the blob.
+    /// The bytes, with one reference for the blob.
     pub content: BlobContent,
     /// Content headers.
     pub headers: ContentHeaders,
@@ -36,20 +36,20 @@ pub struct NewBlob {
     pub tags: Vec<(String, String)>,
     /// Access tier.
     pub access: Access,
-    /// The copy that makes it, if one does.
+    /// The record of the copy that creates the blob, if any.
     pub copy: Option<CopyRecord>,
-    /// What the client has it encrypted with.
+    /// The client-chosen key or scope, if any.
     pub encryption: Option<Encryption>,
-    /// Sequence number of a page blob, else 0.
+    /// Sequence number of a page blob, otherwise 0.
     pub sequence_number: u64,
-    /// What keeps it from being changed.
+    /// Seal, immutability policy and legal hold.
     pub marks: Marks,
 }
 
-/// What keeps a blob from being changed.
+/// The properties that protect a blob from changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// An append blob that nothing can be appended to.
+    /// Whether an append blob is sealed, so that nothing can be appended.
     pub sealed: bool,
     /// Immutability policy.
     pub immutability: Option<Immutability>,
@@ -57,12 +57,12 @@ pub struct Marks {
     pub legal_hold: Option<bool>,
 }
 
-/// Writes a new base blob under a name. What stood there is set aside or let go; snapshots, an
-/// active lease and, where no versions are kept, the time of creation stay. So do uncommitted
-/// blocks: [`drop_uncommitted`] is the caller's to call where its operation says so.
+/// Writes a new base blob. The blob that it replaces is kept or released; snapshots, an active
+/// lease and, where no versions are kept, the creation time stay. So do uncommitted blocks: the
+/// caller calls [`drop_uncommitted`] if its operation drops them.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn replace(
     tx: &mut Transaction<'_>,
     name: &BlobName,
@@ -87,7 +87,7 @@ pub fn replace(
             spot.succeed(tx, new.kind, stamp)?
         }
     };
-    // Recorded: where versions are kept, a copy keeps the time of creation and Put Blob does not.
+    // Recorded: where versions are kept, a copy keeps the creation time and Put Blob does not.
     let makes_version = name.container.settings.versioning && new.copy.is_none();
     let kept_birth = old.filter(|_| !makes_version);
     let had = old.map_or(&[][..], |old| &old.tags);
@@ -125,11 +125,11 @@ pub fn replace(
     Ok(blob)
 }
 
-/// Stores a base blob whose properties or metadata an operation changed: a new tag and time, and no
-/// lease that is over.
+/// Stores a base blob with changed properties or metadata: with a new ETag and last-modified time,
+/// and without an expired lease.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn touch(
     tx: &mut Transaction<'_>,
     name: &BlobName,
@@ -145,11 +145,11 @@ pub fn touch(
     Ok(blob)
 }
 
-/// Stores a base blob that an operation changed in a way that makes a version: as [`touch`], but
-/// `old`, the blob before, is kept where the account keeps versions.
+/// Stores a base blob as [`touch`] does and, if the account keeps versions, keeps `old`, the blob
+/// before the change, as a previous version.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn touch_version(
     tx: &mut Transaction<'_>,
     name: &BlobName,
@@ -162,11 +162,11 @@ pub fn touch_version(
     touch(tx, name, generation, blob, stamp)
 }
 
-/// Keeps `old` as a previous version and gives `blob`, which shares its content, the id of the next
-/// one, where the account keeps versions.
+/// If the account keeps versions, stores `old` as a previous version and gives `blob`, which shares
+/// its content, the id of the next one.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn next_version(
     tx: &mut Transaction<'_>,
     name: &BlobName,
@@ -185,16 +185,16 @@ pub fn next_version(
     })
 }
 
-/// Id of the version that a write makes, where the account keeps versions.
+/// Returns the id of the version that a write creates, if the account keeps versions.
 fn new_version_id(name: &BlobName, stamp: &Stamp) -> Option<Timestamp> {
     let keeps = name.container.settings.versioning;
     keeps.then(|| stamp.second_tick())
 }
 
-/// Takes all uncommitted blocks of a blob away.
+/// Removes all uncommitted blocks of a blob.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn drop_uncommitted(
     tx: &mut Transaction<'_>,
     generation: Generation,
@@ -215,10 +215,10 @@ pub fn drop_uncommitted(
     Ok(())
 }
 
-/// Whether a key starts with a prefix.
+/// Whether there is a key with this prefix.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn has_any(view: &dyn View, prefix: Vec<u8>) -> StoreResult<bool> {
     let mut found = false;
     view.scan(&prefix, &keys::after(prefix.clone()), &mut |_, _| {
@@ -228,10 +228,10 @@ pub fn has_any(view: &dyn View, prefix: Vec<u8>) -> StoreResult<bool> {
     Ok(found)
 }
 
-/// Every key that starts with a prefix.
+/// Returns every key with this prefix.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn keys_from(view: &dyn View, prefix: Vec<u8>) -> StoreResult<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     view.scan(&prefix, &keys::after(prefix.clone()), &mut |key, _| {

@@ -1,14 +1,14 @@
-//! What stays of a blob that is written over or deleted: a previous version, something that can be
-//! undeleted, or nothing. Everything that replaces, deletes or brings back goes through here.
+//! Decides what is kept of a blob that is overwritten or deleted: a previous version, soft-deleted
+//! data, or nothing. All code that replaces, deletes or restores blobs goes through here.
 //!
 //! Sources: "Blob versioning", "Soft delete for blobs", remarks of "Delete Blob"; recordings.
 //! Versioning is a setting of the account, soft delete one of the service's properties. Versioning
-//! goes first: what it keeps is not deleted.
+//! comes first: a blob that is kept as a version is not soft-deleted.
 //!
-//! - Previous versions, deleted or not, stand beside the snapshots, under keys of their own.
-//! - A base blob that was deleted softly waits under a key of its own, so that nothing else meets
-//!   it. Under the same key a *placeholder* tells of a blob that has previous versions only.
-//! - A reminder at the end of each retention leads `maintain` to what is over.
+//! - Previous versions, deleted or not, are stored beside the snapshots, under their own keys.
+//! - A soft-deleted base blob has its own key, so that other code does not see it. Under the same
+//!   key, a *placeholder* stands for a blob that has only previous versions.
+//! - A reminder at the end of each retention leads `maintain` to the data to remove.
 
 use smalt_protocol::StorageError;
 use smalt_protocol::xml::{DeleteRetention, ServiceProperties};
@@ -21,26 +21,26 @@ use crate::records::{BlobContent, BlobKind, BlobRecord, Deleted, Record};
 use crate::rules::lease::LeaseState;
 use crate::store::{Stamp, StoreResult, Transaction, View};
 
-/// `DeleteRetentionPolicy` as it stands.
+/// Returns the current `DeleteRetentionPolicy`.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn policy(view: &dyn View, container: &ContainerName) -> StoreResult<DeleteRetention> {
     let key = keys::service(&container.account, "blob");
     let properties = ServiceProperties::load(view, &key)?;
     Ok(properties.map_or_else(DeleteRetention::default, |p| p.delete_retention))
 }
 
-/// Whether a blob that is written over or deleted becomes a previous version. "After versioning is
+/// Whether an overwritten or deleted blob becomes a previous version. "After versioning is
 /// disabled, existing versions persist": the current one as well.
 pub fn keeps_version(container: &ContainerName, old: &BlobRecord) -> bool {
     container.settings.versioning || old.version_id.is_some()
 }
 
-/// Whether the content of a blob that is written over stays.
+/// Whether the content of an overwritten blob is kept.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn keeps_replaced(
     view: &dyn View,
     container: &ContainerName,
@@ -49,20 +49,20 @@ pub fn keeps_replaced(
     Ok(keeps_version(container, old) || policy(view, container)?.retention.0.is_some())
 }
 
-/// A base blob of a container, for what happens to it.
+/// Name and container generation of a base blob.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot<'a> {
-    /// Its name.
+    /// The name of the blob.
     pub name: &'a BlobName,
     /// Generation of its container.
     pub generation: Generation,
 }
 
 impl Spot<'_> {
-    /// Puts what a write replaces where it belongs: takes over its reference to its content.
+    /// Keeps or releases the blob that a write replaces; takes over its reference to its content.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn set_aside(
         self,
         tx: &mut Transaction<'_>,
@@ -84,11 +84,11 @@ impl Spot<'_> {
         }
     }
 
-    /// Keeps a state of the blob as a previous version. One from before versioning was switched on
-    /// is given an id now.
+    /// Keeps `old` as a previous version. Assigns an id to a blob from before versioning was
+    /// enabled.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn keep_version(
         self,
         tx: &mut Transaction<'_>,
@@ -108,7 +108,7 @@ impl Spot<'_> {
         version.save(tx, keys::version(self.generation, &self.name.blob, id))
     }
 
-    /// Keeps a state of the blob as a deleted snapshot.
+    /// Keeps `old` as a soft-deleted snapshot.
     fn keep_snapshot(
         self,
         tx: &mut Transaction<'_>,
@@ -127,12 +127,12 @@ impl Spot<'_> {
         mark(tx, key, snapshot, deleted)
     }
 
-    /// Deals with what was deleted under the name of a blob that is made: a deleted blob of the
-    /// same kind becomes a deleted snapshot; one of another kind is gone, with all that could be
-    /// undeleted. How many snapshots it finds.
+    /// Handles the soft-deleted data of a name when a blob is created: a deleted blob of the same
+    /// kind becomes a deleted snapshot; one of another kind is removed with all data that could be
+    /// undeleted. Returns the number of snapshots.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn succeed(
         self,
         tx: &mut Transaction<'_>,
@@ -159,7 +159,7 @@ impl Spot<'_> {
         Ok(0)
     }
 
-    /// Removes every deleted snapshot.
+    /// Removes every soft-deleted snapshot.
     fn purge(self, tx: &mut Transaction<'_>) -> StoreResult<()> {
         for key in replace::keys_from(tx, keys::snapshots(self.generation, &self.name.blob))? {
             let snapshot = BlobRecord::load(tx, &key)?;
@@ -170,10 +170,10 @@ impl Spot<'_> {
         Ok(())
     }
 
-    /// Deletes the base blob and its uncommitted blocks. Whether it is gone for good.
+    /// Deletes the base blob and its uncommitted blocks. Returns whether that is permanent.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn delete_base(
         self,
         tx: &mut Transaction<'_>,
@@ -213,10 +213,10 @@ impl Spot<'_> {
         }
     }
 
-    /// Deletes a snapshot or previous version. Whether it is gone for good.
+    /// Deletes a snapshot or previous version. Returns whether that is permanent.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn delete_part(
         self,
         tx: &mut Transaction<'_>,
@@ -241,10 +241,10 @@ impl Spot<'_> {
         }
     }
 
-    /// Deletes all snapshots. Whether they are gone for good.
+    /// Deletes all snapshots. Returns whether that is permanent.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn delete_snapshots(self, tx: &mut Transaction<'_>, stamp: &Stamp) -> StoreResult<bool> {
         let mut is_permanent = true;
         for key in replace::keys_from(tx, keys::snapshots(self.generation, &self.name.blob))? {
@@ -256,19 +256,19 @@ impl Spot<'_> {
         Ok(is_permanent)
     }
 
-    /// Removes the placeholder of a blob that has no versions any more.
+    /// Removes the placeholder if the blob has no versions left.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn forget(self, tx: &mut Transaction<'_>) -> StoreResult<()> {
         forget_placeholder(tx, self.generation, &self.name.blob)
     }
 }
 
-/// Removes the placeholder of a blob that has no versions any more.
+/// Removes the placeholder of a blob if it has no versions left.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn forget_placeholder(
     tx: &mut Transaction<'_>,
     generation: Generation,
@@ -286,7 +286,8 @@ pub fn forget_placeholder(
     Ok(())
 }
 
-/// What tells of a blob that has previous versions only. Recorded: it has the id of the deletion.
+/// Returns the placeholder of a blob that has only previous versions. Recorded: its id is that of
+/// the deletion.
 fn placeholder(blob: &BlobRecord, stamp: &Stamp) -> BlobRecord {
     BlobRecord {
         content: BlobContent::Empty,
@@ -298,7 +299,7 @@ fn placeholder(blob: &BlobRecord, stamp: &Stamp) -> BlobRecord {
     }
 }
 
-/// Marks something as deleted, with a reminder of when that is final.
+/// Marks a record as soft-deleted and adds a reminder at the end of its retention.
 fn mark(
     tx: &mut Transaction<'_>,
     key: Vec<u8>,
@@ -310,10 +311,10 @@ fn mark(
     part.save(tx, key)
 }
 
-/// Brings something back that was marked as deleted.
+/// Restores a soft-deleted record.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn unmark(tx: &mut Transaction<'_>, key: Vec<u8>, mut part: BlobRecord) -> StoreResult<()> {
     if let Some(deleted) = part.deleted.take() {
         tx.delete(keys::expiring(deleted.until(), &key));
@@ -324,7 +325,7 @@ pub fn unmark(tx: &mut Transaction<'_>, key: Vec<u8>, mut part: BlobRecord) -> S
 /// Removes a snapshot or version, deleted or not, and its content.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn remove(tx: &mut Transaction<'_>, key: Vec<u8>, part: &BlobRecord) -> StoreResult<()> {
     if let Some(deleted) = part.deleted {
         tx.delete(keys::expiring(deleted.until(), &key));

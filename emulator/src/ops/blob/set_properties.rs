@@ -1,9 +1,9 @@
-//! Set Blob Properties: the six content headers, as a unit; of a page blob its length and sequence
-//! number as well.
+//! Set Blob Properties: sets the six content headers as a unit; for a page blob also its length and
+//! sequence number.
 //!
-//! Source: "Set Blob Properties". Of the content headers, whatever is not given is cleared, so that
-//! a request which gives nothing at all clears everything, as recorded; one that gives length or
-//! sequence number only leaves them alone.
+//! Source: "Set Blob Properties". Content headers that are not given are cleared, so a request
+//! without any clears them all, as recorded; one that gives only length or sequence number keeps
+//! them.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=properties
@@ -27,7 +27,7 @@ use crate::rules::page_tier;
 use crate::rules::sequence_number::{self, Action};
 use crate::store::{Stamp, Transaction, View};
 
-/// Set Blob Properties.
+/// The Set Blob Properties operation.
 pub struct SetBlobProperties {
     name: BlobName,
     guard: Guard,
@@ -37,7 +37,7 @@ pub struct SetBlobProperties {
 }
 
 impl Write for SetBlobProperties {
-    /// The blob, and its sequence number from now on.
+    /// The blob, and its new sequence number.
     type Checked = (Found, u64);
     type Output = BlobRecord;
 

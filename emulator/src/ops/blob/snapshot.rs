@@ -1,8 +1,8 @@
-//! Snapshot Blob: a read-only copy of a blob as it is now, under a time.
+//! Snapshot Blob: creates a read-only copy of the current blob, named by its time.
 //!
-//! Source: "Snapshot Blob". Bytes are shared, whatever their number. Without metadata of its own
-//! the snapshot has tag and time of its blob; with metadata it gets new ones. The blob itself does
-//! not change; where the account keeps versions it becomes the next one.
+//! Source: "Snapshot Blob". Bytes are shared, whatever their number. Without metadata in the
+//! request the snapshot has ETag and last-modified time of its blob; with metadata it gets new
+//! ones. The blob itself does not change; if the account keeps versions it becomes a new version.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=snapshot
@@ -27,10 +27,10 @@ use crate::rules::encryption::Requested;
 use crate::rules::lease::LeaseState;
 use crate::store::{Stamp, Transaction, View};
 
-/// Since this version the answer says that nothing of the request needed encryption. Recorded.
+/// Since this version, the response says that the request was not encrypted. Recorded.
 const SAYS_UNENCRYPTED: ApiVersion = ApiVersion::V2018_11_09;
 
-/// Snapshot Blob.
+/// The Snapshot Blob operation.
 pub struct SnapshotBlob {
     name: BlobName,
     guard: Guard,
@@ -79,7 +79,7 @@ impl Write for SnapshotBlob {
             lease: LeaseState::Available,
             snapshots: 0,
             version_id: None,
-            // Gone with its blob, if that expires, and not protected with it.
+            // A snapshot is removed with an expired blob, and does not inherit its protection.
             expires: None,
             immutability: None,
             legal_hold: None,

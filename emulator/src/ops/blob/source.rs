@@ -1,15 +1,16 @@
-//! The source of a copy: a URL, the right to read it, and what was read.
+//! The source of a copy: its URL, the permission to read it, and the bytes that were read.
 //!
-//! Sources: "Copy Blob", "Copy Blob From URL", "Put Block From URL", on `x-ms-copy-source`.
-//! Copy Blob reads a source of the same account by the caller's own key. Every other source is read
-//! as a stranger would read it: in public, or by the shared access signature of the URL; a refusal
-//! of such a read is answered with its own status as `CannotVerifyCopySource`, as recorded. What is
-//! no account of this emulator is fetched, where the emulator was given something to fetch with.
+//! Sources: "Copy Blob", "Copy Blob From URL", "Put Block From URL", on `x-ms-copy-source`. Copy
+//! Blob reads a source of the same account with the caller's own key. Every other source is read
+//! without the caller's identity: it must be public or have a shared access signature in its URL;
+//! if that read is rejected, the response is `CannotVerifyCopySource` with the status of the
+//! rejection, as recorded. A source that is not in an account of this emulator is fetched, if the
+//! emulator was given a [`Fetch`](crate::fetch::Fetch).
 //!
-//! - [`url`]: the header, taken apart and resolved.
-//! - [`mod@open`]: authorises, and hashes or stages what the operation wants of the bytes.
-//! - `range`: what the operations ask and take that write a range of a source.
-//! - `remote`: the same as [`mod@open`] for a source that is elsewhere.
+//! - [`url`]: parses and resolves the header.
+//! - [`mod@open`]: authorises, and hashes or stages the bytes that the operation needs.
+//! - `range`: shared code of the operations that write a range of a source.
+//! - `remote`: does what [`mod@open`] does for a source outside the emulator.
 
 mod open;
 mod range;
@@ -28,35 +29,35 @@ use crate::records::BlobRecord;
 use crate::rules::conditions::Conditions;
 use crate::store::{Staged, View};
 
-/// What the service says where it does not say why a source could not be read.
+/// The service's message when it does not say why a source could not be read.
 const UNVERIFIED: &str = "Could not verify the copy source within the specified time.";
 
-/// What an operation wants of its source.
+/// A request for a source.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Where it is.
+    /// The URL of the source.
     pub url: SourceUrl,
-    /// What to do with its bytes.
+    /// What to read of it.
     pub wanted: Wanted,
 }
 
-/// What an operation wants of the bytes of its source.
+/// The bytes that an operation needs from its source.
 #[derive(Clone, Debug)]
 pub enum Wanted {
-    /// Nothing before the commit, which shares what stands there then: Copy Blob.
+    /// None before the commit, which shares the content at that time: Copy Blob.
     Reference,
-    /// All of them, hashed, as a block blob.
+    /// All bytes of a block blob, hashed.
     Whole {
-        /// Conditions on the source, judged as those of a read.
+        /// Conditions on the source, checked as those of a read.
         conditions: Conditions,
         /// Largest length in bytes.
         most: u64,
     },
-    /// A range of them, as a payload of its own.
+    /// A range of bytes, as a new payload.
     Range {
-        /// Conditions on the source, judged as those of a read.
+        /// Conditions on the source, checked as those of a read.
         conditions: Conditions,
-        /// The range; absent: all.
+        /// The range; `None` means all bytes.
         range: Option<ByteRange>,
         /// Largest length in bytes.
         most: u64,
@@ -66,17 +67,17 @@ pub enum Wanted {
 /// A source that may be read.
 #[derive(Debug)]
 pub struct Source {
-    /// What it is.
+    /// Where the source is.
     pub origin: Origin,
     /// Its URL without the signature.
     pub shown: String,
-    /// Whether the caller's own key opens it.
+    /// Whether the caller's own key authorises the read.
     pub is_own: bool,
     /// Whether its tags may be read as well.
     pub may_read_tags: bool,
     /// How a rule holds the copy pending, if one does.
     pub hold: Option<Hold>,
-    /// Its bytes, unless they were not wanted.
+    /// Its bytes, if they were read.
     pub bytes: Option<SourceBytes>,
 }
 
@@ -85,28 +86,28 @@ pub struct Source {
 pub enum Origin {
     /// A blob of this emulator.
     Here(BlobAddress),
-    /// Somewhere else: it was fetched, and this is what it would be as a blob.
+    /// Outside the emulator; the record describes the fetched source as a blob.
     Elsewhere(Box<BlobRecord>),
 }
 
 /// The bytes of a source as they were read.
 #[derive(Debug)]
 pub struct SourceBytes {
-    /// Tag of the blob that was read.
+    /// ETag of the blob that was read.
     pub etag: ETag,
-    /// MD5.
+    /// MD5 of the bytes.
     pub md5: [u8; 16],
-    /// CRC64.
+    /// CRC64 of the bytes.
     pub crc64: [u8; 8],
-    /// Staged; absent where the source's own can be shared.
+    /// The staged bytes; `None` if the source's own content can be shared.
     pub staged: Option<Staged>,
 }
 
 impl Source {
-    /// Key of the base blob that it is, if it is one: what can still change.
+    /// Returns the key of the source if it is a base blob, which can still change.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn key(&self, view: &dyn View, now: Timestamp) -> Result<Option<Vec<u8>>, StorageError> {
         match &self.origin {
             Origin::Here(address) if address.is_base() => {
@@ -117,10 +118,12 @@ impl Source {
         }
     }
 
-    /// The source as it stands at the commit: where its bytes were read before, unchanged since.
+    /// Returns the source as it is at the commit; if its bytes were read before, it must be
+    /// unchanged.
     ///
     /// # Errors
-    /// 404 `BlobNotFound` or `ContainerNotFound` of an own source, else as [`refused`].
+    /// 404 `BlobNotFound` or `ContainerNotFound` for a source of the caller's own account,
+    /// otherwise as [`refused`].
     pub fn blob(&self, view: &dyn View, now: Timestamp) -> Result<BlobRecord, StorageError> {
         let address = match &self.origin {
             Origin::Here(address) => address,
@@ -135,7 +138,7 @@ impl Source {
     }
 }
 
-/// What the source answered, as the answer to the copy.
+/// Converts an error of the source into the error of the copy.
 pub fn refused(error: &StorageError) -> StorageError {
     if error.status() >= 500 {
         return error.clone();
@@ -145,14 +148,13 @@ pub fn refused(error: &StorageError) -> StorageError {
         .with_message(error.message())
 }
 
-/// A source that cannot be read, for a reason that is not told.
+/// Returns the error for a source that cannot be read, without a reason.
 fn unverified(status: u16) -> StorageError {
     StorageError::new(ErrorCode::CannotVerifyCopySource)
         .with_status(status)
         .with_message(UNVERIFIED)
 }
 
-/// A source that is nowhere.
 fn nowhere() -> StorageError {
     ErrorCode::CannotVerifyCopySource.into()
 }

@@ -1,8 +1,9 @@
-//! The index of tags: which blobs have which value of a tag.
+//! The tag index: maps each value of a tag to the blobs that have it.
 //!
-//! Find Blobs by Tags reads it, so that it looks at no blob that does not have the tag. It changes
-//! with the blob, in the same commit: whoever gives a base blob or a previous version other tags,
-//! or takes it away, says so here. What a deleted container had in it goes with its generation.
+//! Find Blobs by Tags reads it, so that it visits only blobs with the tag. The index changes in the
+//! same commit as the blob: code that changes the tags of a base blob or previous version, or
+//! removes it, must update the index here. Entries of a deleted container are removed with its
+//! generation.
 
 use smalt_protocol::Timestamp;
 
@@ -10,7 +11,7 @@ use crate::keys::{self, Generation};
 use crate::records::BlobRecord;
 use crate::store::Transaction;
 
-/// Whose tags.
+/// The base blob or version whose tags change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner<'a> {
     generation: Generation,
@@ -20,7 +21,7 @@ pub struct Owner<'a> {
 }
 
 impl<'a> Owner<'a> {
-    /// The base blob.
+    /// Creates the owner for a base blob.
     pub fn base(generation: Generation, blob: &'a str) -> Self {
         let at = Timestamp::MAX;
         Owner {
@@ -30,7 +31,8 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// The base blob or, where the record is that of one, a previous version.
+    /// Creates the owner for a record: a previous version if the record is one, otherwise the base
+    /// blob.
     pub fn of(generation: Generation, blob: &'a str, record: &BlobRecord) -> Self {
         let id = record.version_id.filter(|_| record.is_previous);
         Owner {
@@ -39,7 +41,7 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// Tells the index that who had these tags has others now; none where it is gone.
+    /// Updates the index from the old tags to the new ones; a removed blob has no new tags.
     pub fn change(
         self,
         tx: &mut Transaction<'_>,
@@ -59,8 +61,8 @@ impl<'a> Owner<'a> {
     }
 }
 
-/// Tells the index that the record of a key is gone: only previous versions among the parts of a
-/// blob are in it.
+/// Updates the index for a removed record; of snapshots and versions, only previous versions are in
+/// the index.
 pub fn forget(tx: &mut Transaction<'_>, key: &[u8], part: &BlobRecord) {
     if let Some((generation, blob)) = keys::blob_of_part(key).filter(|_| part.is_previous) {
         Owner::of(generation, &blob, part).change(tx, &part.tags, &[]);
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_the_tags_that_the_blob_has() {
+    fn index_matches_the_tags_of_the_blob() {
         let clock = Clock::manual(Timestamp::from_unix_s(1));
         let store = Store::open(StoreConfig::memory(clock)).unwrap();
         for (had, has) in [

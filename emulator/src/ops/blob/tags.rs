@@ -1,7 +1,7 @@
 //! Get Blob Tags and Set Blob Tags: the index tags of a blob.
 //!
-//! Sources: "Get Blob Tags", "Set Blob Tags". Set replaces all; neither tag nor time of the blob
-//! change.
+//! Sources: "Get Blob Tags", "Set Blob Tags". Set replaces all tags; neither ETag nor last-modified
+//! time change.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=tags
@@ -28,10 +28,9 @@ use crate::reply::Reply;
 use crate::rules::tags;
 use crate::store::{Stamp, Store, Transaction, View};
 
-/// Keys and values.
 type Tags = Vec<(String, String)>;
 
-/// Get Blob Tags.
+/// The Get Blob Tags operation.
 pub struct GetBlobTags {
     address: BlobAddress,
     guard: Guard,
@@ -60,7 +59,7 @@ impl Read for GetBlobTags {
     }
 }
 
-/// Set Blob Tags, of a base blob or a version.
+/// The Set Blob Tags operation, for a base blob or a version.
 pub struct SetBlobTags {
     address: BlobAddress,
     guard: Guard,
@@ -120,7 +119,7 @@ impl Write for SetBlobTags {
     }
 }
 
-/// Reads `Tags`, `TagSet`, `Tag` with `Key` and `Value`.
+/// Parses `Tags`, `TagSet`, `Tag` with `Key` and `Value`.
 fn parse_tags(document: &[u8]) -> Result<Tags, StorageError> {
     let root = read_document(document, ELEMENTS_MAX)?;
     if root.name != "Tags" {

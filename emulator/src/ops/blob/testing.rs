@@ -1,4 +1,4 @@
-//! Running operations on a store of their own: for states that no request leads to.
+//! Runs operations on a store of their own, for states that no request can produce.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use smalt_protocol::{ApiVersion, Service, StorageError, Timestamp};
@@ -14,7 +14,7 @@ use crate::ops::container::create::CreateContainer;
 use crate::store::{Store, StoreConfig};
 use crate::target::{Resource, Target};
 
-/// The owner's request for `a/box/b`.
+/// Returns the account owner's call for `a/box/b`.
 pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> Call {
     let header = |(name, value): &(&'static str, &str)| {
         let value = HeaderValue::from_str(value).unwrap();
@@ -56,7 +56,6 @@ pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
     }
 }
 
-/// A store with the container.
 pub(super) async fn store() -> Store {
     let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
     let store = Store::open(StoreConfig::memory(clock)).unwrap();
@@ -65,7 +64,6 @@ pub(super) async fn store() -> Store {
     store
 }
 
-/// Checks and applies an operation in one commit.
 pub(super) async fn run<O: Write>(store: &Store, operation: O) -> Result<O::Output, StorageError> {
     let commit = store.commit(move |tx, stamp| {
         let checked = operation.check(tx, stamp)?;

@@ -1,6 +1,6 @@
-//! Set Blob Tier: moves a blob between tiers, and starts its way back from the archive.
+//! Set Blob Tier: moves a blob between tiers, and starts the rehydration of an archived blob.
 //!
-//! Source: "Set Blob Tier". Neither tag nor time of the blob change.
+//! Source: "Set Blob Tier". Neither ETag nor last-modified time change.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=tier
@@ -23,7 +23,7 @@ use crate::rules::page_tier;
 use crate::rules::tier::{self, Move};
 use crate::store::{Stamp, Transaction, View};
 
-/// Set Blob Tier.
+/// The Set Blob Tier operation.
 pub struct SetBlobTier {
     address: BlobAddress,
     guard: Guard,
@@ -64,7 +64,7 @@ impl Write for SetBlobTier {
         }
         let way = tier::judge(&found.blob.access, self.tier)?;
         if way == Move::Rehydrate && !self.address.is_base() {
-            // Recorded for what is no current blob.
+            // Recorded for blobs that are not current.
             return Err(ErrorCode::BlobOperationNotSupported.into());
         }
         Ok((found, way))

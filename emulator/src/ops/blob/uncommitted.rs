@@ -1,7 +1,7 @@
-//! Uncommitted blocks of a blob: where Put Block and Put Block From URL keep them.
+//! Uncommitted blocks of a blob, which Put Block and Put Block From URL store.
 //!
-//! Source: remarks of "Put Block". They belong to a name, whether or not a blob stands under it,
-//! and are forgotten when a week passes without another one.
+//! Source: remarks of "Put Block". They belong to a name, whether or not it has a blob, and expire
+//! a week after the last one was put.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ use crate::records::{BlobKind, BlockRecord, Record, UncommittedRecord};
 use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{self, PayloadId, Stamp, StoreResult, Transaction, View};
 
-/// Where a block goes, and what is there already.
+/// Where a block is stored, and the blocks that exist already.
 pub struct Slot {
     generation: Generation,
     encryption: Option<Encryption>,
@@ -24,12 +24,12 @@ pub struct Slot {
     replaced: Option<BlockRecord>,
 }
 
-/// Finds the place of a block and judges whether it may be put there.
+/// Checks whether a block may be put, and returns its slot.
 ///
 /// # Errors
-/// 404 `ContainerNotFound`, 412 of the lease, 409 `InvalidBlobType`, 400 `InvalidBlobOrBlock` for
-/// an id of another length than those before it, 409 `BlockCountExceedsLimit`, 403 and 409 of the
-/// encryption.
+/// 404 `ContainerNotFound`, 412 for a missing or wrong lease id, 409 `InvalidBlobType`, 400
+/// `InvalidBlobOrBlock` for an id whose length differs from the others, 409
+/// `BlockCountExceedsLimit`, 403 and 409 for a different encryption.
 pub fn check(
     view: &dyn View,
     name: &BlobName,
@@ -68,7 +68,7 @@ pub fn check(
     })
 }
 
-/// Only a block blob that no copy is writing takes blocks.
+/// Rejects blobs that are not block blobs, or that a pending copy is writing.
 ///
 /// # Errors
 /// 409 `InvalidBlobType`, 409 `PendingCopyOperation`, 409 `BlobArchived`.
@@ -88,16 +88,16 @@ fn too_many() -> StorageError {
 }
 
 impl Slot {
-    /// What the block is encrypted with.
+    /// Returns the encryption of the block.
     pub fn encryption(&self) -> Option<&Encryption> {
         self.encryption.as_ref()
     }
 }
 
-/// Keeps a block, in place of one of the same id. Takes over the reference to its bytes.
+/// Stores a block and replaces one with the same id. Takes over the reference to its bytes.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn keep(
     tx: &mut Transaction<'_>,
     name: &BlobName,
@@ -110,7 +110,7 @@ pub fn keep(
     let mut record = match slot.record {
         Some(record) => record,
         None => {
-            // What an older week left behind.
+            // Drop expired blocks.
             replace::drop_uncommitted(tx, generation, &name.blob)?;
             UncommittedRecord {
                 created: stamp.now,
@@ -135,7 +135,7 @@ pub fn keep(
     block.save(tx, keys::block(generation, &name.blob, id))
 }
 
-/// A block of these bytes; none need no payload.
+/// Creates the record of a block. An empty block needs no payload.
 pub fn block(tx: &mut Transaction<'_>, staged: store::Staged) -> StoreResult<BlockRecord> {
     let length = staged.len();
     let payload: Option<PayloadId> = if staged.is_empty() {
@@ -146,11 +146,11 @@ pub fn block(tx: &mut Transaction<'_>, staged: store::Staged) -> StoreResult<Blo
     Ok(BlockRecord { length, payload })
 }
 
-/// What is known of the uncommitted blocks of a name; absent when there are none, or none that is
-/// still kept.
+/// Returns the record of a name's uncommitted blocks; `None` when there are none, or they have
+/// expired.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn record(
     view: &dyn View,
     generation: Generation,
@@ -161,10 +161,10 @@ pub fn record(
     Ok(record.filter(|record| record.is_kept(now)))
 }
 
-/// The uncommitted blocks of a name, in the order of their ids.
+/// Returns the uncommitted blocks of a name, ordered by id.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn read(
     view: &dyn View,
     generation: Generation,

@@ -1,9 +1,9 @@
-//! Undelete Blob: brings back what was deleted softly under a name.
+//! Undelete Blob: restores the soft-deleted data of a name.
 //!
 //! Sources: "Undelete Blob", "Soft delete for blobs". The base blob, every deleted snapshot and
-//! every deleted previous version come back as they were; a lease does not. A blob that has
-//! previous versions only stays without a current one. Where there is nothing to bring back it
-//! succeeds, as long as there is a blob.
+//! every deleted previous version are restored as they were, without leases. A blob that has only
+//! previous versions stays without a current one. If there is nothing to restore, the operation
+//! succeeds as long as there is a blob.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=undelete
@@ -23,12 +23,12 @@ use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, StoreResult, Transaction, View};
 
-/// Undelete Blob.
+/// The Undelete Blob operation.
 pub struct UndeleteBlob {
     name: BlobName,
 }
 
-/// What stands under the name, and what was deleted of it.
+/// The current blob, and the soft-deleted data of the name.
 pub struct Checked {
     generation: Generation,
     base: Option<BlobRecord>,
@@ -37,7 +37,7 @@ pub struct Checked {
     versions: Vec<Part>,
 }
 
-/// A deleted snapshot or version with its key.
+/// The key and record of a deleted snapshot or version.
 type Part = (Vec<u8>, BlobRecord);
 
 impl Write for UndeleteBlob {
@@ -107,7 +107,7 @@ impl Write for UndeleteBlob {
     }
 }
 
-/// What starts with this key, was deleted softly and can still be brought back.
+/// Returns the soft-deleted records with this key prefix that can still be restored.
 fn deleted(view: &dyn View, prefix: Vec<u8>, now: Timestamp) -> StoreResult<Vec<Part>> {
     let mut found = Vec::new();
     for key in replace::keys_from(view, prefix)? {

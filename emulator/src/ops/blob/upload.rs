@@ -1,4 +1,4 @@
-//! A body of bytes: what Put Blob, Put Block, Append Block and Put Page have in common.
+//! A request body of bytes: shared code of Put Blob, Put Block, Append Block and Put Page.
 //!
 //! Sources: the four documents, on `Content-MD5` and `x-ms-content-crc64`.
 
@@ -10,16 +10,16 @@ use crate::call::Call;
 use crate::operation::{Received, Takes};
 use crate::store::Staged;
 
-/// What a request says of its body, and the body once it was streamed in.
+/// The hashes that a request gives for its body, and the body once it was received.
 pub struct Upload {
-    /// What the bytes have to hash to.
+    /// The hashes that the body must have.
     pub given: BodyHashes,
     bytes_max: u64,
     received: Option<Received>,
 }
 
 impl Upload {
-    /// Reads a request with a body of at most this many bytes.
+    /// Parses a request with a body of at most `bytes_max` bytes.
     ///
     /// # Errors
     /// As [`BodyHashes::of`].
@@ -31,14 +31,14 @@ impl Upload {
         })
     }
 
-    /// What body the operation takes.
+    /// Returns the kind of body that the operation accepts.
     pub fn takes(&self) -> Takes {
         Takes::Payload {
             most: self.bytes_max,
         }
     }
 
-    /// Takes the body, if it is what the request says that it is.
+    /// Stores the received body after comparing its hashes.
     ///
     /// # Errors
     /// 400 `Md5Mismatch`, `Crc64Mismatch`.
@@ -48,7 +48,7 @@ impl Upload {
         Ok(())
     }
 
-    /// The bytes, and what they hash to.
+    /// Returns the bytes and their hashes.
     ///
     /// # Errors
     /// 500 when there was no body.

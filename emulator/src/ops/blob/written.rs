@@ -1,7 +1,7 @@
-//! What a write answers about the bytes that it took.
+//! The hash in the response to a write.
 //!
-//! Source: recordings. Before 2019-02-02 it is their MD5; since then their CRC64, unless the
-//! request gave an MD5, which is then confirmed.
+//! Source: recordings. Before 2019-02-02 it is the MD5 of the bytes; since then their CRC64, unless
+//! the request gave an MD5, which is then returned.
 
 use smalt_protocol::ApiVersion;
 
@@ -9,30 +9,30 @@ use super::headers;
 use crate::records::BlobRecord;
 use crate::reply::Reply;
 
-/// Since this version the CRC64 is answered. "Version 2019-02-02".
+/// Since this version, the response has the CRC64. "Version 2019-02-02".
 const CRC64: ApiVersion = ApiVersion::V2019_02_02;
 
-/// What bytes hash to.
+/// The hashes of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hashes {
-    /// MD5.
+    /// MD5 of the bytes.
     pub md5: [u8; 16],
-    /// CRC64.
+    /// CRC64 of the bytes.
     pub crc64: [u8; 8],
     /// Whether the request gave an MD5.
     pub by_md5: bool,
 }
 
-/// A blob that was written to, and the hashes of the bytes that the request brought.
+/// A written blob, and the hashes of the bytes in the request.
 pub struct Written {
-    /// The blob as it is now.
+    /// The blob after the write.
     pub blob: BlobRecord,
-    /// The hashes of the bytes.
+    /// The hashes of the bytes in the request.
     pub hashes: Hashes,
 }
 
 impl Hashes {
-    /// Adds the one that the version answers.
+    /// Adds the hash that this version returns.
     pub fn answer(&self, reply: Reply, version: ApiVersion) -> Reply {
         if version < CRC64 || self.by_md5 {
             reply.header("content-md5", headers::encode(&self.md5))
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_hash_by_version_and_wish() {
+    fn response_hash_depends_on_version_and_request() {
         for (version, by_md5, expected) in [
             (ApiVersion::V2018_11_09, false, "content-md5"),
             (ApiVersion::V2019_02_02, false, "x-ms-content-crc64"),

@@ -1,6 +1,6 @@
 //! Public access and its header, `x-ms-blob-public-access`.
 //!
-//! Source: "Set Container ACL". An account may rule out public access altogether.
+//! Source: "Set Container ACL". An account may forbid public access altogether.
 
 use smalt_protocol::{ErrorCode, StorageError};
 
@@ -9,7 +9,7 @@ use crate::records::PublicAccess;
 
 const HEADER: &str = "x-ms-blob-public-access";
 
-/// Reads the header. Absent means private.
+/// Parses the header. Absent means private.
 pub fn parse_public_access(call: &Call) -> Result<PublicAccess, StorageError> {
     match call.header(HEADER)? {
         None => Ok(PublicAccess::Private),

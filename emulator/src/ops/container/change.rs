@@ -1,6 +1,7 @@
-//! Changing what describes a container: what Set Container ACL and Set Container Metadata share.
+//! Changes of a container's properties: shared code of Set Container ACL and Set Container
+//! Metadata.
 //!
-//! Sources: both documents. A lease id need not be given, but one that is given has to hold.
+//! Sources: both documents. A lease id is optional, but must match if it is given.
 
 use smalt_protocol::StorageError;
 use uuid::Uuid;
@@ -14,7 +15,7 @@ use crate::rules::conditions::Conditions;
 use crate::rules::lease::{Leased, check_read};
 use crate::store::{Stamp, Transaction, View};
 
-/// The container to change, and on what terms.
+/// The container to change and the conditions of the request.
 pub struct Change {
     name: ContainerName,
     lease_id: Option<Uuid>,
@@ -22,10 +23,10 @@ pub struct Change {
 }
 
 impl Change {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// 400 for a name or headers that are not what they should be.
+    /// 400 for a malformed name or header.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         Ok(Change {
             name: ContainerName::of(call)?,
@@ -34,10 +35,10 @@ impl Change {
         })
     }
 
-    /// The container, if it may be changed.
+    /// Returns the container, if it may be changed.
     ///
     /// # Errors
-    /// 404 `ContainerNotFound`; 412 of lease and conditions.
+    /// 404 `ContainerNotFound`; 412 for an unmet lease or condition.
     pub fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<ContainerRecord, StorageError> {
         let container = self.name.find(view, stamp.now)?;
         check_read(Leased::Container, container.lease, self.lease_id)?;
@@ -45,10 +46,10 @@ impl Change {
         Ok(container)
     }
 
-    /// Stores it, with a new tag.
+    /// Stores the container with a new ETag.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn keep(
         &self,
         mut container: ContainerRecord,
@@ -61,7 +62,7 @@ impl Change {
     }
 }
 
-/// The answer to a change.
+/// Returns the response to a change.
 pub fn reply(changed: &ContainerRecord) -> Reply {
     Reply::new(200).version(changed.etag, changed.last_modified)
 }

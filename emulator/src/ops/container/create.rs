@@ -1,4 +1,4 @@
-//! Create Container: a new, empty container under a free name.
+//! Create Container: creates an empty container.
 //!
 //! Source: "Create Container".
 //!
@@ -22,7 +22,7 @@ use crate::rules::encryption;
 use crate::rules::lease::LeaseState;
 use crate::store::{Stamp, Transaction, View};
 
-/// Create Container.
+/// The Create Container operation.
 pub struct CreateContainer {
     name: ContainerName,
     metadata: Metadata,
@@ -31,7 +31,7 @@ pub struct CreateContainer {
     being_deleted_s: u64,
 }
 
-/// Tag and time of the new container.
+/// ETag and last-modified time of the new container.
 pub struct Created {
     etag: ETag,
     last_modified: Timestamp,
@@ -86,7 +86,7 @@ impl Write for CreateContainer {
     }
 }
 
-/// Refuses a name that is taken.
+/// Rejects a name that is taken.
 ///
 /// # Errors
 /// 409 `ContainerAlreadyExists`, 409 `ContainerBeingDeleted`.
@@ -109,8 +109,8 @@ pub fn check_free(
     }
 }
 
-/// Default encryption scope, and whether requests may not name another. Nothing is encrypted here:
-/// the names are kept and shown.
+/// Parses the default encryption scope, and whether other scopes are forbidden. Nothing is
+/// encrypted: the emulator only stores and shows the names.
 fn parse_encryption_scope(call: &Call) -> Result<Option<(String, bool)>, StorageError> {
     const DENY: &str = "x-ms-deny-encryption-scope-override";
     let deny = match call.header(DENY)? {

@@ -1,10 +1,10 @@
-//! Delete Container: the container, and everything in it, is gone with one write.
+//! Delete Container: deletes a container with all its contents in one write.
 //!
-//! Source: "Delete Container". The contents are keyed by the container's generation, which nothing
-//! names any more; `maintain` removes them in steps, at once or, where the account keeps deleted
-//! containers, when it cannot be restored any more. While the name is not free yet (about 30 s in
-//! production, a setting here), creation is refused, another deletion has nothing to do (as
-//! recorded), and everything else does not find it.
+//! Source: "Delete Container". The contents are keyed by the container's generation, which no name
+//! leads to any more; `maintain` removes them in steps, at once or, if the account keeps deleted
+//! containers, when the container can no longer be restored. Until the name is free (about 30 s in
+//! production, a setting here), creation fails, another deletion succeeds without an effect (as
+//! recorded), and all other operations do not find the container.
 //!
 //! ```http
 //! DELETE /devstoreaccount1/events?restype=container
@@ -27,7 +27,7 @@ use crate::rules::conditions::Conditions;
 use crate::rules::lease::{Leased, check_write};
 use crate::store::{Stamp, Transaction, View};
 
-/// Delete Container.
+/// The Delete Container operation.
 pub struct DeleteContainer {
     name: ContainerName,
     lease_id: Option<Uuid>,
@@ -36,7 +36,7 @@ pub struct DeleteContainer {
 }
 
 impl Write for DeleteContainer {
-    /// Absent while the container is being deleted already.
+    /// `None` if the container is being deleted already.
     type Checked = Option<ContainerRecord>;
     type Output = ();
 

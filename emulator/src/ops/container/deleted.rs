@@ -1,7 +1,7 @@
-//! Containers that were deleted and can be restored: where they wait and what they are called.
+//! Deleted containers that can be restored: their records and versions.
 //!
-//! Source: "Soft delete for containers". The version of a deleted container is a time as Windows
-//! counts it, in hexadecimal, as recorded: here that of its deletion.
+//! Source: "Soft delete for containers". The version of a deleted container is a FILETIME in
+//! hexadecimal, as recorded: here that of its deletion.
 
 use smalt_protocol::Timestamp;
 
@@ -11,10 +11,10 @@ use crate::records::{ContainerRecord, Deleted, Record};
 use crate::rules::lease::LeaseState;
 use crate::store::{Stamp, StoreResult, Transaction};
 
-/// Digits of a version.
 const VERSION_DIGITS: usize = 16;
 
-/// `x-ms-deleted-container-version` of a container that was deleted then: `01D934E8B074DD9C`.
+/// Returns the `x-ms-deleted-container-version` of a container that was deleted at this time:
+/// `01D934E8B074DD9C`.
 pub fn version(deleted_at: Timestamp) -> String {
     let ticks = deleted_at
         .ticks()
@@ -22,7 +22,7 @@ pub fn version(deleted_at: Timestamp) -> String {
     format!("{ticks:0VERSION_DIGITS$X}")
 }
 
-/// Reads a version.
+/// Parses a version.
 pub fn parse_version(text: &str) -> Option<Timestamp> {
     let is_hex = text.len() == VERSION_DIGITS && text.bytes().all(|b| b.is_ascii_hexdigit());
     let ticks = u64::from_str_radix(text, 16).ok().filter(|_| is_hex)?;
@@ -31,7 +31,7 @@ pub fn parse_version(text: &str) -> Option<Timestamp> {
 }
 
 impl ContainerRecord {
-    /// How long it can be restored, of a container that was deleted and is kept.
+    /// Returns deletion time and retention of a deleted container that is kept.
     pub fn kept(&self) -> Option<Deleted> {
         Some(Deleted {
             at: self.deleted_at?,
@@ -40,8 +40,8 @@ impl ContainerRecord {
     }
 }
 
-/// `RemainingRetentionDays` of a container. Recorded: its hours are rounded before its days are
-/// cut, so that the full number is shown for half an hour.
+/// Returns the `RemainingRetentionDays` of a container. Recorded: it rounds to hours before it
+/// truncates to days, so that the full number is shown for half an hour.
 pub fn remaining_days(deleted: Deleted, now: Timestamp) -> u32 {
     const HOUR_S: u64 = 60 * 60;
     let left_s = deleted.until().since(now).as_secs();
@@ -49,10 +49,11 @@ pub fn remaining_days(deleted: Deleted, now: Timestamp) -> u32 {
     u32::try_from(hours / 24).unwrap_or(u32::MAX)
 }
 
-/// Deletes a container that can be restored for so many days. Its name stays taken for a while.
+/// Deletes a container that can be restored for the given number of days. Its name stays reserved
+/// for a while.
 ///
 /// # Errors
-/// The store's own.
+/// When the store fails.
 pub fn keep(
     tx: &mut Transaction<'_>,
     name: &ContainerName,
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_days_that_are_left_are_the_recorded_ones() {
+    fn remaining_days_match_the_recordings() {
         let at = Timestamp::from_unix_s(1_700_000_000);
         let deleted = Deleted {
             at,
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_have_the_form_of_the_recordings() {
+    fn versions_match_the_recordings() {
         let recorded = "01D934E8B074DD9C";
         let deleted_at = parse_version(recorded).unwrap();
         assert_eq!(deleted_at.iso_ticks(), "2023-01-30T20:23:18.1646236Z");

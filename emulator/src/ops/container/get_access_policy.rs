@@ -1,4 +1,4 @@
-//! Get Container ACL: public access and the stored access policies.
+//! Get Container ACL: returns public access and the stored access policies.
 //!
 //! Source: "Get Container ACL".
 //!
@@ -21,7 +21,7 @@ use crate::records::ContainerRecord;
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
-/// Get Container ACL.
+/// The Get Container ACL operation.
 pub struct GetContainerAcl(GetContainerProperties);
 
 impl Read for GetContainerAcl {
@@ -45,7 +45,8 @@ impl Read for GetContainerAcl {
     }
 }
 
-/// "Shared access signature error codes": versions before 2015-04-05 do not know `a` and `c`.
+/// Rejects the permissions `a` and `c` in versions before 2015-04-05. "Shared access signature
+/// error codes".
 fn check_letters(call: &Call, policies: &[SignedIdentifier]) -> Result<(), StorageError> {
     let is_newer = |policy: &SignedIdentifier| {
         let letters = policy.permissions.as_deref().unwrap_or_default();

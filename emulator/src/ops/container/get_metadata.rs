@@ -1,4 +1,4 @@
-//! Get Container Metadata: user metadata as headers.
+//! Get Container Metadata: returns user metadata as headers.
 //!
 //! Source: "Get Container Metadata".
 //!
@@ -18,7 +18,7 @@ use crate::records::ContainerRecord;
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
-/// Get Container Metadata.
+/// The Get Container Metadata operation.
 pub struct GetContainerMetadata(GetContainerProperties);
 
 impl Read for GetContainerMetadata {

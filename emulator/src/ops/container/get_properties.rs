@@ -1,4 +1,4 @@
-//! Get Container Properties: system properties and metadata, without a body.
+//! Get Container Properties: returns system properties and metadata, without a body.
 //!
 //! Source: "Get Container Properties".
 //!
@@ -23,7 +23,7 @@ use crate::reply::Reply;
 use crate::rules::lease::{Leased, check_read};
 use crate::store::{Store, View};
 
-/// Get Container Properties.
+/// The Get Container Properties operation.
 pub struct GetContainerProperties {
     name: ContainerName,
     lease_id: Option<Uuid>,

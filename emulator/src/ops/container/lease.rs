@@ -1,4 +1,5 @@
-//! Lease Container: acquire, renew, change, release or break the lease that guards its deletion.
+//! Lease Container: acquires, renews, changes, releases or breaks the lease that guards a
+//! container's deletion.
 //!
 //! Source: "Lease Container".
 //!
@@ -23,12 +24,12 @@ use crate::rules::conditions::Conditions;
 use crate::rules::lease::{Action, Done, Leased, act};
 use crate::store::{Stamp, Transaction, View};
 
-/// Lease Container.
+/// The Lease Container operation.
 pub struct LeaseContainer {
     name: ContainerName,
     action: Action,
     conditions: Conditions,
-    /// Before 2013-08-15 a lease operation was a change of the container.
+    /// Before 2013-08-15, a lease operation changed ETag and last-modified time.
     changes_version: bool,
 }
 

@@ -1,7 +1,7 @@
-//! List Blobs: a page of a container, flat or by hierarchy.
+//! List Blobs: lists a container in pages, flat or by hierarchy.
 //!
-//! Source: "List Blobs". A page starts at the place that its marker names and ends after
-//! `maxresults` blobs and prefixes; there is a next page exactly when something follows.
+//! Source: "List Blobs". A page starts at the position in its marker and ends after `maxresults`
+//! blobs and prefixes; it has a continuation marker exactly when something follows.
 //!
 //! ```http
 //! GET /devstoreaccount1/events?restype=container&comp=list&prefix=2026/&delimiter=/
@@ -30,7 +30,7 @@ use entry::ShownParts;
 use marker::Position;
 use walk::{Includes, Item, Range, Walk};
 
-/// What can be included, and since which version. Same page.
+/// Values of `include`, with the versions that introduced them. Same page.
 const INCLUDES: [(&str, ApiVersion); 11] = [
     ("snapshots", ApiVersion::V2009_09_19),
     ("metadata", ApiVersion::V2009_09_19),
@@ -45,14 +45,15 @@ const INCLUDES: [(&str, ApiVersion); 11] = [
     ("permissions", ApiVersion::V2020_06_12),
 ];
 
-/// A listing can start at a name since this version; before, the parameter is none. "Version
+/// Since this version, a listing can start at a name; before, the parameter is unknown. "Version
 /// 2026-02-06".
 const STARTS_FROM: ApiVersion = ApiVersion::V2026_02_06;
 
-/// The marker is echoed since this version; before, the blob that it names. "Version 2017-04-17".
+/// Since this version, the response repeats the marker; before, the blob that it names. "Version
+/// 2017-04-17".
 const ECHOES_MARKER: ApiVersion = ApiVersion::V2017_04_17;
 
-/// List Blobs.
+/// The List Blobs operation.
 pub struct ListBlobs {
     name: ContainerName,
     paging: Paging,
@@ -62,7 +63,7 @@ pub struct ListBlobs {
     includes: Includes,
 }
 
-/// A page.
+/// A page of items.
 pub struct Page {
     entries: Vec<Entry>,
     next: Option<Position>,
@@ -111,7 +112,7 @@ impl Read for ListBlobs {
             start_from: self.start_from.clone(),
             includes: self.includes,
         };
-        // One item more tells whether there is a next page.
+        // One more item shows whether there is a next page.
         let items = self.delimiter.is_none().then_some(self.paging.most + 1);
         let mut walk = Walk::new(view, &range, now, items)?;
         let mut entries = Vec::new();
@@ -167,7 +168,7 @@ impl Read for ListBlobs {
 }
 
 impl ListBlobs {
-    /// The part of a name up to and including the first delimiter behind the prefix asked for.
+    /// Returns the part of a name up to and including the first delimiter after the prefix.
     fn common_prefix<'a>(&self, name: &'a str) -> Option<&'a str> {
         let delimiter = self.delimiter.as_deref()?;
         let from = self.paging.prefix.len();

@@ -1,4 +1,4 @@
-//! Properties of a container as responses and listings show them, by version.
+//! Properties of a container in responses and listings, by version.
 //!
 //! Sources: "Get Container Properties", "List Containers"; recordings.
 
@@ -10,30 +10,30 @@ use crate::reply::Reply;
 use crate::rules::conditions::Current;
 use crate::rules::encryption::ACCOUNT_SCOPE;
 
-/// Public access is shown since this version. "Get Container Properties".
+/// Since this version, public access is shown. "Get Container Properties".
 const SHOWS_PUBLIC_ACCESS: ApiVersion = ApiVersion::V2016_05_31;
-/// Immutability policy and legal hold are shown since this version. Same page.
+/// Since this version, immutability policy and legal hold are shown. Same page.
 const SHOWS_IMMUTABILITY: ApiVersion = ApiVersion::V2017_11_09;
-/// Encryption scopes are shown since this version, as recorded.
+/// Since this version, encryption scopes are shown, as recorded.
 const SHOWS_ENCRYPTION_SCOPE: ApiVersion = ApiVersion::V2019_02_02;
-/// Immutability by version is shown since this version; recorded for 2021-12-02.
+/// Since this version, version-level immutability is shown; recorded for 2021-12-02.
 const SHOWS_IMMUTABLE_VERSIONS: ApiVersion = ApiVersion::V2020_06_12;
 
-/// What of a container a version shows besides tag, time and lease.
+/// The properties that a version shows besides ETag, last-modified time and lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContainerHeaders<'a> {
-    /// Public access, where there is any.
+    /// Public access; `None` for private containers.
     pub public_access: Option<&'static str>,
-    /// Default encryption scope, and whether requests may not name another.
+    /// Default encryption scope, and whether other scopes are forbidden.
     pub encryption_scope: Option<(&'a str, bool)>,
-    /// Immutability policy and legal hold of the container itself: none has them.
+    /// Immutability policy and legal hold of the container itself, which are always false.
     pub immutability: Option<(bool, bool)>,
-    /// Whether immutability is by version.
+    /// Whether the container has version-level immutability.
     pub immutable_with_versioning: Option<bool>,
 }
 
 impl<'a> ContainerHeaders<'a> {
-    /// What the version of a call shows.
+    /// Returns the properties that the version of a call shows.
     pub fn of(container: &'a ContainerRecord, call: &Call) -> Self {
         let since = |first| call.version >= first;
         let scope = container.encryption_scope.as_ref();
@@ -50,7 +50,7 @@ impl<'a> ContainerHeaders<'a> {
         }
     }
 
-    /// As headers of a response.
+    /// Adds the properties as headers.
     pub fn headers(self, reply: Reply) -> Reply {
         let text = |flag: bool| if flag { "true" } else { "false" };
         let (scope, deny) = self.encryption_scope.unzip();
@@ -79,7 +79,7 @@ impl<'a> From<&'a ContainerRecord> for Current<'a> {
 }
 
 impl PublicAccess {
-    /// Its name on the wire; private has none.
+    /// Returns the name on the wire; `None` for private.
     pub const fn header(self) -> Option<&'static str> {
         match self {
             PublicAccess::Private => None,

@@ -1,8 +1,8 @@
-//! Rename Container: a container and everything in it under another name, with one write.
+//! Rename Container: renames a container with all its contents in one write.
 //!
 //! Source: recordings; the interface definition names it, no document describes it. The new name is
-//! looked at first, a lease must be proven and does not go along. Versions since 2021-12-02 do not
-//! know the operation, as recorded.
+//! checked first; an active lease needs its id and is not kept. Versions since 2021-12-02 do not
+//! have the operation, as recorded.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events-2026?restype=container&comp=rename
@@ -25,10 +25,9 @@ use crate::reply::Reply;
 use crate::rules::lease::{LeaseState, Leased, check_write};
 use crate::store::{Stamp, Transaction, View};
 
-/// The first version that does not know the operation.
 const UNKNOWN: ApiVersion = ApiVersion::V2021_12_02;
 
-/// Rename Container.
+/// The Rename Container operation.
 pub struct RenameContainer {
     name: ContainerName,
     source: ContainerName,
@@ -73,7 +72,7 @@ impl Write for RenameContainer {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<(), StorageError> {
-        // What is in it is keyed by its generation and stays where it is.
+        // The contents are keyed by the generation and stay where they are.
         tx.delete(self.source.key());
         container.lease = LeaseState::Available;
         container.touch(stamp);

@@ -1,7 +1,7 @@
-//! Restore Container: brings a deleted container back, under its own name or another one.
+//! Restore Container: restores a deleted container, under its own name or another one.
 //!
-//! Source: "Restore Container". The contents come back as they were: they are keyed by the
-//! container's generation, which `maintain` leaves alone until the retention ends.
+//! Source: "Restore Container". The contents are unchanged: they are keyed by the container's
+//! generation, which `maintain` keeps until the retention ends.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events?restype=container&comp=undelete
@@ -23,7 +23,7 @@ use crate::records::{ContainerRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Restore Container.
+/// The Restore Container operation.
 pub struct RestoreContainer {
     name: ContainerName,
     deleted_name: String,
@@ -90,7 +90,7 @@ impl RestoreContainer {
     }
 }
 
-/// A header that must not be empty either.
+/// Returns a header, which must not be empty.
 fn given<'a>(call: &'a Call, name: &'static str) -> Result<&'a str, StorageError> {
     let text = call.required_header(name)?;
     if text.is_empty() {

@@ -23,7 +23,7 @@ use crate::records::{ContainerRecord, PublicAccess};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Set Container ACL.
+/// The Set Container ACL operation.
 pub struct SetContainerAcl {
     change: Change,
     public_access: PublicAccess,

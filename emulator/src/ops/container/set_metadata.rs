@@ -19,7 +19,7 @@ use crate::records::ContainerRecord;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Set Container Metadata.
+/// The Set Container Metadata operation.
 pub struct SetContainerMetadata {
     change: Change,
     metadata: Metadata,

@@ -1,6 +1,6 @@
 //! Get Queue ACL and Set Queue ACL: the stored access policies of a queue.
 //!
-//! Sources: "Get Queue ACL", "Set Queue ACL". Set replaces all; an empty body clears.
+//! Sources: "Get Queue ACL", "Set Queue ACL". Set replaces all policies; an empty body clears them.
 //!
 //! ```http
 //! PUT /devstoreaccount1/orders?comp=acl
@@ -21,12 +21,12 @@ use crate::records::{QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Store, Transaction, View};
 
-/// What a policy of a queue can permit. "Create a service SAS", permissions for a queue.
+/// Permissions that a queue's policy may have. "Create a service SAS", permissions for a queue.
 const PERMISSIONS: &str = "raup";
-/// The first version that has policies of queues. "Get Queue ACL", "Set Queue ACL", remarks.
+/// First version with policies of queues. "Get Queue ACL", "Set Queue ACL", remarks.
 const POLICIES: ApiVersion = ApiVersion::V2012_02_12;
 
-/// The queue that is asked for, under a version that has policies.
+/// Returns the queue of a call; rejects versions without policies.
 fn queue_of(call: &Call) -> Result<QueueName, StorageError> {
     if call.version < POLICIES {
         return Err(StorageError::no_such_operation("comp", "acl"));
@@ -34,7 +34,7 @@ fn queue_of(call: &Call) -> Result<QueueName, StorageError> {
     QueueName::of(call)
 }
 
-/// Get Queue ACL.
+/// The Get Queue ACL operation.
 pub struct GetQueueAcl {
     name: QueueName,
 }
@@ -63,7 +63,7 @@ impl Read for GetQueueAcl {
     }
 }
 
-/// Set Queue ACL.
+/// The Set Queue ACL operation.
 pub struct SetQueueAcl {
     name: QueueName,
     policies: Vec<SignedIdentifier>,

@@ -1,5 +1,4 @@
-//! Clear Messages: removes every message of a queue, hidden ones too, at once whatever their
-//! number.
+//! Clear Messages: removes all messages of a queue, including hidden ones, in one write.
 //!
 //! Source: "Clear Messages". The queue gets a new generation; `maintain` removes the old one.
 //!
@@ -19,7 +18,7 @@ use crate::records::{GarbageRecord, QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Clear Messages.
+/// The Clear Messages operation.
 pub struct ClearMessages {
     name: QueueName,
 }

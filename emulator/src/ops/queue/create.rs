@@ -1,4 +1,4 @@
-//! Create Queue: a new, empty queue, or the one that is there with the same metadata.
+//! Create Queue: creates an empty queue, or succeeds if one with the same metadata exists.
 //!
 //! Source: "Create Queue".
 //!
@@ -18,7 +18,7 @@ use crate::records::{QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Create Queue.
+/// The Create Queue operation.
 pub struct CreateQueue {
     name: QueueName,
     metadata: Metadata,
@@ -29,9 +29,9 @@ pub struct CreateQueue {
 /// Whether the queue is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// 201.
+    /// Answered with 201.
     Created,
-    /// 204: it was there, with the same metadata.
+    /// Answered with 204: a queue with the same metadata exists.
     Existed,
 }
 

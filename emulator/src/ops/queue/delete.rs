@@ -1,4 +1,4 @@
-//! Delete Queue: the queue and every message in it, at once whatever their number.
+//! Delete Queue: deletes a queue with all messages in one write.
 //!
 //! Source: "Delete Queue".
 //!
@@ -18,7 +18,7 @@ use crate::records::QueueRecord;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Delete Queue.
+/// The Delete Queue operation.
 pub struct DeleteQueue {
     name: QueueName,
     being_deleted_s: u64,

@@ -1,7 +1,7 @@
-//! Delete Message: removes a message that the caller holds the receipt of.
+//! Delete Message: deletes a message by its pop receipt.
 //!
-//! Source: "Delete Message". A receipt works until another get or update gives out a new one, even
-//! when the message is visible again meanwhile.
+//! Source: "Delete Message". A receipt is valid until another get or update issues a new one, even
+//! if the message becomes visible again meanwhile.
 //!
 //! ```http
 //! DELETE /devstoreaccount1/orders/messages/{id}?popreceipt=AgAAAAMAAAA...
@@ -21,7 +21,7 @@ use crate::ops::queue::parameters::{message_id, pop_receipt};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Delete Message.
+/// The Delete Message operation.
 pub struct DeleteMessage {
     name: QueueName,
     id: Option<Uuid>,

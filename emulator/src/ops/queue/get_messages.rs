@@ -1,4 +1,5 @@
-//! Get Messages: takes up to 32 messages from the front of a queue and hides them for a while.
+//! Get Messages: returns up to 32 messages from the front of a queue and hides them for the
+//! visibility timeout.
 //!
 //! Source: "Get Messages".
 //!
@@ -24,7 +25,7 @@ use crate::records::QueueRecord;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Get Messages.
+/// The Get Messages operation.
 pub struct GetMessages {
     name: QueueName,
     count: usize,
@@ -68,8 +69,8 @@ impl Write for GetMessages {
         for mut message in found {
             message.record.dequeue_count = message.record.dequeue_count.saturating_add(1);
             message.record.receipt = stamp.tick.ticks();
-            // Each stands by its own sequence, which no other message has: by places counted on
-            // from the tick, messages of two gets at the same moment would push each other out.
+            // Use the message's sequence, which is unique, as its place: places counted on from the
+            // tick would collide for messages of two gets at the same tick.
             let place = message.record.sequence;
             message.move_to(tx, queue.generation, visible, place)?;
             let text = FoundText::locate(tx, &message.record.text)?;

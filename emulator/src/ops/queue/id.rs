@@ -1,15 +1,16 @@
-//! Ids of messages: GUIDs that rise with the time of their put.
+//! Message ids: GUIDs that increase with the time of the put.
 //!
-//! Messages are kept by their id. By random ones every put, get and delete of a long queue would
-//! touch another page of the store, which then has to be read; ids that rise keep the messages of
-//! one time together, and a queue costs as much however long it is.
+//! Messages are keyed by id. With random ids, every put, get and delete in a long queue would touch
+//! another page of the store, which then has to be read; increasing ids keep messages of one time
+//! together, so the cost does not depend on the queue's length.
 
 use uuid::{Builder, Uuid};
 
-/// Bits of the time in front of the version, and behind it.
+/// Bits of the time before the GUID's version field, and after it.
 const TIME_BITS: (u32, u32) = (48, 12);
 
-/// The id of a message that is put at this tick: its upper 60 bits, then random ones.
+/// Returns an id for a message that is put at `tick`: the upper 60 bits of the tick, then random
+/// ones.
 pub fn rising(tick: u64, random: Uuid) -> Uuid {
     let (front, behind) = TIME_BITS;
     let time = u128::from(tick >> (u64::BITS - front));
@@ -26,9 +27,10 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Ids rise with their ticks, up to the 16 of one microsecond and a half, and keep apart.
+        /// Ids increase with their ticks, except within 16 ticks (1.6 microseconds), and are
+        /// unique.
         #[test]
-        fn ids_rise_and_differ(tick: u64, later in 16_u64..1 << 40, one: u128, other: u128) {
+        fn ids_increase_and_differ(tick: u64, later in 16_u64..1 << 40, one: u128, other: u128) {
             let tick = tick >> 1;
             let (one, other) = (Uuid::from_u128(one), Uuid::from_u128(other));
             prop_assert!(rising(tick, one) < rising(tick + later, other));

@@ -1,4 +1,4 @@
-//! List Queues: the queues of an account, in pages.
+//! List Queues: lists the queues of an account, in pages.
 //!
 //! Source: "List Queues".
 //!
@@ -22,10 +22,10 @@ use crate::records::{QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
-/// What a listing can include, and since which version.
+/// Values of `include`, with the versions that introduced them.
 const INCLUDES: &[(&str, ApiVersion)] = &[("metadata", ApiVersion::V2009_09_19)];
 
-/// List Queues.
+/// The List Queues operation.
 pub struct ListQueues {
     account: String,
     paging: Paging,
@@ -110,7 +110,7 @@ impl Read for ListQueues {
     }
 }
 
-/// The name in a marker of ours: `/account/queue`.
+/// Parses the name in a marker: `/account/queue`.
 fn resume(account: &str, marker: &str) -> Result<String, StorageError> {
     let name = marker
         .strip_prefix('/')

@@ -1,7 +1,7 @@
-//! Messages and the two orders that they stand in: delivery and expiry.
+//! Messages and their two orders: delivery and expiry.
 //!
-//! A queue keeps id to message, (visible at, place) to id and (expires at, sequence) to id. Every
-//! operation touches a message by its id, or the head of an order: none walks the queue.
+//! A queue maps id to message, (visible at, place) to id and (expires at, sequence) to id. Every
+//! operation accesses a message by its id, or the head of an order: none scans the queue.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,24 +18,25 @@ use crate::store::{
     INLINE_BYTES_MAX, Payload, Staged, StoreResult, Transaction, View, adopt, location, release,
 };
 
-/// Expired messages that one operation removes on its way, at most.
+/// Maximum number of expired messages that one operation removes.
 const REAPED_MAX: usize = 1_000;
-/// Expired messages that a count looks past, at most.
+/// Maximum number of expired messages that a count skips.
 const EXPIRED_COUNTED_MAX: u64 = 5_000;
-/// Messages that are passed for each that is looked for, at most, before they are looked up alone.
+/// Maximum number of messages that a scan visits for each one wanted; the rest are looked up one by
+/// one.
 const SCANNED_PER_MESSAGE_MAX: usize = 2;
 
 /// A message with its id.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Message id.
+    /// The message id.
     pub id: Uuid,
-    /// The rest.
+    /// Everything else.
     pub record: MessageRecord,
 }
 
 impl Message {
-    /// The message of this id, unless it is expired.
+    /// Loads a message, unless it has expired.
     pub fn load(
         view: &dyn View,
         generation: Generation,
@@ -52,11 +53,11 @@ impl Message {
             .map(|record| Message { id, record })
     }
 
-    /// The message of this id and receipt.
+    /// Returns the message with this id and receipt.
     ///
     /// # Errors
-    /// 404 `MessageNotFound` when it is not there, 400 `PopReceiptMismatch` when somebody else has
-    /// it by now.
+    /// 404 `MessageNotFound` when there is none, 400 `PopReceiptMismatch` when a newer receipt was
+    /// issued.
     pub fn find(
         view: &dyn View,
         generation: Generation,
@@ -84,7 +85,7 @@ impl Message {
         Ok(())
     }
 
-    /// Takes the message out of the order of delivery and lets it in at another place.
+    /// Moves the message to another place in delivery order.
     pub fn move_to(
         &mut self,
         tx: &mut Transaction<'_>,
@@ -109,7 +110,7 @@ impl Message {
             .save(tx, keys::message(generation, self.id.as_bytes()))
     }
 
-    /// Removes the message from everything.
+    /// Removes the message, its places in both orders and its text, and counts it out.
     pub fn remove(self, tx: &mut Transaction<'_>, generation: Generation) -> StoreResult<()> {
         tx.delete(keys::message(generation, self.id.as_bytes()));
         tx.delete(keys::visible(
@@ -130,7 +131,7 @@ impl Message {
     }
 }
 
-/// Up to `most` visible messages from the head of the order of delivery.
+/// Returns up to `most` visible messages in delivery order.
 pub fn visible(
     view: &dyn View,
     generation: Generation,
@@ -148,7 +149,7 @@ pub fn visible(
             if found.len() + ids.len() < most {
                 return ControlFlow::Continue(());
             }
-            // Some may be expired, and not reaped yet: then more are looked for from here.
+            // Some may have expired without being removed: then continue from here.
             from = Some([place, &[0]].concat());
             ControlFlow::Break(())
         })?;
@@ -158,10 +159,10 @@ pub fn visible(
     Ok(found)
 }
 
-/// The messages of these ids that are not expired, in their order.
+/// Returns the messages with these ids that have not expired, in the order of `ids`.
 ///
-/// What was put at one time stands side by side, as ids rise with it: one scan finds them all, and
-/// those that stand elsewhere are looked up.
+/// Messages that were put at one time are adjacent, as ids increase with it: one scan finds them
+/// all, and the others are looked up one by one.
 fn load_all(
     view: &dyn View,
     generation: Generation,
@@ -174,7 +175,7 @@ fn load_all(
     let mut records = BTreeMap::new();
     let from = keys::message(generation, first.as_bytes());
     let to = match first == last {
-        // One is looked up alone.
+        // A single id is looked up alone.
         true => from.clone(),
         false => keys::after(keys::message(generation, last.as_bytes())),
     };
@@ -199,7 +200,7 @@ fn load_all(
     Ok(found)
 }
 
-/// Removes expired messages, a few at a time, so that no head of an order is long behind.
+/// Removes some expired messages, so that they do not accumulate at the head of an order.
 pub fn reap(
     tx: &mut Transaction<'_>,
     generation: Generation,
@@ -225,7 +226,7 @@ pub fn reap(
     Ok(ids.len())
 }
 
-/// How many messages there are, without those that are known to be expired.
+/// Returns the number of messages without those known to be expired.
 pub fn approximate_count(
     view: &dyn View,
     generation: Generation,
@@ -263,20 +264,20 @@ fn uuid(bytes: &[u8]) -> Option<Uuid> {
     Uuid::from_slice(bytes).ok()
 }
 
-/// Text on its way into the store.
+/// The text of a new message.
 #[derive(Debug)]
 pub enum NewText {
-    /// Small enough for the record.
+    /// Short enough for the message's record.
     Inline(String),
-    /// Staged.
+    /// A staged payload, and its length.
     Staged(Staged, u32),
 }
 
-/// Texts up to this size stand in the record of their message.
+/// Texts up to this many bytes are stored in the message's record.
 pub const TEXT_INLINE_BYTES_MAX: usize = INLINE_BYTES_MAX - 512;
 
 impl NewText {
-    /// Takes the text out when it is too large for a record.
+    /// Takes the text out if it is too large for the record.
     pub fn spill(&mut self) -> Option<Bytes> {
         match self {
             NewText::Inline(text) if text.len() > TEXT_INLINE_BYTES_MAX => {
@@ -286,13 +287,13 @@ impl NewText {
         }
     }
 
-    /// The text that was staged.
+    /// Creates the text from a staged payload.
     pub fn staged(received: Received) -> Self {
         let length = u32::try_from(received.length).unwrap_or(u32::MAX);
         NewText::Staged(received.staged, length)
     }
 
-    /// Gives the text its place in the store.
+    /// Moves the text into the store.
     pub fn adopt(self, tx: &mut Transaction<'_>) -> StoreResult<MessageText> {
         Ok(match self {
             NewText::Inline(text) => MessageText::Inline(text),
@@ -301,17 +302,17 @@ impl NewText {
     }
 }
 
-/// Where the text of a message was found.
+/// The location of a message's text.
 #[derive(Clone, Debug)]
 pub enum FoundText {
     /// In the record.
     Inline(String),
-    /// In a payload, held alive.
+    /// In a payload that is kept alive.
     Payload(Payload),
 }
 
 impl FoundText {
-    /// Looks a text up.
+    /// Locates a text.
     pub fn locate(view: &dyn View, text: &MessageText) -> StoreResult<Self> {
         Ok(match text {
             MessageText::Inline(text) => FoundText::Inline(text.clone()),
@@ -319,7 +320,7 @@ impl FoundText {
         })
     }
 
-    /// Reads it.
+    /// Reads the text.
     pub fn read(&self) -> Result<Cow<'_, str>, StorageError> {
         match self {
             FoundText::Inline(text) => Ok(text.into()),

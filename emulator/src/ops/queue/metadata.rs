@@ -1,6 +1,6 @@
 //! Get Queue Metadata and Set Queue Metadata.
 //!
-//! Sources: "Get Queue Metadata", "Set Queue Metadata". Set replaces everything.
+//! Sources: "Get Queue Metadata", "Set Queue Metadata". Set replaces all metadata.
 //!
 //! ```http
 //! GET /devstoreaccount1/orders?comp=metadata
@@ -20,7 +20,7 @@ use crate::records::{QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Store, Transaction, View};
 
-/// Get Queue Metadata.
+/// The Get Queue Metadata operation.
 pub struct GetQueueMetadata {
     name: QueueName,
 }
@@ -53,7 +53,7 @@ impl Read for GetQueueMetadata {
     }
 }
 
-/// Set Queue Metadata.
+/// The Set Queue Metadata operation.
 pub struct SetQueueMetadata {
     name: QueueName,
     metadata: Metadata,

@@ -1,4 +1,4 @@
-//! Finding the queue that a request addresses.
+//! Names and look-up of the queue that a request addresses.
 
 use smalt_protocol::{ErrorCode, StorageError, names};
 
@@ -7,17 +7,17 @@ use crate::keys;
 use crate::records::{QueueRecord, Record};
 use crate::store::View;
 
-/// A queue by account and name. Its name is valid.
+/// The valid name of a queue, with its account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueName {
-    /// Account.
+    /// The account's name.
     pub account: String,
-    /// Queue.
+    /// The queue's name.
     pub queue: String,
 }
 
 impl QueueName {
-    /// The queue that a call addresses, alone or through its messages.
+    /// Returns the queue that a call addresses, directly or through its messages.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         names::validate_queue_name(call.queue())?;
         Ok(QueueName {
@@ -26,17 +26,17 @@ impl QueueName {
         })
     }
 
-    /// Its key.
+    /// Returns the key of the queue's record.
     pub fn key(&self) -> Vec<u8> {
         keys::queue(&self.account, &self.queue)
     }
 
-    /// The queue as it stands, deleted ones included.
+    /// Loads the record, even of a deleted queue.
     pub fn load(&self, view: &dyn View) -> Result<Option<QueueRecord>, StorageError> {
         Ok(QueueRecord::load(view, &self.key())?)
     }
 
-    /// The queue, or 404 `QueueNotFound`.
+    /// Loads the queue, or fails with 404 `QueueNotFound`.
     pub fn find(&self, view: &dyn View) -> Result<QueueRecord, StorageError> {
         let found = self.load(view)?.filter(|queue| queue.deleted_at.is_none());
         Ok(found.ok_or(ErrorCode::QueueNotFound)?)

@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::call::Call;
 use crate::ops::queue::receipt;
 
-/// A number of the query within its range; `None` when it is not given. The numbers of the service
-/// have 32 bits: what needs more is no number to it. The interface definition, `int32`.
+/// Parses a number of the query within a range; `None` when it is not given. The service's numbers
+/// have 32 bits (`int32` in the interface definition): larger ones are not numbers to it.
 pub fn seconds(
     call: &Call,
     name: &'static str,
@@ -33,12 +33,12 @@ pub fn seconds(
     ))
 }
 
-/// A message id; `None` for text that is no id of ours and so names no message.
+/// Parses the message id; `None` for a string that is not a GUID and so cannot name a message.
 pub fn message_id(call: &Call) -> Option<Uuid> {
     Uuid::try_parse(call.message()).ok()
 }
 
-/// The receipt of the query.
+/// Parses the pop receipt of the query.
 pub fn pop_receipt(call: &Call) -> Result<u64, StorageError> {
     let name = "popreceipt";
     receipt::parse(
@@ -47,7 +47,8 @@ pub fn pop_receipt(call: &Call) -> Result<u64, StorageError> {
     )
 }
 
-/// Refuses a text of so many bytes beyond the limit: recorded as 413 with the limit of the text.
+/// Rejects a text of more than the maximum number of bytes: recorded as 413 with the limit of the
+/// text.
 pub fn check_length(length: usize, version: ApiVersion) -> Result<(), StorageError> {
     let most = if version < ApiVersion::V2011_08_18 {
         MESSAGE_TEXT_BYTES_MAX_BEFORE_2011

@@ -1,4 +1,4 @@
-//! Peek Messages: looks at up to 32 visible messages and leaves them as they are.
+//! Peek Messages: returns up to 32 visible messages without hiding them.
 //!
 //! Source: "Peek Messages".
 //!
@@ -20,7 +20,7 @@ use crate::ops::queue::render::{self, ShownMessages};
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
-/// Peek Messages.
+/// The Peek Messages operation.
 pub struct PeekMessages {
     name: QueueName,
     count: usize,

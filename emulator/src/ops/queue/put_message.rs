@@ -1,6 +1,7 @@
 //! Put Message: adds a message to the back of a queue.
 //!
-//! Source: "Put Message". The record comes back since 2016-05-31; before, the body is empty.
+//! Source: "Put Message". Since 2016-05-31 the response has the message's record; before, its body
+//! is empty.
 //!
 //! ```http
 //! POST /devstoreaccount1/orders/messages?messagettl=3600
@@ -10,8 +11,8 @@
 //! 201 Created
 //! ```
 //!
-//! Under the versions before 2009-09-19 the bytes of a message may come bare, by PUT, as the
-//! service was first described: they are any bytes, and are given out in Base64.
+//! Versions before 2009-09-19 also accept the bare bytes of a message by PUT, as in the first
+//! description of the service: arbitrary bytes, which are returned in Base64.
 //!
 //! ```http
 //! PUT /devstoreaccount1/orders/messages?messagettl=3600
@@ -45,17 +46,17 @@ use crate::records::{MessageRecord, QueueRecord};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Put Message.
+/// The Put Message operation.
 pub struct PutMessage {
     name: QueueName,
     random: Uuid,
     version: ApiVersion,
     ttl_s: i64,
     visibility_timeout_s: i64,
-    /// Whether it takes any place among the messages of its moment.
+    /// Whether the message gets a random place among those of the same time.
     shuffled: bool,
     text: NewText,
-    /// Where the body is the message itself and no document: the hash that it must have, if any.
+    /// `Some` if the body is the message itself and not a document, with its `Content-MD5`, if any.
     bare: Option<Option<[u8; 16]>>,
 }
 
@@ -136,7 +137,7 @@ impl Write for PutMessage {
         };
         let tick = stamp.tick.ticks();
         let sequence = if self.shuffled {
-            // Random, and as unlikely to be there twice as an id is.
+            // Random, and as unlikely to collide as an id.
             self.random.as_u64_pair().0
         } else {
             tick
@@ -166,7 +167,7 @@ impl Write for PutMessage {
     }
 }
 
-/// Whether the body is the message itself: then its MD5, where the request gives one.
+/// Returns `Some` if the body is the message itself, with the MD5 that the request gives.
 fn bare(call: &Call) -> Result<Option<Option<[u8; 16]>>, StorageError> {
     if call.method != Method::PUT {
         return Ok(None);
@@ -177,7 +178,8 @@ fn bare(call: &Call) -> Result<Option<Option<[u8; 16]>>, StorageError> {
         .map(Some)
 }
 
-/// Only versions from 2011-08-18 on know it for a put. *Put Message*, `visibilitytimeout`.
+/// Parses the visibility timeout, which only versions from 2011-08-18 on have for a put. *Put
+/// Message*, `visibilitytimeout`.
 fn visibility_timeout_s(call: &Call) -> Result<i64, StorageError> {
     let name = "visibilitytimeout";
     match call.query(name) {
@@ -198,8 +200,8 @@ fn time_to_live_s(call: &Call) -> Result<i64, StorageError> {
     }
     let any = i64::from(i32::MIN)..=i64::from(i32::MAX);
     let ttl_s = seconds(call, name, any)?.unwrap_or(MESSAGE_TTL_S_DEFAULT);
-    // Reported of production (azure-sdk-for-net, issue 15158): what is too little is a wrong value,
-    // not one out of a range.
+    // Reported of production (azure-sdk-for-net, issue 15158): a value that is too small is an
+    // invalid value, not one out of range.
     if ttl_s != MESSAGE_TTL_INFINITE && !MESSAGE_TTL_S.contains(&ttl_s) {
         let value = ttl_s.to_string();
         return Err(StorageError::invalid_query(name, &value, ""));

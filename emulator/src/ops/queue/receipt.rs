@@ -1,6 +1,7 @@
-//! Pop receipts: opaque to clients, the tick of the put, get or update that gave them out to us.
+//! Pop receipts: opaque to clients; they contain the tick of the put, get or update that issued
+//! them.
 //!
-//! The form is the recorded one: 20 bytes from put and get, 24 from update, in Base64.
+//! Their form is as recorded: 20 bytes from put and get, 24 from update, in Base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -10,14 +11,14 @@ const TAKEN: [u8; 12] = [2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
 const UPDATED: [u8; 12] = [3, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
 const UPDATED_END: [u8; 4] = [1, 0, 0, 0];
 
-/// The receipt of a put or get.
+/// Returns the receipt of a put or get.
 pub fn taken(tick: u64) -> String {
     let mut bytes = TAKEN.to_vec();
     bytes.extend_from_slice(&tick.to_le_bytes());
     BASE64.encode(bytes)
 }
 
-/// The receipt of an update.
+/// Returns the receipt of an update.
 pub fn updated(tick: u64) -> String {
     let mut bytes = UPDATED.to_vec();
     bytes.extend_from_slice(&tick.to_le_bytes());
@@ -25,13 +26,13 @@ pub fn updated(tick: u64) -> String {
     BASE64.encode(bytes)
 }
 
-/// The tick of a receipt.
+/// Parses the tick of a receipt.
 ///
 /// # Errors
-/// 400 `InvalidQueryParameterValue` for text that no receipt looks like.
+/// 400 `InvalidQueryParameterValue` for a malformed receipt.
 pub fn parse(text: &str) -> Result<u64, StorageError> {
     let invalid = || StorageError::invalid_query("popreceipt", text, "Invalid pop receipt format");
-    // A plus sign that was not escaped arrives as a space from some clients.
+    // Some clients do not escape the plus sign, so it arrives as a space.
     let bytes = BASE64
         .decode(text.replace(' ', "+"))
         .map_err(|_| invalid())?;
@@ -53,13 +54,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn receipts_read_back(tick: u64) {
+        fn receipts_round_trip(tick: u64) {
             prop_assert_eq!(parse(&taken(tick)).unwrap(), tick);
             prop_assert_eq!(parse(&updated(tick)).unwrap(), tick);
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in ".{0,60}") {
+        fn any_text_is_parsed_or_rejected(text in ".{0,60}") {
             let _ = parse(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! Documents of messages.
+//! XML documents of messages.
 
 use smalt_protocol::xml::{MessageEntry, QueueMessagesDocument};
 use smalt_protocol::{ApiVersion, StorageError};
@@ -9,20 +9,20 @@ use crate::ops::queue::receipt;
 use crate::records::QueueRecord;
 use crate::reply::Reply;
 
-/// Since this version messages are counted as they are taken: the count of a message is shown where
-/// its queue was made under it. *Get Messages*, `DequeueCount`.
+/// Since this version, messages have dequeue counts: they are shown if the queue was created with
+/// it or a later one. *Get Messages*, `DequeueCount`.
 pub const COUNTS_DEQUEUES: ApiVersion = ApiVersion::V2009_09_19;
 
-/// Messages of a queue, to be shown.
+/// Messages of a queue to return to a client.
 pub struct ShownMessages {
-    /// The messages with where their texts are.
+    /// The messages and the locations of their texts.
     pub messages: Vec<(Message, FoundText)>,
-    /// Whether the queue is older than dequeue counts.
+    /// Whether the queue was created before dequeue counts.
     pub uncounted: bool,
 }
 
 impl ShownMessages {
-    /// Messages of this queue.
+    /// Wraps messages of this queue.
     pub fn of(queue: &QueueRecord, messages: Vec<(Message, FoundText)>) -> Self {
         ShownMessages {
             messages,
@@ -36,7 +36,7 @@ impl ShownMessages {
     }
 }
 
-/// The answer of Put Message.
+/// Returns the response of Put Message.
 pub fn put(message: &Message, call: &Call) -> Reply {
     let mut document = QueueMessagesDocument::new(call.version);
     document.push(&MessageEntry {
@@ -47,7 +47,7 @@ pub fn put(message: &Message, call: &Call) -> Reply {
     Reply::xml(201, document.finish())
 }
 
-/// The answer of Get Messages.
+/// Returns the response of Get Messages.
 pub fn taken(shown: &ShownMessages, call: &Call) -> Result<Reply, StorageError> {
     let mut document = QueueMessagesDocument::new(call.version);
     for (message, text) in &shown.messages {
@@ -62,7 +62,7 @@ pub fn taken(shown: &ShownMessages, call: &Call) -> Result<Reply, StorageError> 
     Ok(uncached(document))
 }
 
-/// The answer of Peek Messages: neither receipt nor next visible time.
+/// Returns the response of Peek Messages, without receipt and next visible time.
 pub fn peeked(shown: &ShownMessages, call: &Call) -> Result<Reply, StorageError> {
     let mut document = QueueMessagesDocument::new(call.version);
     for (message, text) in &shown.messages {

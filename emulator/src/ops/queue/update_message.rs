@@ -1,4 +1,4 @@
-//! Update Message: sets how long a message stays hidden and, when asked, its text.
+//! Update Message: sets the visibility timeout of a message and optionally its text.
 //!
 //! Source: "Update Message". The receipt changes; dequeue count and expiry do not.
 //!
@@ -26,7 +26,7 @@ use crate::records::MessageText;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View, release};
 
-/// Update Message.
+/// The Update Message operation.
 pub struct UpdateMessage {
     name: QueueName,
     id: Option<Uuid>,

@@ -1,6 +1,6 @@
-//! Get Account Information: kind of account and of redundancy, asked of any resource of it.
+//! Get Account Information: returns the kind and redundancy of an account, for any resource in it.
 //!
-//! Source: "Get Account Information". The container or blob of the path need not be there.
+//! Source: "Get Account Information". The container or blob of the path need not exist.
 //!
 //! ```http
 //! GET /devstoreaccount1/?restype=account&comp=properties
@@ -17,10 +17,11 @@ use crate::operation::Read;
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
-/// Whether the account has a hierarchical namespace is told since this version. Same page.
+/// Since this version, the response says whether the account has a hierarchical namespace. Same
+/// page.
 const TELLS_NAMESPACE: ApiVersion = ApiVersion::V2019_07_07;
 
-/// Get Account Information.
+/// The Get Account Information operation.
 pub struct GetAccountInfo;
 
 impl Read for GetAccountInfo {

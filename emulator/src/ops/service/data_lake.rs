@@ -1,10 +1,10 @@
-//! Any operation of the Data Lake interface on an account with a flat namespace.
+//! Any Data Lake operation on an account with a flat namespace.
 //!
-//! Production refuses before it looks for the file system or path: the tests of Apache Arrow's
-//! file system expect the same answer for a container that is not there. With soft delete the
-//! interface refuses the account as a whole (Azure/azure-sdk-for-python, issue 22775). Clients
-//! take either refusal for the sign of a flat namespace: Arrow's file system, and Hadoop's ABFS
-//! by status alone, because it asks with HEAD.
+//! Production rejects it before it looks for the file system or path: the tests of Apache Arrow's
+//! file system expect the same response for a container that does not exist. With soft delete the
+//! interface rejects the account as a whole (Azure/azure-sdk-for-python, issue 22775). Clients take
+//! either error as the sign of a flat namespace: Arrow's file system, and Hadoop's ABFS by status
+//! alone, because it asks with HEAD.
 //!
 //! ```http
 //! HEAD /devstoreaccount1/events/?action=getAccessControl
@@ -23,7 +23,7 @@ use crate::ops::service::properties::Owner;
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
-/// Any operation of the Data Lake interface.
+/// Rejects any operation of the Data Lake interface.
 pub struct RefuseFlatNamespace(Owner);
 
 impl Read for RefuseFlatNamespace {

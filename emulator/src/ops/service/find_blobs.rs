@@ -1,7 +1,7 @@
 //! Find Blobs by Tags, in an account or in one of its containers.
 //!
-//! Sources: "Find Blobs by Tags", "Find Blobs by Tags in Container". Of a blob's tags those that
-//! the query names are shown. What is found is what is there: production's index lags behind.
+//! Sources: "Find Blobs by Tags", "Find Blobs by Tags in Container". The response shows the tags
+//! that the query names. The index is always current; production's lags behind.
 //!
 //! ```http
 //! GET /devstoreaccount1/?comp=blobs&where=team%3D%27billing%27
@@ -29,20 +29,20 @@ use crate::store::{Store, View};
 
 use search::{Found, Page, Place, SEEN_MAX, Scope, Search};
 
-/// What can be included. What was deleted is in no index.
+/// Values of `include`. Deleted blobs are not in the index.
 const INCLUDES: [(&str, ApiVersion); 3] = [
     ("none", ApiVersion::V2019_12_12),
     ("versions", ApiVersion::V2019_12_12),
     ("deleted", ApiVersion::V2019_12_12),
 ];
-/// Before this version a blob had the value of the tag asked for, and no name of it. "Find Blobs by
-/// Tags", response body.
+/// Before this version, the response has only the value of the queried tag, without its name. "Find
+/// Blobs by Tags", response body.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2020_04_08;
 
-/// Find Blobs by Tags.
+/// The Find Blobs by Tags operation.
 pub struct FindBlobs {
     scope: Scope,
-    /// The container of the address.
+    /// The container of the address; `None` for the whole account.
     within: Option<ContainerName>,
     text: String,
     query: TagQuery,

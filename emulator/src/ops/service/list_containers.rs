@@ -1,4 +1,4 @@
-//! List Containers: a page of an account's containers by name.
+//! List Containers: lists the containers of an account by name, in pages.
 //!
 //! Source: "List Containers". A marker names the first container of its page.
 //!
@@ -27,17 +27,17 @@ use crate::records::{ContainerRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Store, StoreResult, View};
 
-/// What can be included, and since which version. Same page.
+/// Values of `include`, with the versions that introduced them. Same page.
 const INCLUDES: [(&str, ApiVersion); 3] = [
     ("metadata", ApiVersion::V2009_09_19),
     ("deleted", ApiVersion::V2019_12_12),
     ("system", ApiVersion::V2020_10_02),
 ];
 
-/// Containers of the service itself, listed with `include=system` only.
+/// Containers of the service itself, listed only with `include=system`.
 const SYSTEM: [&str; 2] = ["$logs", "$blobchangefeed"];
 
-/// List Containers.
+/// The List Containers operation.
 pub struct ListContainers {
     account: String,
     paging: Paging,
@@ -47,16 +47,16 @@ pub struct ListContainers {
     being_deleted_s: u64,
 }
 
-/// Place of a container in a listing: by name, and within one name deleted ones from the oldest on,
-/// the container itself last.
+/// The position of a container in a listing: by name, and within one name deleted ones first,
+/// oldest first, and the container itself last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     name: String,
-    /// When it was deleted; [`Timestamp::MAX`] for the container itself.
+    /// Deletion time; [`Timestamp::MAX`] for the container itself.
     deleted_at: Timestamp,
 }
 
-/// A page.
+/// A page of containers.
 #[derive(Default)]
 pub struct Page {
     containers: Vec<(Place, ContainerRecord)>,
@@ -142,7 +142,7 @@ impl Read for ListContainers {
 }
 
 impl ListContainers {
-    /// The containers of a page and the one behind it.
+    /// Returns the existing containers of a page and the one after it.
     fn living(
         &self,
         view: &dyn View,
@@ -165,7 +165,7 @@ impl ListContainers {
         })
     }
 
-    /// The deleted containers of a page and the one behind it.
+    /// Returns the deleted containers of a page and the one after it.
     fn kept(&self, view: &dyn View, now: Timestamp) -> StoreResult<Vec<(Place, ContainerRecord)>> {
         let from = keys::deleted_containers_from(&self.account, &self.start.name);
         let to = keys::deleted_containers_from(&self.account, &self.paging.prefix);
@@ -200,7 +200,8 @@ impl ListContainers {
         damaged.map_or(Ok(found), Err)
     }
 
-    /// `/account/container` and, where deleted ones are listed, which one of that name.
+    /// Returns the marker: `/account/container` and, if deleted ones are listed, which one of that
+    /// name.
     fn marker(&self, next: &Place) -> String {
         let (account, name) = (&self.account, &next.name);
         if self.deleted {
@@ -211,8 +212,8 @@ impl ListContainers {
     }
 }
 
-/// Recorded: a deleted container is leased by the service while its name is taken, and its lease is
-/// over after that.
+/// Returns the lease to show. Recorded: the service leases a deleted container while its name is
+/// reserved, and the lease expires after that.
 fn lease(container: &ContainerRecord, being_deleted_s: u64, now: Timestamp) -> BlobLease<'static> {
     let lease = container.lease;
     let (status, state, duration) = match container.deleted_at {
@@ -227,7 +228,6 @@ fn lease(container: &ContainerRecord, being_deleted_s: u64, now: Timestamp) -> B
     }
 }
 
-/// The place that a marker names.
 fn marked_place(marker: &str) -> Option<Place> {
     let (_, rest) = marker.strip_prefix('/')?.split_once('/')?;
     let (name, deleted_at) = match rest.split_once('/') {

@@ -1,7 +1,7 @@
-//! Preflight Blob/Queue/Table Request: whether a page of another origin may send a request.
+//! Preflight Blob/Queue/Table Request: whether a web page of another origin may send a request.
 //!
-//! Source: "Preflight Blob Request" and its twins. It is asked of the service's rules; what the
-//! path names need not be there, and nobody signs it.
+//! Source: "Preflight Blob Request" and its counterparts. The service's CORS rules decide; the
+//! resource of the path need not exist, and the request is not signed.
 //!
 //! ```http
 //! OPTIONS /devstoreaccount1/events/today
@@ -27,7 +27,7 @@ use crate::reply::Reply;
 use crate::rules::cors::{self, Asked};
 use crate::store::{Store, View};
 
-/// Preflight Request.
+/// The Preflight Request operation.
 pub struct Preflight {
     owner: Owner,
     origin: String,

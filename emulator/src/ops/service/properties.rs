@@ -1,8 +1,8 @@
-//! Get and Set Blob/Queue Service Properties: logging, metrics, CORS and, of blobs, soft delete,
+//! Get and Set Blob/Queue Service Properties: logging, metrics, CORS and, for blobs, soft delete,
 //! static website and default version.
 //!
-//! Sources: "Get Blob Service Properties", "Set Blob Service Properties" and their twins for
-//! queues. Set changes the sections that it names.
+//! Sources: "Get Blob Service Properties", "Set Blob Service Properties" and their counterparts for
+//! queues. Set changes only the sections in the request.
 //!
 //! ```http
 //! PUT /devstoreaccount1/?restype=service&comp=properties
@@ -24,14 +24,14 @@ use crate::records::Record;
 use crate::reply::Reply;
 use crate::store::{Stamp, Store, Transaction, View};
 
-/// Whose properties.
+/// The account and service that properties belong to.
 pub struct Owner {
     account: String,
     service: Service,
 }
 
 impl Owner {
-    /// The account and service of a call.
+    /// Returns account and service of a call.
     pub fn of(call: &Call) -> Self {
         Owner {
             account: call.account().to_owned(),
@@ -43,13 +43,13 @@ impl Owner {
         keys::service(&self.account, self.service.as_str())
     }
 
-    /// The properties as they stand: those of a new account where none were set.
+    /// Loads the properties, or returns those of a new account.
     pub fn load(&self, view: &dyn View) -> Result<ServiceProperties, StorageError> {
         Ok(ServiceProperties::load(view, &self.key())?.unwrap_or_default())
     }
 }
 
-/// Get Blob/Queue Service Properties.
+/// The Get Blob/Queue Service Properties operation.
 pub struct GetServiceProperties(Owner);
 
 impl Read for GetServiceProperties {
@@ -75,7 +75,7 @@ impl Read for GetServiceProperties {
     }
 }
 
-/// Set Blob/Queue Service Properties.
+/// The Set Blob/Queue Service Properties operation.
 pub struct SetServiceProperties {
     owner: Owner,
     update: ServicePropertiesUpdate,

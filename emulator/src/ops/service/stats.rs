@@ -1,6 +1,6 @@
-//! Get Blob/Queue Service Stats: how far the secondary is behind. It never is.
+//! Get Blob/Queue Service Stats: reports the secondary's replication lag, which is always zero.
 //!
-//! Source: "Get Blob Service Stats". Only the secondary endpoint tells.
+//! Source: "Get Blob Service Stats". Only the secondary endpoint supports it.
 //!
 //! ```http
 //! GET /devstoreaccount1-secondary/?restype=service&comp=stats
@@ -18,7 +18,7 @@ use crate::operation::Read;
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
-/// Get Blob/Queue Service Stats.
+/// The Get Blob/Queue Service Stats operation.
 pub struct GetServiceStats;
 
 impl Read for GetServiceStats {

@@ -1,7 +1,7 @@
-//! Get User Delegation Key: a key that signs SAS in the name of whoever brings a token.
+//! Get User Delegation Key: returns a key that signs SAS on behalf of the caller's token.
 //!
-//! Source: "Get User Delegation Key". The key is made from its terms (`auth/delegation.rs`), so
-//! that nothing of it is stored. A key lasts seven days from now at most.
+//! Source: "Get User Delegation Key". The key is derived from its parameters
+//! (`auth/delegation.rs`), so that it is not stored. A key lasts at most seven days from now.
 //!
 //! ```http
 //! POST /devstoreaccount1/?restype=service&comp=userdelegationkey
@@ -26,19 +26,18 @@ use crate::operation::{Read, Takes};
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
-/// Get User Delegation Key.
+/// The Get User Delegation Key operation.
 pub struct GetUserDelegationKey {
     principal: Principal,
     asked: Option<KeyInfo>,
 }
 
-/// The window of the key, as far as it was found to be right.
+/// The key's validity period, once it was checked.
 pub struct Window {
     start: Timestamp,
     expiry: Timestamp,
 }
 
-/// The first version that has such keys.
 fn known_since(service: Service) -> ApiVersion {
     match service {
         Service::Blob => ApiVersion::V2018_11_09,
@@ -54,7 +53,7 @@ impl Read for GetUserDelegationKey {
             return Err(StorageError::no_such_operation("comp", "userdelegationkey"));
         }
         let Identity::Entra(principal) = call.identity else {
-            return Err(StorageError::internal("the register asks for a token"));
+            return Err(StorageError::internal("the register requires a token"));
         };
         Ok(GetUserDelegationKey {
             principal,
@@ -73,7 +72,7 @@ impl Read for GetUserDelegationKey {
         Ok(())
     }
 
-    /// Observed: an expiry beyond seven days is refused as a value of the wrong format.
+    /// Observed: an expiry beyond seven days is rejected as a value of the wrong format.
     fn read(&self, _: &dyn View, now: Timestamp) -> Result<Window, StorageError> {
         let asked = self.asked.as_ref();
         let asked = asked.ok_or_else(|| StorageError::internal("no document was read"))?;

@@ -1,6 +1,6 @@
 //! Get Table ACL and Set Table ACL: the stored access policies of a table.
 //!
-//! Sources: "Get Table ACL", "Set Table ACL". Set replaces all; an empty body clears.
+//! Sources: "Get Table ACL", "Set Table ACL". Set replaces all policies; an empty body clears them.
 //!
 //! ```http
 //! PUT /devstoreaccount1/Customers?comp=acl
@@ -21,10 +21,10 @@ use crate::records::{Record, TableRecord};
 use crate::reply::Reply;
 use crate::store::{Stamp, Store, Transaction, View};
 
-/// What a policy of a table can permit. "Create a service SAS", permissions for a table.
+/// Permissions that a table's policy may have. "Create a service SAS", permissions for a table.
 const PERMISSIONS: &str = "raud";
 
-/// Get Table ACL.
+/// The Get Table ACL operation.
 pub struct GetTableAcl {
     table: TableRef,
 }
@@ -52,7 +52,7 @@ impl Read for GetTableAcl {
     }
 }
 
-/// Set Table ACL.
+/// The Set Table ACL operation.
 pub struct SetTableAcl {
     table: TableRef,
     policies: Vec<SignedIdentifier>,

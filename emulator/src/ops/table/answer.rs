@@ -1,4 +1,4 @@
-//! What answers of the Table service have in common.
+//! Shared code of the Table service's responses.
 
 use bytes::Bytes;
 use smalt_protocol::table::format::Kind;
@@ -11,15 +11,15 @@ use crate::reply::{Content, Reply};
 
 pub use crate::reply::table::{Preference, format};
 
-/// The format of the body of a call.
+/// Returns the format of a call's body.
 ///
 /// # Errors
-/// 415 for one that there is not.
+/// 415 for an unsupported format.
 pub fn body_format(call: &Call) -> Result<BodyFormat, StorageError> {
     BodyFormat::of(call.header("content-type")?, call.version)
 }
 
-/// What documents say of the service that a call is for; `endpoint` is that of the call.
+/// Returns the context of a document; `endpoint` is that of the call.
 pub fn scope<'a>(call: &'a Call, endpoint: &'a str, now: Timestamp) -> Scope<'a> {
     Scope {
         endpoint,
@@ -28,14 +28,14 @@ pub fn scope<'a>(call: &'a Call, endpoint: &'a str, now: Timestamp) -> Scope<'a>
     }
 }
 
-/// An answer without a body.
+/// Returns a response without a body.
 pub fn empty(status: u16) -> Reply {
     Reply::new(status)
         .header("cache-control", "no-cache")
         .header("x-content-type-options", "nosniff")
 }
 
-/// An answer with a document.
+/// Returns a response with a document.
 pub fn document(status: u16, format: Format, kind: Kind, bytes: Vec<u8>) -> Reply {
     empty(status)
         .header("content-type", format.content_type(kind))

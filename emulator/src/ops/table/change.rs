@@ -1,4 +1,4 @@
-//! A change of one entity: what the operations on entities and the parts of a transaction share.
+//! A change of one entity: shared code of the entity operations and of transactions.
 
 use smalt_protocol::table::entity::{Entity, EntityBody};
 use smalt_protocol::table::key::check_key;
@@ -11,7 +11,7 @@ use crate::ops::table::range::KeyRange;
 use crate::records::EntityRecord;
 use crate::store::{Stamp, Transaction, View};
 
-/// What is done to an entity. The condition of an update is absent where the entity may be new.
+/// The kind of change. The condition of an update is `None` if it may insert the entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Insert Entity.
@@ -34,51 +34,51 @@ impl Action {
     }
 }
 
-/// A change, its syntax checked.
+/// A change whose syntax has been checked.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Table.
+    /// The table of the entity.
     pub table: TableRef,
-    /// What is done.
+    /// The kind of change.
     pub action: Action,
-    /// Partition key.
+    /// The entity's partition key.
     pub partition_key: String,
-    /// Row key.
+    /// The entity's row key.
     pub row_key: String,
-    /// What the body says.
+    /// The parsed body.
     pub body: EntityBody,
-    /// What the caller may touch.
+    /// The entities that the caller may access.
     pub range: KeyRange,
 }
 
-/// What a change found.
+/// The result of checking a change.
 #[derive(Debug)]
 pub struct Checked {
     generation: Generation,
-    /// What is stored afterwards; absent where the entity goes.
+    /// The new record; `None` for a deletion.
     next: Option<EntityRecord>,
 }
 
-/// An entity that was written.
+/// The result of a change.
 #[derive(Debug)]
 pub struct WrittenEntity {
-    /// Table.
+    /// The table of the entity.
     pub table: TableRef,
-    /// The entity; absent where it is gone.
+    /// The new entity; `None` after a deletion.
     pub entity: Option<Entity>,
-    /// Partition key.
+    /// The entity's partition key.
     pub partition_key: String,
-    /// Row key.
+    /// The entity's row key.
     pub row_key: String,
 }
 
 impl Change {
-    /// The keys that a write names: those of its address, whatever its body says; else those of its
-    /// body. Recorded of an address whose keys have half the quotes of the body's:
+    /// Returns the keys of a write: those of its address, even if its body has others; otherwise
+    /// those of its body. Recorded of an address whose keys have half the quotes of the body's:
     /// `python/test_table_entity.test_operations_on_entity_with_partition_key_having_single_quote`.
     ///
     /// # Errors
-    /// 400 `PropertiesNeedValue` where one is missing, and those of [`check_key`].
+    /// 400 `PropertiesNeedValue` if a key is missing, and those of [`check_key`].
     pub fn keys(
         address: Option<(String, String)>,
         body: &EntityBody,
@@ -92,8 +92,8 @@ impl Change {
         Ok((partition_key, row_key))
     }
 
-    /// Everything that can refuse: the range of the signature, the table, the entity, its tag, its
-    /// size.
+    /// Checks everything that can fail: the range of the signature, the table, the entity, its
+    /// ETag, its size.
     ///
     /// # Errors
     /// 403 `AuthorizationFailure`, 404 `TableNotFound` and `ResourceNotFound`, 409
@@ -118,13 +118,12 @@ impl Change {
         })
     }
 
-    /// What is stored afterwards.
     fn next(
         &self,
         earlier: Option<EntityRecord>,
         timestamp: Timestamp,
     ) -> Result<Option<EntityRecord>, StorageError> {
-        // Recorded: what an insert wrote keeps its order, what an update wrote is sorted by name.
+        // Recorded: an insert keeps the order of properties, an update sorts them by name.
         let properties = match self.action {
             Action::Delete(_) => return Ok(None),
             Action::Insert => self.body.properties.clone(),
@@ -148,10 +147,10 @@ impl Change {
         }))
     }
 
-    /// Does it.
+    /// Applies the change.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn apply(
         self,
         checked: Checked,

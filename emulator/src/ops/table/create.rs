@@ -1,6 +1,6 @@
-//! Create Table: a new, empty table.
+//! Create Table: creates an empty table.
 //!
-//! Source: "Create Table". Names are compared without regard to case and kept as written.
+//! Source: "Create Table". Names are compared case-insensitively and stored as written.
 //!
 //! ```http
 //! POST /devstoreaccount1/Tables
@@ -25,7 +25,7 @@ use crate::records::{Record, TableRecord};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Create Table.
+/// The Create Table operation.
 pub struct CreateTable {
     account: String,
     body_format: BodyFormat,

@@ -1,4 +1,4 @@
-//! Delete Table: the table and every entity in it, at once whatever their number.
+//! Delete Table: deletes a table with all entities in one write.
 //!
 //! Source: "Delete Table".
 //!
@@ -19,7 +19,7 @@ use crate::records::TableRecord;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Delete Table.
+/// The Delete Table operation.
 pub struct DeleteTable {
     table: TableRef,
     being_deleted_s: u64,
@@ -38,7 +38,7 @@ impl Write for DeleteTable {
     }
 
     fn check(&self, view: &dyn View, _: &Stamp) -> Result<TableRecord, StorageError> {
-        // Recorded for one that is being deleted as well.
+        // Recorded, also for a table that is being deleted.
         self.table.find_or(view, ErrorCode::ResourceNotFound)
     }
 

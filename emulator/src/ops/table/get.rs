@@ -1,4 +1,4 @@
-//! Query Entities for one entity, by its keys.
+//! Query Entities for a single entity, by its keys.
 //!
 //! Source: "Query Entities".
 //!
@@ -26,7 +26,7 @@ use crate::reply::Reply;
 use crate::store::{Store, View};
 use crate::target::Resource;
 
-/// Query Entities, one.
+/// The Query Entities operation for a single entity.
 pub struct GetEntity {
     format: Format,
     table: TableRef,
@@ -64,7 +64,7 @@ impl Read for GetEntity {
         let (partition_key, row_key) = (&self.partition_key, &self.row_key);
         let table = self.table.find(view)?;
         if !self.range.contains(partition_key, row_key) {
-            // What a signature does not open is not there for a reader.
+            // Entities outside the signature's range do not exist for the reader.
             return Err(ErrorCode::ResourceNotFound.into());
         }
         let key = keys::entity(table.generation, partition_key, row_key);

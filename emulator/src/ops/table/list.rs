@@ -1,4 +1,4 @@
-//! Query Tables: the tables of an account, in pages, or one of them by its name.
+//! Query Tables: lists the tables of an account, in pages, or returns one by name.
 //!
 //! Source: "Query Tables".
 //!
@@ -32,7 +32,7 @@ use crate::reply::Reply;
 use crate::store::{Store, View};
 use crate::target::Resource;
 
-/// Query Tables.
+/// The Query Tables operation.
 pub struct QueryTables {
     account: String,
     format: Format,
@@ -43,7 +43,7 @@ pub struct QueryTables {
     from: String,
 }
 
-/// Tables, by their records.
+/// A page of tables.
 pub struct Page {
     tables: Vec<TableRecord>,
     next: Option<TableRecord>,
@@ -115,7 +115,7 @@ impl Read for QueryTables {
                 let found = table.find_or(view, ErrorCode::ResourceNotFound)?;
                 page.tables.push(found);
             }
-            // Nothing is asked for: see `scan::page`.
+            // With `$top=0` the page is empty: see `scan::page`.
             None if self.most == 0 => {}
             None => self.scan(view, &mut page)?,
         }

@@ -1,4 +1,4 @@
-//! Finding the table that a request addresses.
+//! Names and look-up of the table that a request addresses.
 
 use smalt_protocol::table::TableName;
 use smalt_protocol::{ErrorCode, StorageError};
@@ -9,21 +9,21 @@ use crate::keys;
 use crate::records::{Record, TableRecord};
 use crate::store::View;
 
-/// A table by account and name. Its name is valid.
+/// The valid name of a table, with its account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRef {
-    /// Account.
+    /// The account's name.
     pub account: String,
-    /// Name.
+    /// The table's name.
     pub name: TableName,
 }
 
 impl TableRef {
-    /// The table that a call addresses, by itself or by an entity.
+    /// Returns the table that a call addresses, directly or through an entity.
     ///
     /// # Errors
-    /// 400 for a name that no table can have.
-    /// 403 `AuthorizationFailure` for another table than the one that a signature is for.
+    /// 400 for an invalid table name. 403 `AuthorizationFailure` if the signature is for another
+    /// table.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         let signed = call
             .query("tn")
@@ -37,17 +37,17 @@ impl TableRef {
         })
     }
 
-    /// Its key.
+    /// Returns the key of the table's record.
     pub fn key(&self) -> Vec<u8> {
         keys::table(&self.account, self.name.key())
     }
 
-    /// The table as it stands, a deleted one included.
+    /// Loads the record, even of a deleted table.
     pub fn load(&self, view: &dyn View) -> Result<Option<TableRecord>, StorageError> {
         Ok(TableRecord::load(view, &self.key())?)
     }
 
-    /// The table, or this refusal.
+    /// Loads the table, or fails with the given error.
     pub fn find_or(
         &self,
         view: &dyn View,
@@ -57,7 +57,7 @@ impl TableRef {
         found.ok_or_else(|| missing.into())
     }
 
-    /// The table, or 404 `TableNotFound`.
+    /// Loads the table, or fails with 404 `TableNotFound`.
     pub fn find(&self, view: &dyn View) -> Result<TableRecord, StorageError> {
         self.find_or(view, ErrorCode::TableNotFound)
     }

@@ -9,7 +9,7 @@ use smalt_protocol::{ErrorCode, StorageError};
 use crate::call::Call;
 use crate::ops::table::range::KeyRange;
 
-/// Options of OData that the service does not have. *Querying tables and entities*, supported query
+/// OData options that the service does not support. *Querying tables and entities*, supported query
 /// options.
 const UNSUPPORTED: [&str; 6] = [
     "$count",
@@ -20,21 +20,21 @@ const UNSUPPORTED: [&str; 6] = [
     "$skiptoken",
 ];
 
-/// Options that there are. OData: none may be specified more than once.
+/// Supported options. OData: none may be specified more than once.
 const OPTIONS: [&str; 4] = ["$filter", "$format", "$select", "$top"];
 
-/// `$select`, if given.
+/// Parses `$select`, if given.
 ///
 /// # Errors
-/// 400 `InvalidInput` for what is no list of names.
+/// 400 `InvalidInput` for a malformed list of names.
 pub fn select(call: &Call) -> Result<Option<Select>, StorageError> {
     call.query("$select").map(Select::parse).transpose()
 }
 
-/// How many results a page may have: `$top`, at most 1,000.
+/// Parses the page size: `$top`, at most 1,000.
 ///
 /// # Errors
-/// 400 `InvalidInput` for what is no such number.
+/// 400 `InvalidInput` for an invalid number.
 pub fn top(call: &Call) -> Result<usize, StorageError> {
     let most = match call.query("$top") {
         Some(text) => parse_top(text)?,
@@ -43,7 +43,7 @@ pub fn top(call: &Call) -> Result<usize, StorageError> {
     Ok(most as usize)
 }
 
-/// Refuses options that there are not, and those that are given twice.
+/// Rejects unknown options and those that are given twice.
 ///
 /// # Errors
 /// 501 `NotImplemented`, 400 `InvalidInput`.
@@ -59,18 +59,18 @@ pub fn check_options(call: &Call) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// `$filter`, if given.
+/// Parses `$filter`, if given.
 ///
 /// # Errors
-/// 400 `InvalidInput` for what is not in the language.
+/// 400 `InvalidInput` for a malformed filter.
 pub fn filter(call: &Call) -> Result<Option<Filter>, StorageError> {
     call.query("$filter").map(Filter::parse).transpose()
 }
 
-/// Where a page of entities begins: `NextPartitionKey` and, if given, `NextRowKey`.
+/// Parses where a page of entities begins: `NextPartitionKey` and, if given, `NextRowKey`.
 ///
 /// # Errors
-/// 400 `InvalidInput` for what no page gave out.
+/// 400 `InvalidInput` for an unknown continuation token.
 pub fn next_entity(call: &Call) -> Result<Option<KeyRange>, StorageError> {
     let token = |name| given(call, name).map(continuation::read).transpose();
     let row_key = token("NextRowKey")?;
@@ -78,16 +78,16 @@ pub fn next_entity(call: &Call) -> Result<Option<KeyRange>, StorageError> {
     Ok(partition_key.map(|key| KeyRange::starting(&key, row_key.as_deref())))
 }
 
-/// The name, in lower case, that a page of tables begins with: `NextTableName`.
+/// Parses the table name, in lower case, that a page begins with: `NextTableName`.
 ///
 /// # Errors
-/// 400 `InvalidInput` for what no page gave out.
+/// 400 `InvalidInput` for an unknown continuation token.
 pub fn next_table(call: &Call) -> Result<Option<String>, StorageError> {
     let position = given(call, "NextTableName").map(continuation::read_table);
     Ok(position.transpose()?.map(|position| position.key))
 }
 
-/// A parameter that says something.
+/// Returns a parameter, if it is given and not empty.
 fn given<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
     call.query(name).filter(|text| !text.is_empty())
 }

@@ -1,7 +1,6 @@
-//! Query Entities: the entities of a table that a filter accepts, in the order of their keys, in
-//! pages.
+//! Query Entities: returns the entities of a table that match a filter, in key order and in pages.
 //!
-//! Source: "Query Entities". A filter that bounds the keys bounds what is looked at.
+//! Source: "Query Entities". A filter with bounds on the keys limits what is scanned.
 //!
 //! ```http
 //! GET /devstoreaccount1/Customers()?$filter=PartitionKey%20eq%20'Berlin'&$top=1
@@ -27,19 +26,18 @@ use crate::ops::table::scan::{self, Page, Span};
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
-/// Query Entities.
+/// The Query Entities operation.
 pub struct QueryEntities {
     format: Format,
     table: TableRef,
     most: usize,
     select: Option<Select>,
     filter: Option<Filter>,
-    /// What the signature opens and the earlier pages left.
+    /// The signature's range, without the earlier pages.
     range: KeyRange,
 }
 
 impl QueryEntities {
-    /// The stretches of the table that have to be looked at.
     fn spans(&self) -> Vec<Span> {
         let Some(filter) = &self.filter else {
             return vec![Span::whole(self.range.clone())];

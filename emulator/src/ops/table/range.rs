@@ -1,4 +1,4 @@
-//! Ranges of entities: what a signature opens, and what a query has to look at.
+//! Ranges of entities: those a signature permits, and those a query has to scan.
 
 use std::ops::Bound;
 
@@ -8,18 +8,19 @@ use crate::auth::Identity;
 use crate::call::Call;
 use crate::keys;
 
-/// Places of entities from one on up to, but without, another.
+/// A half-open range of entity positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyRange {
-    /// Where it starts.
+    /// The first position.
     pub from: Vec<u8>,
-    /// Where it ends; absent where nothing ends it.
+    /// The end, exclusive; `None` if it is unbounded.
     pub to: Option<Vec<u8>>,
 }
 
 impl KeyRange {
-    /// What the signature of a call opens: from `spk` and `srk` to `epk` and `erk`, both included.
-    /// *Create a service SAS*, table ranges. A row key counts only together with its partition key.
+    /// Returns the range that a call's signature permits: from `spk` and `srk` to `epk` and `erk`,
+    /// both inclusive. *Create a service SAS*, table ranges. A row key counts only together with
+    /// its partition key.
     pub fn of_signature(call: &Call) -> Self {
         if !matches!(call.identity, Identity::Sas(_)) || call.query("tn").is_none() {
             return KeyRange::default();
@@ -37,7 +38,7 @@ impl KeyRange {
         KeyRange { from, to }
     }
 
-    /// All of some partitions.
+    /// Returns the range of some partitions.
     pub fn of_partitions(partitions: &Interval) -> Self {
         KeyRange {
             from: match &partitions.lower {
@@ -53,7 +54,7 @@ impl KeyRange {
         }
     }
 
-    /// Some rows of a partition.
+    /// Returns the range of some rows of a partition.
     pub fn of_rows(partition: &str, rows: &Interval) -> Self {
         let place = |row: &str| keys::position(partition, row);
         KeyRange {
@@ -70,7 +71,7 @@ impl KeyRange {
         }
     }
 
-    /// What comes from an entity on; without a row key from a partition on.
+    /// Returns the range from an entity on or, without a row key, from a partition on.
     pub fn starting(partition_key: &str, row_key: Option<&str>) -> Self {
         KeyRange {
             from: match row_key {
@@ -81,7 +82,7 @@ impl KeyRange {
         }
     }
 
-    /// What is in both.
+    /// Returns the intersection of two ranges.
     #[must_use]
     pub fn and(self, other: &Self) -> Self {
         KeyRange {
@@ -93,13 +94,13 @@ impl KeyRange {
         }
     }
 
-    /// Whether an entity is in it.
+    /// Whether the range contains an entity.
     pub fn contains(&self, partition_key: &str, row_key: &str) -> bool {
         let place = keys::position(partition_key, row_key);
         place >= self.from && self.to.as_ref().is_none_or(|to| place < *to)
     }
 
-    /// The keys of a table that it spans.
+    /// Returns the range's keys in a table.
     pub fn keys(&self, generation: keys::Generation) -> (Vec<u8>, Vec<u8>) {
         let table = keys::entities(generation);
         let from = [table.as_slice(), &self.from].concat();
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_open_ranges_with_both_ends() {
+    fn signature_ranges_include_both_ends() {
         for (query, inside, outside) in [
             (&[][..], &[("", ""), ("z", "z")][..], &[][..]),
             (
@@ -145,7 +146,7 @@ mod tests {
                 &[("b", ""), ("b", "z")],
                 &[("a", "z"), ("ba", "")],
             ),
-            // A row key bounds nothing without its partition key.
+            // A row key without its partition key has no effect.
             (
                 &[("tn", "t"), ("srk", "2"), ("erk", "3")],
                 &[("a", "1"), ("z", "9")],
@@ -176,12 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_is_not_bound() {
+    fn owner_has_no_range_limits() {
         let call = testing::call(&[("tn", "t"), ("spk", "b")], &[]);
         assert_eq!(KeyRange::of_signature(&call), KeyRange::default());
     }
 
-    /// Texts that meet often.
+    /// Strings that are often equal.
     fn text() -> impl Strategy<Value = String> {
         prop::sample::select(vec!["", "a", "ab", "b", "c"]).prop_map(str::to_owned)
     }
@@ -195,9 +196,9 @@ mod tests {
     }
 
     proptest! {
-        /// Places are in the order of keys.
+        /// Positions sort as keys do.
         #[test]
-        fn intervals_of_keys_are_ranges_of_places(
+        fn key_intervals_match_position_ranges(
             lower in bound(),
             upper in bound(),
             partition in text(),

@@ -1,8 +1,8 @@
-//! Pages of entities, as one scan of some ranges sees them at one moment.
+//! Scans ranges of a table, in one view, for a page of entities.
 //!
 //! Source: *Query timeout and pagination*: a page ends after 1,000 entities, 4 MiB, or when its
-//! time is over. What follows begins at the next entity, wherever the scan stands then; it need not
-//! be there any more when somebody goes on from it.
+//! time is over. The next page begins at the entity where the scan stopped, which may have been
+//! deleted by then.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -15,30 +15,30 @@ use crate::keys::{self, Generation};
 use crate::records::EntityRecord;
 use crate::store::{StoreResult, View};
 
-/// Entities that are looked at for one page. The service ends a page after five seconds; a count
-/// does the same with one outcome, whatever the machine.
+/// Maximum entities scanned for one page. The service ends a page after five seconds; a count does
+/// the same with one outcome on every machine.
 pub const SEEN_MAX: usize = 20_000;
-/// Bytes of the entities that are looked at for one page, for the same reason: few large ones take
-/// as long as many small ones.
+/// Maximum bytes of entities scanned for one page, for the same reason: few large ones take as long
+/// as many small ones.
 const SEEN_BYTES_MAX: usize = 16 * TABLE_PAGE_BYTES_MAX;
-/// Names of properties that a filter is compared with for one page, for the same reason: one of a
+/// Maximum property names compared with a filter for one page, for the same reason: a filter with a
 /// thousand comparisons takes as long as a thousand filters.
 const COMPARED_MAX: usize = 50_000_000;
-/// Entities of a partition that are passed over one by one before the scan leaps to the row keys
-/// that are wanted, or to the next partition: a leap costs about as much.
+/// Entities of a partition that a scan skips one by one before it jumps to the next wanted row keys
+/// or the next partition: a jump costs about as much.
 const PASSED_MAX: usize = 16;
 
-/// A stretch of a table that a query has to look at.
+/// A part of a table that a query has to scan.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// Its places.
+    /// The positions to scan.
     pub range: KeyRange,
-    /// The row keys that are wanted in each partition, in order.
+    /// The wanted row keys in each partition, in order.
     pub rows: Vec<Interval>,
 }
 
 impl Span {
-    /// All of a range.
+    /// Returns a span of a whole range.
     pub fn whole(range: KeyRange) -> Self {
         Span {
             range,
@@ -46,8 +46,9 @@ impl Span {
         }
     }
 
-    /// What a filter leaves of a range, in order: of a single partition its rows, stretch by
-    /// stretch; of several all that lies between, in which the scan leaps to the rows.
+    /// Returns the parts of a range that can match a filter, in order: for a single partition, one
+    /// span for each interval of rows; for several, one span that covers them all, in which the
+    /// scan jumps to the rows.
     pub fn of_filter(filter: &Filter, within: &KeyRange) -> Vec<Self> {
         let ranges = filter.key_ranges().into_iter();
         ranges
@@ -68,17 +69,16 @@ impl Span {
     }
 }
 
-/// A page.
+/// A page of entities.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// Its entities in order.
+    /// The entities, in key order.
     pub entities: Vec<Entity>,
     /// Partition key and row key that the next page begins with.
     pub next: Option<(String, String)>,
 }
 
-/// Reads at most `most` entities that a filter accepts out of the stretches of a table, which are
-/// in order.
+/// Reads at most `most` entities that match a filter from the spans, which must be in order.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -90,7 +90,7 @@ pub fn page(
     filter: Option<&Filter>,
 ) -> StoreResult<Page> {
     if most == 0 {
-        // Whoever asks for nothing has all of it: a way on would lead here again for ever.
+        // A page of no entities is complete: a continuation token would lead here again forever.
         return Ok(Page::default());
     }
     let mut scan = Scan {
@@ -116,11 +116,8 @@ pub fn page(
     Ok(scan.page)
 }
 
-/// Why a scan stopped.
 enum Stop {
-    /// Nothing is left.
     End,
-    /// The page is.
     Full,
     /// Nothing before this key is wanted.
     Leap(Vec<u8>),
@@ -190,7 +187,7 @@ impl Scan<'_> {
             || self.compared >= COMPARED_MAX
     }
 
-    /// Takes an entity in, if it is accepted; whether the page has room for it.
+    /// Adds an entity if it matches. Returns whether the page has room for it.
     fn take(
         &mut self,
         key: &[u8],
@@ -218,13 +215,13 @@ impl Scan<'_> {
     }
 }
 
-/// The first of the stretches, which are in order, that does not lie before a row.
+/// Returns the first interval that does not end before `row`; the intervals are in order.
 fn first_wanted<'a>(rows: &'a [Interval], row: &str) -> Option<&'a Interval> {
     rows.get(rows.partition_point(|rows| rows.ends_before(row)))
 }
 
-/// Where the next entity can be whose row key is wanted, behind one whose row key is not: where the
-/// next stretch of wanted rows begins, or the next partition.
+/// Returns the next key that may have a wanted row key, after one whose row key is not: the start
+/// of the next interval of wanted rows, or of the next partition.
 fn leap(generation: Generation, key: &[u8], partition: &str, wanted: Option<&Interval>) -> Vec<u8> {
     let Some(wanted) = wanted else {
         let place = keys::after(keys::partition(partition));
@@ -232,7 +229,7 @@ fn leap(generation: Generation, key: &[u8], partition: &str, wanted: Option<&Int
     };
     match &wanted.lower {
         Bound::Included(first) => keys::entity(generation, partition, first),
-        // It can be that row which the bound leaves out.
+        // It may be the row that the bound excludes.
         Bound::Excluded(before) => keys::after(keys::entity(generation, partition, before)),
         Bound::Unbounded => keys::after(key.to_vec()),
     }

@@ -1,9 +1,9 @@
-//! Entity group transaction: up to 100 changes of entities of one partition, all or none of them;
-//! or one query.
+//! Entity group transaction: up to 100 changes of entities of one partition, which succeed or fail
+//! together; or one query.
 //!
-//! Source: "Performing entity group transactions"; recordings for the answer. The requests inside
-//! have no credentials: whoever may send the transaction is asked for each. A refusal names the
-//! request that it is about by its place, where there are several.
+//! Source: "Performing entity group transactions"; recordings for the response. The inner requests
+//! have no credentials: the sender of the transaction is authorised for each. An error names its
+//! request by its index, if there are several.
 //!
 //! ```http
 //! POST /devstoreaccount1/$batch
@@ -47,13 +47,13 @@ use crate::stage;
 use answer::Answer;
 use request::Part;
 
-/// A refusal of one request, by its place.
+/// The error of a request, with its index.
 type Refusal = (usize, StorageError);
 
 /// Runs a transaction.
 ///
 /// # Errors
-/// 400 for a malformed transaction; the refusal of one of its requests is an answer, too.
+/// 400 for a malformed transaction; the error of an inner request is returned as a response.
 pub async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, StorageError> {
     let content_type = call.required_header("content-type")?.to_owned();
     let document = stage::document(call, body, BATCH_BODY_BYTES_MAX).await?;
@@ -64,7 +64,6 @@ pub async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, Sto
     }
 }
 
-/// Runs the one query of a batch.
 async fn query(core: &Core, call: &Call, request: Request) -> Result<Reply, StorageError> {
     let mut answer = Answer::of_query(call);
     let part = Part::of(core, call, request)?;
@@ -73,7 +72,6 @@ async fn query(core: &Core, call: &Call, request: Request) -> Result<Reply, Stor
     Ok(answer.finish())
 }
 
-/// Runs the changes in one commit.
 async fn changes(core: &Core, call: &Call, requests: Vec<Request>) -> Result<Reply, StorageError> {
     let count = requests.len();
     let mut parts = Vec::with_capacity(count);
@@ -101,7 +99,7 @@ async fn changes(core: &Core, call: &Call, requests: Vec<Request>) -> Result<Rep
     Ok(answer.finish())
 }
 
-/// Refuses a change set that is too large, as the last change that it may have.
+/// Rejects a change set that is too large, with the index of the last change allowed.
 fn refuse_overfull(
     core: &Core,
     call: &Call,
@@ -117,7 +115,7 @@ fn refuse_overfull(
     Ok(answer.finish())
 }
 
-/// The changes, with what can be refused without looking at the state.
+/// Parses the changes and makes all checks that do not need the state.
 fn parse(parts: &[Part]) -> Result<Vec<Change>, Refusal> {
     let mut changes: Vec<Change> = Vec::with_capacity(parts.len());
     let mut rows = BTreeSet::new();
@@ -141,8 +139,8 @@ fn parse(parts: &[Part]) -> Result<Vec<Change>, Refusal> {
     Ok(changes)
 }
 
-/// Checks all changes and then, if nothing refuses, applies all. No two are about one entity, so
-/// that none can see another.
+/// Checks all changes and, if none fails, applies them. Each is for another entity, so none depends
+/// on another.
 async fn commit(
     core: &Core,
     changes: Vec<Change>,
@@ -163,7 +161,6 @@ async fn commit(
 }
 
 impl Part {
-    /// The change that it asks for.
     fn change(&self) -> Result<Change, StorageError> {
         let (call, entry) = self.routed()?;
         if !request::CHANGES.contains(&entry.id) {

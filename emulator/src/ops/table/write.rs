@@ -1,7 +1,8 @@
-//! Insert, Update, Merge and Delete Entity, and the forms of update that insert what is not there.
+//! Insert, Update, Merge and Delete Entity, and the updates that insert a missing entity.
 //!
 //! Sources: "Insert Entity", "Update Entity", "Merge Entity", "Insert Or Replace Entity", "Insert
-//! Or Merge Entity", "Delete Entity". `If-Match` makes an update of what would else insert.
+//! Or Merge Entity", "Delete Entity". With `If-Match`, a request updates; without it, it may
+//! insert.
 //!
 //! ```http
 //! POST /devstoreaccount1/Customers
@@ -32,11 +33,11 @@ use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 use crate::target::Resource;
 
-/// Since this version an update without `If-Match` inserts what is not there. "Insert Or Replace
+/// Since this version, an update without `If-Match` inserts a missing entity. "Insert Or Replace
 /// Entity".
 const UPSERTS_SINCE: ApiVersion = ApiVersion::V2011_08_18;
 
-/// A write of one entity.
+/// The operations that write one entity.
 pub struct WriteEntity {
     table: TableRef,
     action: Action,
@@ -47,7 +48,7 @@ pub struct WriteEntity {
 }
 
 impl WriteEntity {
-    /// The change, once its body was read.
+    /// Parses the change from the body.
     ///
     /// # Errors
     /// As [`Write::document`].
@@ -126,10 +127,10 @@ impl Write for WriteEntity {
     }
 }
 
-/// The answer to a write of one entity.
+/// Returns the response to a write of one entity.
 ///
 /// # Errors
-/// 415 where the answer has a format that there is not.
+/// 415 for an unsupported format of the response.
 pub fn render(written: &WrittenEntity, call: &Call) -> Result<Reply, StorageError> {
     let Some(entity) = &written.entity else {
         return Ok(answer::empty(204));
@@ -160,7 +161,7 @@ pub fn render(written: &WrittenEntity, call: &Call) -> Result<Reply, StorageErro
         .maybe("preference-applied", applied))
 }
 
-/// What a request does, by its method and conditions.
+/// Returns the kind of change that method and conditions ask for.
 fn action(call: &Call) -> Result<Action, StorageError> {
     let if_match = call.header("if-match")?;
     let if_none_match = call.header("if-none-match")?.is_some();

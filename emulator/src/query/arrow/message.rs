@@ -1,7 +1,7 @@
-//! The messages of an Arrow stream, as flatbuffers.
+//! Messages of an Arrow stream, encoded as flatbuffers.
 //!
-//! Numbers of slots and types are those of `Message.fbs` and `Schema.fbs`. Tables are built in the
-//! order of Arrow's own writer, so that their bytes come out as recorded.
+//! Slot and type numbers are those of `Message.fbs` and `Schema.fbs`. Tables are built in the order
+//! of Arrow's own writer, so that the bytes match the recordings.
 
 use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
 
@@ -12,24 +12,22 @@ type Table = WIPOffset<UnionWIPOffset>;
 
 /// `MetadataVersion.V4`, as recorded.
 const VERSION: i16 = 3;
-/// `MessageHeader`.
+/// Types of `MessageHeader`.
 const SCHEMA: u8 = 1;
 const RECORD_BATCH: u8 = 3;
-/// What stands before each message, and the alignment of everything.
+/// Marker before each message; everything is aligned to eight bytes.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 const ALIGNMENT: usize = 8;
 
-/// The number of a slot as its place in a table's index.
+/// Returns the offset of a slot in a table's index.
 const fn slot(number: u16) -> u16 {
     4 + 2 * number
 }
 
-/// A table that is closed.
 fn end(builder: &mut Builder, start: WIPOffset<flatbuffers::TableUnfinishedWIPOffset>) -> Table {
     WIPOffset::new(builder.end_table(start).value())
 }
 
-/// The message that says what the columns are.
 pub(super) fn schema(fields: &[Field]) -> Vec<u8> {
     let mut builder = Builder::new();
     let fields: Vec<Table> = fields.iter().map(|one| field(&mut builder, one)).collect();
@@ -49,12 +47,12 @@ fn field(builder: &mut Builder, field: &Field) -> Table {
     builder.push_slot_always(slot(3), of);
     builder.push_slot_always(slot(0), name);
     builder.push_slot::<u8>(slot(2), kind, 0);
-    // Every field may be null.
+    // Every field is nullable.
     builder.push_slot::<bool>(slot(1), true, false);
     end(builder, table)
 }
 
-/// The number of a type, and what more is to be said of it.
+/// Encodes a type: its number and its properties.
 fn kind(builder: &mut Builder, kind: Kind) -> (u8, Table) {
     let table = builder.start_table();
     let number = match kind {
@@ -85,7 +83,7 @@ fn kind(builder: &mut Builder, kind: Kind) -> (u8, Table) {
     (number, end(builder, table))
 }
 
-/// Closes a message: its length and itself, filled up.
+/// Encodes a message with its length, padded to the alignment.
 fn message(mut builder: Builder, kind: u8, header: Table, body_bytes: usize) -> Vec<u8> {
     let body_bytes = i64::try_from(body_bytes).unwrap_or(i64::MAX);
     let table = builder.start_table();
@@ -104,12 +102,11 @@ fn message(mut builder: Builder, kind: u8, header: Table, body_bytes: usize) -> 
     out
 }
 
-/// The columns of a batch.
 pub(super) struct Body {
     rows: usize,
-    /// Rows and nulls of each column.
+    /// Number of rows and nulls of each column.
     nodes: Vec<(i64, i64)>,
-    /// Where each buffer is, and how long.
+    /// Offset and length of each buffer.
     buffers: Vec<(i64, i64)>,
     bytes: Vec<u8>,
 }
@@ -136,7 +133,6 @@ impl Body {
         self.bytes.resize(padded, 0);
     }
 
-    /// The message and the columns behind it.
     pub(super) fn finish(self) -> Vec<u8> {
         let mut builder = Builder::new();
         let nodes = pairs(&mut builder, &self.nodes);
@@ -156,7 +152,7 @@ fn long(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A vector of structs of two numbers, written from its end.
+/// Writes a vector of structs with two numbers, from its end.
 fn pairs(builder: &mut Builder, pairs: &[(i64, i64)]) -> Table {
     builder.start_vector::<i64>(pairs.len() * 2);
     for (first, second) in pairs.iter().rev() {

@@ -1,4 +1,4 @@
-//! Arrow: the bytes of small streams, and what values become.
+//! Arrow: the bytes of small streams, and the conversion of values.
 
 use super::*;
 
@@ -14,9 +14,9 @@ const DECIMAL: Kind = Kind::Decimal {
     scale: 2,
 };
 
-/// The lengths and the columns' bytes are as recorded.
+/// The lengths and the columns' bytes are those of the recordings.
 #[test]
-fn writes_what_was_recorded() {
+fn output_matches_the_recording() {
     let mut writer = writer(DECIMAL);
     let begin = writer.begin();
     assert_eq!(begin.len(), 248);
@@ -32,7 +32,7 @@ fn writes_what_was_recorded() {
 }
 
 #[test]
-fn decimals_have_digits() {
+fn decimals_are_scaled_and_bounded() {
     for (text, expected) in [
         ("400", Some(400)),
         ("-4.5", Some(-450)),
@@ -49,9 +49,8 @@ fn decimals_have_digits() {
     assert_eq!(Kind::parse("int32", 0, 0), None);
 }
 
-/// A row that does not fit leaves nothing behind.
 #[test]
-fn refuses_rows_whole() {
+fn rejected_row_leaves_no_values() {
     let field = |kind| Field {
         name: String::new(),
         kind,
@@ -64,7 +63,7 @@ fn refuses_rows_whole() {
     assert_eq!(writer.row(row("x")), Err(Fault::InvalidTypeConversion));
     writer.row(std::iter::empty::<Value<'_>>()).unwrap();
     let batch = writer.flush().unwrap();
-    // Validity, three offsets, text; validity, two numbers: each a multiple of eight.
+    // Validity, three offsets, text; validity, two numbers: each padded to a multiple of eight.
     let body = &batch[batch.len() - (8 + 16 + 8 + 8 + 16)..];
     assert_eq!(body[..8], [1, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(body[8..20], [0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);

@@ -1,4 +1,4 @@
-//! Delimited text: what is read of it, and that what is written is read again.
+//! Delimited text: parsing, quoting, and reading back what was written.
 
 use proptest::prelude::*;
 
@@ -63,7 +63,7 @@ fn reads_records() {
 }
 
 #[test]
-fn quotes_what_needs_it() {
+fn quotes_only_where_necessary() {
     let dotted = dialect(";", ".", Some(b'\''), Some(b'\\'));
     let plain = Dialect::default();
     let bare = dialect(",", "\n", None, Some(b'\\'));
@@ -90,7 +90,6 @@ fn dialects() -> impl Strategy<Value = Dialect> {
 }
 
 proptest! {
-    /// What is written is read again, whatever it is and wherever it is cut.
     #[test]
     fn reads_what_it_writes(
         dialect in dialects(),
@@ -110,9 +109,9 @@ proptest! {
         prop_assert_eq!(read(&dialect, &[first, second]), records);
     }
 
-    /// Bytes of any kind end in records, in one piece as in many.
+    /// Any bytes give the same records in one piece and in many.
     #[test]
-    fn takes_any_bytes(dialect in dialects(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn reads_any_bytes(dialect in dialects(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let pieces: Vec<&[u8]> = bytes.chunks(1).collect();
         prop_assert_eq!(read(&dialect, &[&bytes]), read(&dialect, &pieces));
     }

@@ -1,21 +1,21 @@
-//! Finds the records of a stream of JSON, and proves each well formed.
+//! Finds the records of a JSON stream, and checks that each is well formed.
 //!
-//! Records are values one after the other, with white space, or a separator of the client's own,
-//! between them; an array around all of them is taken for a stream of its items. A comma before a
-//! closing bracket is passed over: the tests of Microsoft's SDKs send it and get the record back.
-//! So is told the text of an error. Whatever no test shows is ours.
+//! Records are consecutive values, separated by white space or by the client's own separator; an
+//! array around all of them is read as a stream of its items. A comma before a closing bracket is
+//! ignored: the tests of Microsoft's SDKs send one and expect the record unchanged. The error texts
+//! also follow these tests. Behaviour that no test shows is the emulator's own.
 
 use crate::query::record::RecordTooLong;
 
-/// Objects and arrays within each other: ours.
+/// Maximum nesting of objects and arrays. The limit is the emulator's own.
 const DEPTH_MAX: usize = 256;
 
-/// Why there are no records any more.
+/// Why the stream cannot be read any further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// The text is not JSON.
     Syntax(String),
-    /// A record is longer than what is held of one.
+    /// A record exceeds the maximum length.
     TooLong,
 }
 
@@ -27,46 +27,42 @@ impl From<RecordTooLong> for Broken {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Before a value.
     Value,
-    /// Before a value or the end of the array.
     ItemOrEnd,
-    /// Before a member or the end of the object.
     NameOrEnd,
-    /// Behind a member's name.
+    /// After a member's name.
     Colon,
-    /// Behind a value within another.
+    /// After a value within another.
     CommaOrEnd,
-    /// In a string; whether it is a member's name.
+    /// In a string; `true` in a member's name.
     String(bool),
-    /// Behind a backslash.
     Escape(bool),
-    /// In a number or word.
+    /// In a number or keyword.
     Literal,
 }
 
-/// Finds records.
+/// Finds records in a stream of bytes.
 #[derive(Debug)]
 pub struct Scanner {
     separator: Vec<u8>,
     state: State,
-    /// Open brackets within the record.
+    /// Open brackets in the current record.
     open: Vec<u8>,
     record: Vec<u8>,
     literal: usize,
     is_complete: bool,
-    /// Records are the items of an array.
+    /// Whether the records are the items of an array.
     in_array: bool,
-    /// A record ended: in an array a comma has to come.
+    /// Whether a record has just ended; within an array a comma must follow.
     after_item: bool,
-    /// The last record was neither object nor array: only these may follow.
+    /// Whether the last record was neither object nor array; then the next must be one.
     after_scalar: bool,
-    /// Bytes of the whole since the start of the last record.
+    /// Bytes consumed since the start of the last record.
     since_start: u64,
 }
 
 impl Scanner {
-    /// A scanner of records with this text between them.
+    /// Creates a scanner for records with this separator.
     pub fn new(separator: &str) -> Self {
         Scanner {
             separator: separator.as_bytes().to_vec(),
@@ -82,10 +78,10 @@ impl Scanner {
         }
     }
 
-    /// Takes bytes up to the end of a record; whether one is complete.
+    /// Consumes input up to the end of a record. Returns `true` if a record is complete.
     ///
     /// # Errors
-    /// Where no record can follow any more.
+    /// Fails if the stream is malformed or a record exceeds the maximum length.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<bool, Broken> {
         self.start_over();
         while let Some((&byte, rest)) = input.split_first() {
@@ -117,10 +113,10 @@ impl Scanner {
         Ok(false)
     }
 
-    /// The input has ended; whether a number or word is left.
+    /// Ends the input. Returns `true` if a last number or keyword is complete.
     ///
     /// # Errors
-    /// Where a record is not whole.
+    /// Fails if a record is incomplete.
     pub fn finish(&mut self) -> Result<bool, Broken> {
         self.start_over();
         if self.state == State::Literal && self.open.is_empty() {
@@ -136,12 +132,12 @@ impl Scanner {
         )))
     }
 
-    /// The record that is complete.
+    /// Returns the complete record.
     pub fn record(&self) -> &[u8] {
         &self.record
     }
 
-    /// How many bytes ago the present or last record began.
+    /// Returns the number of bytes since the start of the current or last record.
     pub fn since_start(&self) -> u64 {
         self.since_start
     }
@@ -158,7 +154,6 @@ impl Scanner {
         self.record.is_empty()
     }
 
-    /// A byte between two records.
     fn between(&mut self, byte: u8) -> Result<(), Broken> {
         let at = self.since_start;
         self.since_start += 1;
@@ -168,7 +163,7 @@ impl Scanner {
             b',' if self.in_array && self.after_item => self.after_item = false,
             b']' if self.in_array => (self.in_array, self.after_item) = (false, true),
             b',' if !self.in_array && self.separator == b"," => {}
-            // A mark of the byte order.
+            // A byte order mark.
             0xef | 0xbb | 0xbf if !self.after_item => {}
             _ if self.in_array && self.after_item && !passes => {
                 return Err(unexpected(byte, at, "',', or ']'"));
@@ -188,7 +183,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Takes the inside of a string up to its end or a backslash.
+    /// Consumes the contents of a string up to a quote or backslash.
     fn take_string(&mut self, input: &mut &[u8]) -> bool {
         let end = memchr::memchr2(b'"', b'\\', input).unwrap_or(input.len());
         let (inside, rest) = input.split_at(end);
@@ -286,7 +281,6 @@ impl State {
     }
 }
 
-/// A byte of numbers and words.
 fn is_literal(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
 }

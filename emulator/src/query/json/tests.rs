@@ -1,4 +1,4 @@
-//! JSON: records found in pieces of any size, values read where they stand.
+//! JSON: finding records in pieces of any size, and reading values in place.
 
 use proptest::prelude::*;
 
@@ -62,7 +62,7 @@ fn finds_records() {
 }
 
 #[test]
-fn tells_where_it_stops() {
+fn reports_the_position_of_an_error() {
     for (text, records, expected) in [
         // As recorded by Microsoft's SDKs.
         (
@@ -122,7 +122,6 @@ fn documents() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// Reads a value back through [`Json`].
 fn rebuilt(json: Json<'_>) -> serde_json::Value {
     match json.value() {
         Value::Json(json) if json.raw().starts_with(b"{") => json
@@ -140,7 +139,7 @@ fn rebuilt(json: Json<'_>) -> serde_json::Value {
 
 proptest! {
     #[test]
-    fn reads_what_others_write(
+    fn reads_output_of_serde_json(
         documents in prop::collection::vec(documents(), 0..4),
         is_pretty in any::<bool>(),
         cut in 0_usize..200,
@@ -160,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn takes_any_text(text in "[\\[\\]{}\",:a1 \\\\\n-]{0,60}") {
+    fn scans_any_text(text in "[\\[\\]{}\",:a1 \\\\\n-]{0,60}") {
         let pieces: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
         let (records, error) = scan("\n", &[text.as_bytes()]);
         prop_assert_eq!((&records, &error), (&scan("\n", &pieces).0, &scan("\n", &pieces).1));

@@ -1,10 +1,9 @@
-//! Whole queries: what is asked of what, and the frames that come back.
+//! Whole queries: requests, blobs, and the resulting frames.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// One frame.
 #[derive(Clone, Debug, PartialEq)]
 enum Told {
     Data(String),
@@ -37,7 +36,7 @@ fn string(bytes: &mut &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// Reads a file back, by the specification.
+/// Decodes a container file according to the specification.
 fn unframe(file: &[u8]) -> Vec<Told> {
     let mut rest = file.strip_prefix(b"Obj\x01").unwrap();
     assert_eq!(long(&mut rest), 1);
@@ -103,7 +102,7 @@ const JSON: &str = "<InputSerialization><Format><Type>json</Type></Format></Inpu
 const TO_JSON: &str =
     "<OutputSerialization><Format><Type>json</Type></Format></OutputSerialization>";
 
-/// The rows of an answer, and how many errors it tells of.
+/// Returns the rows of the response and the number of errors.
 fn ask(query: &str, serializations: &str, blob: &str) -> (String, usize) {
     let told = run(&document(query, serializations), blob.as_bytes(), 7);
     let told = told.unwrap_or_else(|error| panic!("{query}: {}", error.message()));
@@ -125,9 +124,9 @@ mod answers;
 mod any;
 mod costs;
 
-/// QB3: what a row has no answer for leaves it out, and is told.
+/// QB3: a row that cannot be evaluated is omitted and reported.
 #[test]
-fn tells_what_has_no_answer() {
+fn reports_rows_that_cannot_be_evaluated() {
     for (expression, name) in [
         ("_3", "InvalidColumnOrdinal"),
         ("CAST(_1 AS INT)", "InvalidTypeConversion"),
@@ -154,7 +153,7 @@ fn tells_what_has_no_answer() {
 }
 
 #[test]
-fn totals_rows() {
+fn aggregates_rows() {
     let csv = "3\n1\nx\n\n10\n";
     for (select, blob, rows, errors) in [
         ("COUNT(*)", csv, "5", 0),
@@ -183,7 +182,7 @@ fn totals_rows() {
 }
 
 #[test]
-fn goes_down_json() {
+fn follows_json_paths() {
     let mouse = "{\"id\":1,\"tags\":[\"wireless\",\"accessory\"],\"weight\":0.2,\
         \"dimensions\":{\"length\":3,\"width\":2},\
         \"warehouses\":[{\"latitude\":41.8,\"longitude\":-87.6},{\"latitude\":1}]}";
@@ -233,9 +232,9 @@ fn goes_down_json() {
     }
 }
 
-/// QB4: a query that cannot be run is refused before anything is answered.
+/// QB4: an invalid query is rejected before the response starts.
 #[test]
-fn refuses_what_is_no_query() {
+fn rejects_invalid_queries() {
     let deep = format!(
         "SELECT {}1{} FROM BlobStorage",
         "(".repeat(9_999),
@@ -285,9 +284,9 @@ fn refuses_what_is_no_query() {
     }
 }
 
-/// QB5: progress every 4 MiB and at the end, results before it.
+/// QB5: progress every 4 MiB and at the end, after the results.
 #[test]
-fn tells_its_progress() {
+fn reports_progress() {
     let kinds = |told: &[Told]| -> Vec<Told> {
         let without = |told: &Told| match told {
             Told::Data(_) => Told::Data(String::new()),
@@ -336,7 +335,7 @@ fn tells_its_progress() {
 }
 
 #[test]
-fn breaks_off_where_json_is_broken() {
+fn stops_at_malformed_json() {
     let told = run(
         &document("SELECT * FROM BlobStorage", JSON),
         NUMBERS.as_bytes(),
@@ -366,9 +365,9 @@ fn splits_between_records() {
     assert_eq!(rows, "10485800\n514200\n");
 }
 
-/// A record that does not end is not held for ever.
+/// A record that does not end is not buffered without limit.
 #[test]
-fn bounds_a_record() {
+fn record_length_is_bounded() {
     let blob = vec![b'x'; RECORD_BYTES_MAX + 65_536];
     for serializations in [CSV, JSON] {
         let text = if serializations == JSON {
@@ -417,9 +416,9 @@ const WORDS: &[&str] = &[
 ];
 
 proptest! {
-    /// No text is taken for more than a refusal, and none runs out of the stack.
+    /// No text causes anything but an error, and none overflows the stack.
     #[test]
-    fn takes_any_query(
+    fn parses_or_rejects_any_query(
         words in prop::collection::vec(prop::sample::select(WORDS), 0..40),
     ) {
         let words = words.join(" ");
@@ -428,9 +427,8 @@ proptest! {
         }
     }
 
-    /// The pieces that a blob is read in make no difference.
     #[test]
-    fn pieces_make_no_difference(blob in "[0-9,\n\"a]{0,80}", piece in 1_usize..30) {
+    fn result_does_not_depend_on_pieces(blob in "[0-9,\n\"a]{0,80}", piece in 1_usize..30) {
         let query = document("SELECT _2, _1 FROM BlobStorage WHERE _1 <> 'a'", CSV);
         let whole = run(&query, blob.as_bytes(), 99).unwrap();
         prop_assert_eq!(run(&query, blob.as_bytes(), piece).unwrap(), whole);

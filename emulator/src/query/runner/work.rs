@@ -1,4 +1,4 @@
-//! What is done to the rows of a query: judged, selected, added up, written.
+//! Processes the rows of a query: filters, selects, aggregates and writes.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,6 @@ use crate::query::split::Split;
 use crate::query::sql::{Column, Expr, Name, Select, Statement, Step, refuse, syntax_error};
 use crate::query::value::{Fault, Value};
 
-/// What is done to rows.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) statement: Statement,
@@ -25,7 +24,7 @@ pub(super) struct Work {
     pub(super) frames: Frames,
     pub(super) results: Vec<u8>,
     names: Vec<String>,
-    /// The first record holds names and is still to come.
+    /// Whether the first record contains names and has not been read yet.
     pub(super) awaits_header: bool,
     aggregate: Option<Total>,
     pub(super) split: Option<Split>,
@@ -42,7 +41,7 @@ impl Work {
         now: Timestamp,
     ) -> Result<Self, StorageError> {
         let now =
-            Moment::of(now).ok_or_else(|| StorageError::internal("a time beyond reckoning"))?;
+            Moment::of(now).ok_or_else(|| StorageError::internal("the time is out of range"))?;
         let aggregate = match &statement.select {
             Select::Aggregate(aggregate) => Some(Total::new(aggregate.function)),
             _ => None,
@@ -51,7 +50,7 @@ impl Work {
             Select::Split(bytes) => Some(Split::new(bytes)),
             _ => None,
         };
-        // An aggregate is one row: the limit is on what it is answered with.
+        // The limit applies to the result: an aggregate is a single row.
         let rows_left = statement.limit;
         Ok(Work {
             statement,
@@ -68,7 +67,6 @@ impl Work {
         })
     }
 
-    /// Takes the first record for the names of the fields.
     pub(super) fn bind_to(&mut self, fields: Fields<'_>) -> Result<(), StorageError> {
         if fields.count() > HEADER_FIELDS_MAX {
             let told = format!("The header row has more than {HEADER_FIELDS_MAX} columns.");
@@ -80,8 +78,8 @@ impl Work {
         self.bind(Some(names.collect()))
     }
 
-    /// Gives the fields of delimited text their positions. `header` is the first record, where it
-    /// holds names.
+    /// Replaces field names of delimited text with positions. `header` is the first record, if it
+    /// contains names.
     pub(super) fn bind(&mut self, header: Option<Vec<String>>) -> Result<(), StorageError> {
         self.awaits_header = false;
         let mut header = header.unwrap_or_default();
@@ -126,8 +124,8 @@ impl Work {
         }
     }
 
-    /// What selected values are called: as the query says, as the field is called, or by position.
-    /// `header` is that of delimited text.
+    /// Sets the names of the selected values: the alias, the field name, or the position. `header`
+    /// is that of delimited text.
     pub(super) fn name_columns(&mut self, header: Option<&[String]>) {
         let name = |(index, column): (usize, &Column)| match (&column.alias, &column.value) {
             (Some(alias), _) => alias.clone(),
@@ -146,7 +144,7 @@ impl Work {
         };
     }
 
-    /// The rows of a JSON record: whatever lies at the path. Whether enough was found.
+    /// Processes the rows at `path` in a JSON record. Returns `true` if the query is over.
     pub(super) fn rows(&mut self, json: Json<'_>, path: &[Step], position: u64) -> bool {
         let Some((step, rest)) = path.split_first() else {
             return self.row(Row::Json(json), position);
@@ -162,7 +160,7 @@ impl Work {
         found.is_some_and(|found| self.rows(found, rest, position))
     }
 
-    /// Tells why a row has no answer. Whether that ends the query.
+    /// Reports an error. Returns `true` if it ends the query.
     pub(super) fn fault(&mut self, fault: Fault, position: u64) -> bool {
         let (name, description) = fault.describe();
         let is_fatal = fault.is_fatal();
@@ -170,13 +168,13 @@ impl Work {
         is_fatal
     }
 
-    /// Takes a row. Whether enough was found.
+    /// Processes a row. Returns `true` if the query is over.
     pub(super) fn row(&mut self, row: Row<'_>, position: u64) -> bool {
         match self.try_row(row) {
             Ok(true) => {}
             Ok(false) => return false,
             Err(fault) => {
-                // Errors are held until the record ends.
+                // Errors are buffered until the record ends.
                 let told = self.meter.make(ERROR_BYTES);
                 let is_over = self.fault(fault, position);
                 return is_over || told.is_err_and(|fault| self.fault(fault, position));
@@ -194,7 +192,7 @@ impl Work {
         }
     }
 
-    /// Whether the row remains.
+    /// Writes or aggregates the row. Returns `false` if the condition excludes it.
     fn try_row(&mut self, row: Row<'_>) -> Result<bool, Fault> {
         let scope = Scope {
             row,
@@ -219,7 +217,7 @@ impl Work {
                     .map(|column| scope.value(&column.value))
                     .collect();
                 let values = values?;
-                // Before it is written: the same long field can be selected many times.
+                // Counted before writing, because the same long field can be selected many times.
                 self.meter
                     .make(values.iter().map(Value::text_bytes).sum())?;
                 self.output
@@ -247,7 +245,7 @@ impl Work {
         }
     }
 
-    /// A row of one value that is of no place in the blob.
+    /// Writes a row with a single value that has no position in the blob.
     fn one_value(&mut self, value: Value<'_>) {
         let written = self.output.values(&mut self.results, &self.names, &[value]);
         if let Err(fault) = written {
@@ -255,7 +253,7 @@ impl Work {
         }
     }
 
-    /// What is known only at the end.
+    /// Writes the aggregate and the last batch, which are known only at the end.
     pub(super) fn conclude(&mut self) {
         if let Some(total) = self.aggregate.take()
             && self.rows_left != Some(0)
@@ -274,12 +272,12 @@ impl Work {
     }
 }
 
-/// Bytes of an error that is told, about.
+/// Approximate size of a reported error, in bytes.
 const ERROR_BYTES: usize = 128;
-/// Columns of a header row: ours.
+/// Maximum columns of a header row. The limit is the emulator's own.
 const HEADER_FIELDS_MAX: usize = 65_536;
 
-/// Where the fields of a header row are, the first of each name.
+/// Positions of the fields of a header row; the first one of each name counts.
 struct Positions<'h> {
     exact: BTreeMap<&'h str, usize>,
     folded: BTreeMap<String, usize>,
@@ -296,7 +294,7 @@ impl<'h> Positions<'h> {
         Positions { exact, folded }
     }
 
-    /// The first field that [matches](Name::matches).
+    /// Returns the position of the first field that [matches](Name::matches).
     fn find(&self, name: &Name) -> Option<usize> {
         let found = match name.is_exact {
             true => self.exact.get(name.text.as_str()),
@@ -306,11 +304,11 @@ impl<'h> Positions<'h> {
     }
 }
 
-/// As users are told it.
+/// The text that users of the service report.
 const NO_HEADER: &str =
     "Column names can be used only if 'hasHeader' is set in the config and there is a header row.";
 
-/// The last name on the way to a field; of delimited text as the header row writes it.
+/// Returns the last name on the path to a field, for delimited text as the header row spells it.
 fn field_name(name: &Name, steps: &[Step], header: Option<&[String]>) -> Option<String> {
     let last = steps.iter().rev().find_map(|step| match step {
         Step::Member(name) => Some(name),

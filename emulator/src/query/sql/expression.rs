@@ -1,21 +1,21 @@
-//! Expressions, by descent: `OR`, `AND`, `NOT`, comparisons, sums, products, values.
+//! Recursive descent parser for expressions: `OR`, `AND`, `NOT`, comparisons, sums, products,
+//! values.
 
 use smalt_protocol::StorageError;
 
 use super::lexer::Token;
 use super::{Comparison, Expr, Literal, Name, Operator, Step, syntax_error};
 
-/// Parentheses within parentheses: ours, far beyond what a query needs, far below what a stack
-/// holds.
+/// Maximum nesting of parentheses. The limit is the emulator's own, far beyond what a query needs
+/// and far below what the stack allows.
 const DEPTH_MAX: usize = 50;
 
-/// Words that no field can have as its name without quotes.
+/// Words that need quotes when used as field names.
 const RESERVED: [&str; 21] = [
     "SELECT", "FROM", "WHERE", "LIMIT", "AND", "OR", "NOT", "IS", "IN", "LIKE", "BETWEEN",
     "ESCAPE", "CASE", "WHEN", "THEN", "ELSE", "END", "AS", "NULL", "TRUE", "FALSE",
 ];
 
-/// What is left of a query.
 pub(super) struct Parser {
     tokens: std::vec::IntoIter<Token>,
     depth: usize,
@@ -67,7 +67,7 @@ impl Parser {
         self.takes_sign(sign).then_some(()).ok_or_else(syntax_error)
     }
 
-    /// The first of these signs that is next.
+    /// Consumes the first of these signs that comes next.
     fn any_sign<T: Copy>(&mut self, signs: &[(&'static str, T)]) -> Option<T> {
         let found = signs.iter().find(|(sign, _)| self.takes_sign(sign));
         found.map(|(_, meaning)| *meaning)
@@ -82,7 +82,7 @@ impl Parser {
         Ok(Name { text, is_exact })
     }
 
-    /// `.a`, `[0]`, `[*]`, as many as there are.
+    /// Parses a sequence of `.a`, `[0]` and `[*]`.
     pub(super) fn steps(&mut self) -> Result<Vec<Step>, StorageError> {
         let mut steps = Vec::new();
         loop {
@@ -100,7 +100,7 @@ impl Parser {
         }
     }
 
-    /// After a dot any word is a name.
+    /// Parses a member name; after a dot, keywords are names too.
     fn member(&mut self) -> Result<Name, StorageError> {
         match self.next() {
             Some(Token::Word(text)) => Ok(Name {
@@ -134,7 +134,7 @@ impl Parser {
         self.several("AND", Self::negation, Expr::And)
     }
 
-    /// Chains stay flat, so that no length of them makes a deep tree.
+    /// Parses a flat list, so that a long chain does not make a deep tree.
     fn several(
         &mut self,
         keyword: &str,
@@ -207,7 +207,7 @@ impl Parser {
         }
     }
 
-    /// `(a, b, …)`, at least one.
+    /// Parses `(a, b, …)` with at least one element.
     pub(super) fn list(&mut self) -> Result<Vec<Expr>, StorageError> {
         self.sign("(")?;
         let mut list = vec![self.expression()?];

@@ -1,4 +1,4 @@
-//! Calls: ordinary ones, and those with words of their own between the parentheses.
+//! Function calls: the regular ones, and those with keywords between the parentheses.
 
 use smalt_protocol::StorageError;
 
@@ -7,7 +7,6 @@ use super::lexer::Token;
 use super::{DatePart, Expr, Function, Type, refuse, syntax_error};
 
 impl Parser {
-    /// A function with its arguments.
     pub(super) fn call(&mut self) -> Result<Expr, StorageError> {
         let Some(Token::Word(name)) = self.next() else {
             return Err(syntax_error());
@@ -34,7 +33,7 @@ impl Parser {
             "UTCNOW" => (Function::UtcNow, 0..=0),
             "NULLIF" => (Function::NullIf, 2..=2),
             "COALESCE" => (Function::Coalesce, 1..=usize::MAX),
-            _ => return Err(refuse(&format!("The function {name} is not known."))),
+            _ => return Err(refuse(&format!("Unknown function {name}."))),
         };
         let given = if self.peek(1) == Some(&Token::Sign(")")) {
             self.skip(2);
@@ -48,7 +47,7 @@ impl Parser {
         }
     }
 
-    /// `CAST(value AS type)`.
+    /// Parses `CAST(value AS type)`.
     fn cast(&mut self) -> Result<Expr, StorageError> {
         self.sign("(")?;
         let value = self.expression()?;
@@ -62,13 +61,13 @@ impl Parser {
             "STRING" => Type::Text,
             "TIMESTAMP" => Type::Timestamp,
             "BOOL" | "BOOLEAN" => Type::Boolean,
-            _ => return Err(refuse(&format!("The data type {name} is not known."))),
+            _ => return Err(refuse(&format!("Unknown data type {name}."))),
         };
         self.sign(")")?;
         Ok(Expr::Cast(Box::new(value), to))
     }
 
-    /// `EXTRACT(part FROM time)`.
+    /// Parses `EXTRACT(part FROM time)`.
     fn extract(&mut self) -> Result<Expr, StorageError> {
         self.sign("(")?;
         let part = self.date_part()?;
@@ -78,7 +77,7 @@ impl Parser {
         Ok(Expr::Call(Function::Extract(part), vec![time]))
     }
 
-    /// `TRIM([LEADING | TRAILING | BOTH] [characters] FROM text)`, `TRIM(text)`.
+    /// Parses `TRIM([LEADING | TRAILING | BOTH] [characters] FROM text)` or `TRIM(text)`.
     fn trim(&mut self) -> Result<Expr, StorageError> {
         self.sign("(")?;
         let (start, end) = if self.takes("LEADING") {
@@ -97,14 +96,14 @@ impl Parser {
             if self.takes("FROM") {
                 arguments.push(self.expression()?);
             }
-            // The text comes first, whatever stands before it.
+            // The text comes first, then the characters to remove.
             arguments.push(first);
         }
         self.sign(")")?;
         Ok(Expr::Call(Function::Trim(start, end), arguments))
     }
 
-    /// `SUBSTRING(text, first[, count])`, `SUBSTRING(text FROM first [FOR count])`.
+    /// Parses `SUBSTRING(text, first[, count])` or `SUBSTRING(text FROM first [FOR count])`.
     fn substring(&mut self) -> Result<Expr, StorageError> {
         self.sign("(")?;
         let mut arguments = vec![self.expression()?];
@@ -119,7 +118,7 @@ impl Parser {
         Ok(Expr::Call(Function::Substring, arguments))
     }
 
-    /// `DATE_ADD(part, quantity, time)`, `DATE_DIFF(part, time, time)`.
+    /// Parses `DATE_ADD(part, quantity, time)` or `DATE_DIFF(part, time, time)`.
     fn dates(&mut self, function: fn(DatePart) -> Function) -> Result<Expr, StorageError> {
         self.sign("(")?;
         let part = self.date_part()?;
@@ -134,7 +133,7 @@ impl Parser {
         Ok(Expr::Call(function(part), vec![first, second]))
     }
 
-    /// A word, or the same in quotes.
+    /// Parses a date part, optionally in quotes.
     fn date_part(&mut self) -> Result<DatePart, StorageError> {
         let (Some(Token::Word(word)) | Some(Token::Text(word))) = self.next() else {
             return Err(syntax_error());

@@ -1,40 +1,35 @@
-//! A query as words, numbers, texts and signs.
+//! Splits a query into words, numbers, strings and signs.
 
 use smalt_protocol::StorageError;
 
 use super::syntax_error;
 
-/// The smallest parts of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    /// A name or keyword.
     Word(String),
     /// A name in double quotes.
     Quoted(String),
-    /// A text in single quotes.
+    /// A string in single quotes.
     Text(String),
-    /// A whole number.
     Integer(i64),
-    /// Any other number.
     Float(f64),
     /// One of `SIGNS`.
     Sign(&'static str),
 }
 
-/// Longer ones first.
+/// Operators and punctuation, longer ones first.
 const SIGNS: [&str; 19] = [
     "<=", ">=", "<>", "!=", "=", "<", ">", "+", "-", "*", "/", "%", "(", ")", "[", "]", ",", ".",
     ";",
 ];
 
 impl Token {
-    /// Whether this is a keyword.
+    /// Returns `true` for this keyword, in any case.
     pub(super) fn is_word(&self, keyword: &str) -> bool {
         matches!(self, Token::Word(word) if word.eq_ignore_ascii_case(keyword))
     }
 }
 
-/// Takes a query apart.
 pub(super) fn tokens(query: &str) -> Result<Vec<Token>, StorageError> {
     let mut rest = query;
     let mut tokens = Vec::new();
@@ -49,7 +44,7 @@ pub(super) fn tokens(query: &str) -> Result<Vec<Token>, StorageError> {
         let (token, after) = match first {
             '\'' => quoted(rest, '\'', Token::Text)?,
             '"' => quoted(rest, '"', Token::Quoted)?,
-            // A dot after a name leads to a member, not to a fraction.
+            // A dot after a name precedes a member, not a fraction.
             _ if starts_number && !(first == '.' && ends_name(&tokens)) => number(rest)?,
             _ if first == '_' || first.is_alphabetic() => word(rest),
             _ => sign(rest)?,
@@ -80,7 +75,7 @@ fn sign(text: &str) -> Result<(Token, &str), StorageError> {
         .ok_or_else(syntax_error)
 }
 
-/// What stands between two quotes; the quote itself is written twice.
+/// Reads a quoted token, in which a doubled quote is a literal quote.
 fn quoted(
     text: &str,
     quote: char,
@@ -100,7 +95,7 @@ fn quoted(
     }
 }
 
-/// Digits, a fraction, an exponent. A whole number beyond 64 bits is a float.
+/// Reads digits with an optional fraction and exponent. An integer beyond 64 bits becomes a float.
 fn number(text: &str) -> Result<(Token, &str), StorageError> {
     let digits = |from: usize| {
         let tail = text.get(from..).unwrap_or_default();
@@ -137,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_a_query_apart() {
+    fn splits_a_query_into_tokens() {
         let text = |text: &str| Token::Text(text.to_owned());
         let word = |word: &str| Token::Word(word.to_owned());
         for (query, expected) in [

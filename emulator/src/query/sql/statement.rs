@@ -1,4 +1,4 @@
-//! The clauses of a statement.
+//! Parser for statements and their clauses.
 
 use smalt_protocol::StorageError;
 
@@ -9,11 +9,11 @@ use super::{
     syntax_error,
 };
 
-/// Columns that a query may name. "Query acceleration SQL language reference".
+/// Maximum columns of a query. "Query acceleration SQL language reference".
 const COLUMNS_MAX: usize = 49;
-/// The least that `sys.split` takes, in bytes. Same page.
+/// Minimum argument of `sys.split`, in bytes. Same page.
 const SPLIT_BYTES_MIN: u64 = 10_485_760;
-/// What the table is called; Data Lake's clients write the second.
+/// Names of the table; Data Lake clients use the second.
 const TABLES: [&str; 2] = ["BlobStorage", "DataLakeStorage"];
 
 /// Parses a query.
@@ -107,7 +107,7 @@ fn aggregate(parser: &mut Parser) -> Result<Option<Aggregate>, StorageError> {
         },
         _ => return Ok(None),
     };
-    // A field may have such a name as well.
+    // Without parentheses it is a field of this name.
     if parser.peek(1) != Some(&Token::Sign("(")) {
         return Ok(None);
     }
@@ -142,14 +142,14 @@ fn alias(parser: &mut Parser) -> Result<Option<String>, StorageError> {
     }
 }
 
-/// `BlobStorage`, `BlobStorage[*]`, `BlobStorage[*].path`, and another name for it.
+/// Parses `BlobStorage`, `BlobStorage[*]` or `BlobStorage[*].path`, with an optional alias.
 fn table(parser: &mut Parser) -> Result<Table, StorageError> {
     let name = parser.name()?;
     if !TABLES.iter().any(|table| name.matches(table)) {
         return Err(refuse("The table must be BlobStorage."));
     }
     let mut path = parser.steps()?;
-    // The first star is the records themselves.
+    // The first `[*]` stands for the records themselves.
     if path.first() == Some(&Step::Each) {
         path.remove(0);
     } else if !path.is_empty() {
@@ -160,7 +160,7 @@ fn table(parser: &mut Parser) -> Result<Table, StorageError> {
 }
 
 impl Table {
-    /// Whether a name that stands before a field is that of the table.
+    /// Returns `true` if `name` is the table's name or alias.
     fn is_called(&self, name: &Name) -> bool {
         self.alias.iter().any(|alias| name.matches(alias))
             || TABLES.iter().any(|table| name.matches(table))
@@ -168,7 +168,7 @@ impl Table {
 }
 
 impl Statement {
-    /// Takes the table's name away where it stands before a field: `BlobStorage.a`, `b.a`.
+    /// Removes the table's name before a field: `BlobStorage.a`, `b.a`.
     fn without_table_name(mut self) -> Self {
         let table = self.from.clone();
         self.each_field(&mut |name, steps| {

@@ -1,9 +1,9 @@
-//! Visiting every expression of a statement.
+//! Visits every expression of a statement.
 
 use super::{Expr, Name, Select, Statement, Step};
 
 impl Statement {
-    /// Shows every expression, parts before the whole.
+    /// Visits every expression, operands before the expression that contains them.
     pub fn each_expr(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match &mut self.select {
             Select::All | Select::Split(_) => {}
@@ -23,7 +23,6 @@ impl Statement {
         }
     }
 
-    /// Shows every field.
     pub(super) fn each_field(&mut self, visit: &mut dyn FnMut(&mut Name, &mut Vec<Step>)) {
         self.each_expr(&mut |expr| {
             if let Expr::Field(name, steps) = expr {

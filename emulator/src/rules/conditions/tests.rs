@@ -1,4 +1,4 @@
-//! Tables of conditions and what they decide.
+//! Tables of conditions and their outcomes.
 
 use super::*;
 use http::{HeaderName, HeaderValue};
@@ -25,7 +25,7 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 fn current(tags: &[(String, String)]) -> Current<'_> {
     Current {
         etag: ETag::parse(THIS).unwrap(),
-        // Half a second past what the header says.
+        // Half a second later than the header.
         last_modified: Timestamp::parse_rfc1123(AT)
             .unwrap()
             .plus(std::time::Duration::from_millis(500)),
@@ -90,11 +90,11 @@ fn reads_combine_conditions_since_2013() {
         "if-unmodified-since",
     );
     for (pairs, expected) in [
-        // Either of the two that ask for news is enough.
+        // It is enough if one of the two conditions holds.
         (&[(n, THIS), (s, BEFORE)][..], 200),
         (&[(n, OTHER), (s, AFTER)], 200),
         (&[(n, THIS), (s, AFTER)], 304),
-        // The wanted resource goes before the news.
+        // A failed `If-Match` or `If-Unmodified-Since` takes precedence over a 304.
         (&[(m, OTHER), (n, THIS)], 412),
         (&[(u, BEFORE), (n, THIS)], 412),
         (&[(m, THIS), (u, BEFORE)], 412),
@@ -116,7 +116,7 @@ fn reads_combine_conditions_since_2013() {
 }
 
 #[test]
-fn only_a_condition_on_tags_asks_for_them() {
+fn only_tag_conditions_need_tags() {
     for (name, value, asks) in [
         ("x-ms-if-tags", "\"a\" = 'b'", true),
         ("if-match", THIS, false),
@@ -127,7 +127,7 @@ fn only_a_condition_on_tags_asks_for_them() {
 }
 
 #[test]
-fn writes_take_one_tag_or_a_tag_and_its_date() {
+fn writes_accept_one_etag_with_or_without_its_date() {
     let (m, n, s, u) = (
         "if-match",
         "if-none-match",
@@ -149,7 +149,7 @@ fn writes_take_one_tag_or_a_tag_and_its_date() {
 }
 
 #[test]
-fn creations_know_star_and_absence() {
+fn creations_check_star_and_absence() {
     use ErrorCode::{BlobAlreadyExists, ConditionNotMet, TargetConditionNotMet};
     let there = current(&[]);
     for (name, value, on_existing, on_missing) in [
@@ -226,9 +226,10 @@ fn sources_and_tags_have_their_own_headers_and_codes() {
 }
 
 proptest! {
-    /// Any two tag conditions on a read give one of four answers, and a refusal is never a 200.
+    /// `If-Match` and `If-None-Match` on a read: each of the four combinations has its status, and
+    /// only a read with both satisfied gets 200.
     #[test]
-    fn a_read_is_served_unless_a_condition_says_no(wants_this: bool, knows_this: bool) {
+    fn read_succeeds_unless_a_condition_fails(wants_this: bool, knows_this: bool) {
         let wanted = if wants_this { THIS } else { OTHER };
         let known = if knows_this { THIS } else { OTHER };
         let pairs = [("if-match", wanted), ("if-none-match", known)];

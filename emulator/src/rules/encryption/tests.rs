@@ -1,10 +1,10 @@
-//! Tables of what is asked for and what is there.
+//! Tables of requested and stored encryption.
 
 use http::{HeaderName, HeaderValue};
 
 use super::*;
 
-/// 32 zero bytes, and what they hash to.
+/// 32 zero bytes in base64; their hash follows.
 const ZERO: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 const ZERO_SHA256: &str = "Zmh6rfhivXdsj8GLjp+OIAiXFIVu4jOzkCpZHQ1fKSU=";
 
@@ -29,7 +29,7 @@ fn scope(name: &str) -> Option<Encryption> {
 }
 
 #[test]
-fn a_key_comes_whole_and_alone() {
+fn key_must_be_complete_and_without_scope() {
     let (sha, aes) = ((KEY_SHA256, ZERO_SHA256), (ALGORITHM, "AES256"));
     let missing = Err(ErrorCode::MissingRequiredHeader);
     let invalid = Err(ErrorCode::InvalidHeaderValue);
@@ -50,9 +50,9 @@ fn a_key_comes_whole_and_alone() {
     }
 }
 
-/// What is stored, what is given, the answer to a read and to a write.
+/// Stored encryption, given encryption, error of a read, error of a write.
 #[test]
-fn requests_are_held_to_what_the_blob_has() {
+fn requests_must_match_the_encryption_of_the_blob() {
     let uses = Some(ErrorCode::BlobUsesCustomerSpecifiedEncryption);
     let differs = Some(ErrorCode::BlobCustomerSpecifiedEncryptionMismatch);
     let plain = Some(ErrorCode::BlobDoesNotUseCustomerSpecifiedEncryption);
@@ -78,7 +78,7 @@ fn requests_are_held_to_what_the_blob_has() {
 }
 
 #[test]
-fn a_container_has_a_default_that_may_be_final() {
+fn container_default_may_exclude_other_scopes() {
     let forbidden = Err(ErrorCode::RequestForbiddenByContainerEncryptionPolicy);
     let open = Some(("c".to_owned(), false));
     let closed = Some(("c".to_owned(), true));
@@ -108,7 +108,7 @@ fn a_container_has_a_default_that_may_be_final() {
 }
 
 #[test]
-fn answers_and_listings_name_what_a_blob_is_encrypted_with() {
+fn responses_and_listings_show_the_encryption() {
     for (encryption, header, key_sha256, named) in [
         (key("k"), (KEY_SHA256, "k"), Some("k"), None),
         (scope("s"), (SCOPE, "s"), None, Some("s")),
@@ -122,9 +122,9 @@ fn answers_and_listings_name_what_a_blob_is_encrypted_with() {
     assert_eq!(Requested(None).scope(), None);
 }
 
-/// The source of a copy has headers of its own for its key, and no scope.
+/// The source of a copy has its own key headers, and no scope.
 #[test]
-fn a_source_has_a_key_of_its_own() {
+fn copy_source_has_its_own_key() {
     let own = [
         (KEY, ZERO),
         (KEY_SHA256, ZERO_SHA256),

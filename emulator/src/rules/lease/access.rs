@@ -1,20 +1,20 @@
-//! What a lease lets others do with the resource that it is on.
+//! Checks of lease ids for operations on a leased resource.
 //!
 //! Source: "Lease Blob" and "Lease Container", outcomes of use attempts; where their tables print
-//! 409, their text and the recordings have 412. The state judged is the one that holds at the time
-//! ([`LeaseState::at`]). A lease is judged before conditional headers, as recorded.
+//! 409, their text and the recordings have 412. The functions expect the state at the current time
+//! ([`LeaseState::at`]). The lease is checked before conditional headers, as recorded.
 
 use smalt_protocol::{ErrorCode, StorageError};
 use uuid::Uuid;
 
 use super::LeaseState;
 
-/// What carries the lease: it decides codes and texts.
+/// The kind of the leased resource, which decides error codes and messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leased {
-    /// A blob.
+    /// A leased blob.
     Blob,
-    /// A container.
+    /// A leased container.
     Container,
 }
 
@@ -55,10 +55,10 @@ impl Leased {
     }
 }
 
-/// Judges a write to a blob, or the deletion of a container: what a lease guards.
+/// Checks an operation that a lease guards: a write to a blob, or the deletion of a container.
 ///
 /// # Errors
-/// 412 `LeaseIdMissing` without an id on what is leased, else as [`check_read`].
+/// 412 `LeaseIdMissing` without an id on a leased resource, else as [`check_read`].
 pub fn check_write(of: Leased, state: LeaseState, given: Option<Uuid>) -> Result<(), StorageError> {
     let is_locked = matches!(
         state,
@@ -70,11 +70,12 @@ pub fn check_write(of: Leased, state: LeaseState, given: Option<Uuid>) -> Result
     check_read(of, state, given)
 }
 
-/// Judges a use that needs no lease, but where an id that is given has to be the active one.
+/// Checks an operation that needs no lease. If an id is given, it must be that of the active lease.
 ///
 /// # Errors
-/// 412 `LeaseNotPresentWith...Operation` where there is no lease, 412 `LeaseIdMismatchWith...
-/// Operation` for another's id, 412 `LeaseLost` when it ran out or was broken.
+/// 412 `LeaseNotPresentWith...Operation` if there is no lease, 412
+/// `LeaseIdMismatchWith...Operation` for another id, 412 `LeaseLost` if the lease has expired or
+/// was broken.
 pub fn check_read(of: Leased, state: LeaseState, given: Option<Uuid>) -> Result<(), StorageError> {
     let Some(given) = given else { return Ok(()) };
     match state {
@@ -85,7 +86,7 @@ pub fn check_read(of: Leased, state: LeaseState, given: Option<Uuid>) -> Result<
     }
 }
 
-/// Judges a write that may make the blob: an id where there is no blob is refused.
+/// Checks a write that may create the blob. `None` means that there is no blob.
 ///
 /// # Errors
 /// As [`check_write`]; 412 `LeaseNotPresentWithBlobOperation` for an id without a blob.
@@ -94,7 +95,7 @@ pub fn check_create(state: Option<LeaseState>, given: Option<Uuid>) -> Result<()
 }
 
 impl LeaseState {
-    /// What a write leaves of a lease: one that ran out or was broken is forgotten.
+    /// Returns the lease after a write, which forgets an expired or broken lease.
     #[must_use]
     pub fn after_write(self) -> Self {
         match self {
@@ -130,7 +131,8 @@ mod tests {
         ]
     }
 
-    /// The use table of "Lease Blob", one row a line: available, leased, breaking, broken, expired.
+    /// The use table of "Lease Blob", one row per line: available, leased, breaking, broken,
+    /// expired.
     #[test]
     fn uses_of_a_blob_follow_the_table() {
         use ErrorCode::{
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_have_their_own_words() {
+    fn containers_have_their_own_messages() {
         let [_, leased, _, broken, _] = states();
         let error = |state, given| check_write(Leased::Container, state, given).unwrap_err();
         assert!(error(leased, None).message().contains("on the container"));
@@ -196,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_write_forgets_a_dead_lease_only() {
+    fn write_forgets_only_inactive_leases() {
         let after = states().map(LeaseState::after_write);
         let [available, leased, breaking, ..] = states();
         assert_eq!(after, [available, leased, breaking, available, available]);
     }
 
     #[test]
-    fn an_id_without_a_blob_is_refused() {
+    fn lease_id_without_a_blob_is_rejected() {
         let error = check_create(None, Some(A)).unwrap_err();
         assert_eq!(error.code(), ErrorCode::LeaseNotPresentWithBlobOperation);
         assert_eq!(check_create(None, None), Ok(()));

@@ -1,59 +1,60 @@
-//! What a lease operation does: state x action x id.
+//! Lease operations: the outcome for each state, action and id.
 
 use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 use uuid::Uuid;
 
 use super::{LeaseState, Leased};
 
-/// A lease operation with its ids and times.
+/// A lease operation with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Take a lease, or renew one's own with another duration.
+    /// Acquires a lease, or replaces the caller's own with another duration.
     Acquire {
-        /// The id to hold it under: the one proposed, or a fresh one.
+        /// Id of the new lease: the proposed one, or a fresh one.
         id: Uuid,
-        /// Length in seconds; absent: infinite.
+        /// Duration in seconds; `None` for an infinite lease.
         duration_s: Option<u32>,
     },
-    /// Start the duration again.
+    /// Restarts the duration.
     Renew {
-        /// The id that the caller holds.
+        /// Id of the caller's lease.
         id: Uuid,
     },
-    /// Hold the lease under another id.
+    /// Changes the id of the lease.
     Change {
-        /// The id that the caller holds.
+        /// Id of the caller's lease.
         id: Uuid,
-        /// The id to hold it under from now on.
+        /// The new id.
         proposed: Uuid,
     },
-    /// Give the lease back.
+    /// Frees the resource at once.
     Release {
-        /// The id that the caller holds.
+        /// Id of the caller's lease.
         id: Uuid,
     },
-    /// End the lease without knowing its id.
+    /// Ends the lease without its id.
     Break {
-        /// Longest time until it is free, in seconds; absent: what is left of a fixed lease.
+        /// Maximum time until the lease ends, in seconds; `None` for the rest of a fixed lease, or
+        /// at once for an infinite one.
         period_s: Option<u32>,
     },
 }
 
-/// What a lease operation did.
+/// The outcome of a lease operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// The lease from now on.
+    /// The new state of the lease.
     pub state: LeaseState,
-    /// `x-ms-lease-id`: after acquire, renew and change.
+    /// `x-ms-lease-id`, after acquire, renew and change.
     pub id: Option<Uuid>,
-    /// `x-ms-lease-time`, in seconds: after break.
+    /// `x-ms-lease-time`, in seconds, after break.
     pub time_s: Option<u64>,
 }
 
-/// Applies a lease operation to the state that holds now.
+/// Applies a lease operation to the state at `now`.
 ///
 /// # Errors
-/// The 409 of the outcome tables.
+/// The 409 errors of the outcome tables.
 pub fn act(
     of: Leased,
     state: LeaseState,
@@ -107,8 +108,8 @@ fn check_acquire(state: LeaseState, id: Uuid) -> Result<(), StorageError> {
     }
 }
 
-/// The duration that a renewal starts again. An expired lease can be renewed by who held it: a
-/// write to a blob that happened since has made its lease available ([`LeaseState::after_write`]).
+/// Returns the duration of the renewed lease. Its holder can renew an expired lease: had the blob
+/// been written since, the lease would be available ([`LeaseState::after_write`]).
 fn check_renew(of: Leased, state: LeaseState, id: Uuid) -> Result<Option<u32>, StorageError> {
     if state.id() != Some(id) {
         return Err(mismatch(of));
@@ -121,7 +122,7 @@ fn check_renew(of: Leased, state: LeaseState, id: Uuid) -> Result<Option<u32>, S
 }
 
 fn change(of: Leased, state: LeaseState, id: Uuid, proposed: Uuid) -> Result<Done, StorageError> {
-    // A change that was done already succeeds again: its answer may have been lost.
+    // Repeating a completed change succeeds, because its response may have been lost.
     let knows = |held: Uuid| held == id || held == proposed;
     match state {
         LeaseState::Leased {
@@ -152,7 +153,7 @@ fn end(
     now: Timestamp,
 ) -> Result<Done, StorageError> {
     let asked = period_s.map(|period_s| now.plus_s(u64::from(period_s)));
-    // The end that is set already stands unless the period asks for an earlier one.
+    // A period can only bring the end of a fixed or breaking lease forward.
     let (id, limit) = match state {
         LeaseState::Available => return Err(not_present(of)),
         LeaseState::Broken { id } | LeaseState::Expired { id, .. } => (id, now),
@@ -176,8 +177,8 @@ fn end(
     })
 }
 
-/// The nearest number of seconds: "approximate time remaining in the lease period". A client that
-/// breaks again until the answer is 0 finds the lease still breaking then, and soon after broken.
+/// Rounds to the nearest second: "approximate time remaining in the lease period". A client that
+/// repeats the break until it gets 0 may find the lease still breaking for up to half a second.
 fn seconds_until(until: Timestamp, now: Timestamp) -> u64 {
     let left = until.since(now);
     left.as_secs() + u64::from(left.subsec_millis() >= 500)

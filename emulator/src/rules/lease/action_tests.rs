@@ -1,4 +1,4 @@
-//! The outcome tables of "Lease Blob" and "Lease Container", every state x action x id.
+//! The outcome tables of "Lease Blob" and "Lease Container", for every state, action and id.
 
 use smalt_protocol::{ErrorCode, Timestamp};
 use uuid::Uuid;
@@ -41,8 +41,8 @@ fn breaking(id: Uuid, left_s: u64) -> LeaseState {
     }
 }
 
-/// The states of the tables' columns: available, leased, breaking, broken, expired. The lease of
-/// 60 seconds has 20 left, the one that breaks has 10.
+/// The columns of the tables: available, leased, breaking, broken, expired. The lease of 60 seconds
+/// has 20 left, the breaking one has 10.
 fn states() -> [LeaseState; 5] {
     [
         LeaseState::Available,
@@ -162,7 +162,7 @@ fn break_lease() {
         Action::Break { period_s: Some(5) },
         [Err(Absent), five, five, over, over],
     );
-    // A longer period than what is left changes nothing, and neither does none at all.
+    // A longer period than the remaining time has the same effect as none.
     let left = [
         Err(Absent),
         Ok((breaking(A, 20), Some(20))),
@@ -175,7 +175,7 @@ fn break_lease() {
 }
 
 #[test]
-fn breaking_an_infinite_lease_takes_the_period_or_no_time() {
+fn breaking_an_infinite_lease_takes_the_period_or_is_immediate() {
     for (period_s, state, time_s) in [
         (None, LeaseState::Broken { id: A }, 0),
         (Some(0), LeaseState::Broken { id: A }, 0),
@@ -186,9 +186,9 @@ fn breaking_an_infinite_lease_takes_the_period_or_no_time() {
     }
 }
 
-/// When it is looked at, what it is then, and the three headers.
+/// State, seconds until it is read, state by then, and the three headers.
 #[test]
-fn answers_show_what_is_left_of_a_lease() {
+fn headers_show_the_state_of_the_lease() {
     let [available, fixed, breaking, broken, expired] = states();
     let endless = infinite(A);
     for (state, after_s, then, headers) in [
@@ -209,7 +209,7 @@ fn answers_show_what_is_left_of_a_lease() {
 }
 
 #[test]
-fn time_moves_states_before_the_action_is_judged() {
+fn state_is_updated_before_the_action() {
     let late = NOW.plus_s(20);
     let renewed = act(Leased::Blob, states()[1], Action::Renew { id: A }, late).unwrap();
     assert_eq!(renewed.state, leased(A, 60, late));
@@ -222,7 +222,7 @@ fn time_moves_states_before_the_action_is_judged() {
     let before = Timestamp::from_ticks(NOW.plus_s(10).ticks() - 1);
     let error = act(Leased::Blob, states()[2], taken, before).unwrap_err();
     assert_eq!(error.code(), Present);
-    // Less than half a second is none; the lease breaks for that long all the same.
+    // Less than half a second rounds to 0, but the lease is still breaking.
     let broken = act(
         Leased::Blob,
         states()[2],
@@ -233,9 +233,9 @@ fn time_moves_states_before_the_action_is_judged() {
     assert_eq!((broken.time_s, broken.state), (Some(0), states()[2]));
 }
 
-/// "Approximate time remaining in the lease period, in seconds": the nearest whole number.
+/// "Approximate time remaining in the lease period, in seconds" is rounded to the nearest second.
 #[test]
-fn what_is_left_is_told_in_whole_seconds() {
+fn remaining_time_is_rounded_to_seconds() {
     for (left_ms, expected_s) in [
         (10_000, 10),
         (9_999, 10),
@@ -255,7 +255,7 @@ fn what_is_left_is_told_in_whole_seconds() {
 }
 
 #[test]
-fn refusals_name_what_the_lease_is_on() {
+fn errors_name_the_leased_resource() {
     let absent = |of| {
         let action = Action::Break { period_s: None };
         act(of, LeaseState::Available, action, NOW).unwrap_err()

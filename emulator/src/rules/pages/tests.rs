@@ -1,4 +1,4 @@
-//! Runs against a naive model: one entry for each slot.
+//! Compares runs with a naive model that has one entry per slot.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ fn overwrite(model: &mut Model, slots: Range<u16>, held: Option<Held>) {
     }
 }
 
-/// What each slot of these runs holds; fails where they overlap or are out of order.
+/// Expands runs to slots; fails if they overlap or are out of order.
 fn flat(runs: &[Run]) -> Model {
     let mut flat = model();
     let mut end = 0;
@@ -47,7 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<(Range<u16>, u8)>> {
     proptest::collection::vec((slots(), 0..3_u8), 0..40)
 }
 
-/// Overwrites, clears and cuts; step by step like the model, with every reference accounted for.
+/// Applies overwrites, clears and cuts to runs and model, and checks every removed piece.
 fn run(steps: &[(Range<u16>, u8)], from: u64) -> (Vec<Run>, Model) {
     let (mut runs, mut model) = (Vec::new(), model());
     for (number, (slots, what)) in (from..).zip(steps) {
@@ -75,7 +75,7 @@ fn run(steps: &[(Range<u16>, u8)], from: u64) -> (Vec<Run>, Model) {
 
 proptest! {
     #[test]
-    fn runs_are_what_a_slot_by_slot_model_says(steps in steps(), wanted in slots()) {
+    fn runs_agree_with_a_slot_by_slot_model(steps in steps(), wanted in slots()) {
         let (runs, model) = run(&steps, 1);
         prop_assert_eq!(flat(&runs), &model[..]);
         let parts: Vec<Run> = within(&runs, wanted.clone(), UNIT).collect();
@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn ranges_that_adjoin_are_one() {
+fn adjacent_ranges_are_merged() {
     let mut ranges = Ranges::new(3);
     for (range, kind) in [
         (0..512, Kind::Page),
@@ -134,7 +134,7 @@ fn ranges_that_adjoin_are_one() {
             (2048..2560, Kind::Clear),
         ]
     );
-    // What belongs to the last range needs no room; what does not starts the next page.
+    // Extending the last range needs no room; a new range starts the next page.
     assert!(ranges.push(2560..3072, Kind::Clear).is_continue());
     assert!(ranges.push(3072..3584, Kind::Page).is_break());
     assert_eq!(ranges.next, Some(3072));
@@ -149,9 +149,9 @@ fn levels_reach_from_a_page_to_the_largest_blob() {
     assert_eq!(unit(TOP), 64 * 1024 * 1024 * 1024);
 }
 
-/// A part of a payload begins further on in it; what is cleared or a node is the same throughout.
+/// A payload advances its offset; clearings and nodes stay the same.
 #[test]
-fn what_is_held_further_on() {
+fn advancing_moves_the_payload_offset() {
     let payload = PayloadId(7);
     let at = |offset| Held::Data { payload, offset };
     for (held, bytes, expected) in [

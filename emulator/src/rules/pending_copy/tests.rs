@@ -1,4 +1,4 @@
-//! Pending copies at every moment of their time.
+//! Pending copies at several times.
 
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ fn hold(duration_s: Option<u64>, bytes_per_s: Option<u64>, failure: Option<&str>
     }
 }
 
-/// A blob of 100 bytes whose copy began at the start.
+/// A blob of 100 bytes whose copy began at `START`.
 fn begun(kind: BlobKind, hold: &Hold) -> BlobRecord {
     let mut blob = BlobRecord::new(kind, ETag::from_tick(START), START);
     blob.length = 100;
@@ -40,7 +40,7 @@ fn shown(blob: &BlobRecord) -> (u64, CopyStatus, (u64, u64)) {
 }
 
 #[test]
-fn a_copy_goes_on_with_the_clock_and_ends() {
+fn copy_progresses_with_the_clock_and_ends() {
     let blob = begun(BlobKind::Block, &hold(Some(10), None, None));
     for (seconds, expected) in [
         (0, (0, CopyStatus::Pending, (0, 100))),
@@ -56,13 +56,13 @@ fn a_copy_goes_on_with_the_clock_and_ends() {
     assert_eq!(done.headers.content_md5.as_deref(), Some("hash"));
     assert_eq!(done.last_modified, START.plus_s(10));
     assert!(done.etag != blob.etag && blob.headers.content_md5.is_none());
-    // Settling it again, at any time, changes nothing.
+    // Settling again, at any time, changes nothing.
     assert_eq!(at(&done, 0), done);
     assert_eq!(at(&at(&blob, 10), 99), done);
 }
 
-/// "Get Blob Properties", `x-ms-copy-completion-time`: when the last copy into the blob ended, and
-/// nothing while one is pending.
+/// "Get Blob Properties", `x-ms-copy-completion-time`: when the last copy into the blob ended;
+/// absent while one is pending.
 #[test]
 fn a_copy_is_pending_until_it_is_completed() {
     let blob = begun(BlobKind::Block, &hold(Some(10), None, None));
@@ -105,11 +105,12 @@ fn a_copy_fails_as_planned_or_after_two_weeks() {
 }
 
 #[test]
-fn a_copy_that_takes_no_time_is_not_pending() {
+fn copy_without_duration_is_not_pending() {
     assert_eq!(plan(&hold(Some(0), None, None), 100, START), None);
     assert_eq!(plan(&hold(None, Some(1), None), 0, START), None);
     assert_eq!(plan(&hold(None, Some(u64::MAX), None), 100, START), None);
-    // The end has the tag of the last tick before it: one tick on, that is what it began with.
+    // The `ETag` of the end is the tick before it; after a single tick that would be the initial
+    // `ETag`.
     for (ticks, is_pending) in [(1, false), (2, true)] {
         let a_byte_a_tick = hold(None, Some(TICKS_PER_SECOND), None);
         let planned = plan(&a_byte_a_tick, ticks, START).map(|planned| planned.ends);
@@ -118,7 +119,7 @@ fn a_copy_that_takes_no_time_is_not_pending() {
 }
 
 #[test]
-fn a_stopped_copy_hands_back_what_it_kept() {
+fn stopped_copy_returns_its_content() {
     let mut blob = begun(BlobKind::Block, &hold(Some(10), None, None));
     let now = START.plus_s(3);
     let kept = stop(

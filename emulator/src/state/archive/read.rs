@@ -1,4 +1,4 @@
-//! Import.
+//! Import of an archive.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -19,18 +19,18 @@ use crate::store::{
 };
 use crate::{check, keys};
 
-/// Largest payload: no request of any version brings more.
+/// Maximum size of a payload; no request of any version is larger.
 const PAYLOAD_BYTES_MAX: u64 = 8 * GIB;
-/// Largest document of the archive: settings of some thousand accounts.
+/// Maximum size of a document, enough for the settings of some thousand accounts.
 const DOCUMENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Largest file of records: one record more than a file is closed at.
+/// Maximum size of a file of records, which may exceed the usual size by one record.
 const RECORDS_BYTES_MAX: u64 = (2 * CHUNK_BYTES + VALUE_BYTES_MAX) as u64;
 
-/// Goes on with the state that an [`export`](super::export) wrote, in place of the current one. It
-/// blocks; others read and write the current state meanwhile, which goes with it.
+/// Replaces the current state by the one that [`export`](super::export) wrote. Blocks until done.
+/// The current state stays in use until then and is discarded with all changes made meanwhile.
 ///
 /// # Errors
-/// What is wrong with the stream, or that the store cannot write: then the state is as it was.
+/// Fails if the stream is invalid or the store cannot write; the state is then unchanged.
 pub fn import(core: &Core, from: impl Read) -> Result<Imported, ArchiveError> {
     let mut archive = tar::Archive::new(from);
     let replaced = core.store.replace(|successor| {
@@ -56,11 +56,10 @@ pub fn import(core: &Core, from: impl Read) -> Result<Imported, ArchiveError> {
     Ok(imported)
 }
 
-/// A payload of the archive.
 enum Held {
-    /// No record has named it yet.
+    /// No record has referred to it yet.
     Fresh(Staged),
-    /// It was taken under this id.
+    /// It is stored under this id.
     Taken(PayloadId),
 }
 
@@ -76,19 +75,22 @@ struct Import<'a, 'b> {
 impl Import<'_, '_> {
     fn read<R: Read>(&mut self, archive: &mut tar::Archive<R>) -> Result<Manifest, ArchiveError> {
         let mut manifest: Option<Manifest> = None;
-        // An export writes neither long names nor holes, and only with these do a few bytes of a
-        // stream become many.
+        // Exports use neither long names nor sparse files; only with these could a short stream
+        // expand to a large one.
         for entry in archive.entries().map_err(damaged)?.raw(true) {
             let entry = entry.map_err(damaged)?;
             let path = entry.path().map_err(damaged)?;
-            let name = path.to_str().ok_or_else(|| damaged("a name"))?.to_owned();
+            let name = path
+                .to_str()
+                .ok_or_else(|| damaged("a file name is not Unicode"))?
+                .to_owned();
             drop(path);
             match (&manifest, name.as_str()) {
                 (None, MANIFEST) => manifest = Some(check(entry)?),
-                (None, _) => return Err(damaged(format!("it does not begin with {MANIFEST}"))),
+                (None, _) => return Err(damaged(format!("the first file is not {MANIFEST}"))),
                 (Some(_), END) => {
                     self.end(&document(entry, END)?)?;
-                    return manifest.ok_or_else(|| damaged("no manifest"));
+                    return manifest.ok_or_else(|| damaged("the manifest is missing"));
                 }
                 (Some(_), name) => match name.strip_prefix(PAYLOADS) {
                     Some(hash) => self.payload(entry, hash)?,
@@ -96,7 +98,7 @@ impl Import<'_, '_> {
                 },
             }
         }
-        Err(damaged(format!("it ends before {END}")))
+        Err(damaged(format!("{END} is missing")))
     }
 
     fn payload<R: Read>(
@@ -106,7 +108,9 @@ impl Import<'_, '_> {
     ) -> Result<(), ArchiveError> {
         let size = entry.size();
         if size > PAYLOAD_BYTES_MAX {
-            return Err(damaged(format!("payload {name} has {size} bytes")));
+            return Err(damaged(format!(
+                "payload {name} is too large: {size} bytes"
+            )));
         }
         let mut writer = self.successor.stage(size)?;
         let mut sum = Sha256::new();
@@ -125,7 +129,7 @@ impl Import<'_, '_> {
         }
         let staged = writer.end().map_err(damaged)?;
         if self.payloads.insert(found, Held::Fresh(staged)).is_some() {
-            return Err(damaged(format!("payload {name} comes twice")));
+            return Err(damaged(format!("duplicate payload {name}")));
         }
         self.done.payloads += 1;
         Ok(())
@@ -166,7 +170,10 @@ impl Import<'_, '_> {
 
     fn record(&mut self, key: &[u8], value: Bytes) -> Result<(), ArchiveError> {
         if value.len() > VALUE_BYTES_MAX {
-            return Err(damaged(format!("a record of {} bytes", value.len())));
+            return Err(damaged(format!(
+                "a record is too large: {} bytes",
+                value.len()
+            )));
         }
         if let Some(account) = keys::account(key)
             && self.core.config.account(&account).is_none()
@@ -182,21 +189,24 @@ impl Import<'_, '_> {
                 Ok(self.successor.staged(id, staged)?)
             }
             Some((&BY_HASH, named)) => self.named(id, named),
-            _ => Err(damaged("a place of a payload")),
+            _ => Err(damaged("invalid location of a payload")),
         }
     }
 
     fn named(&mut self, id: PayloadId, named: &[u8]) -> Result<(), ArchiveError> {
         let (hash, len) = named
             .split_first_chunk::<32>()
-            .ok_or_else(|| damaged("a name of a payload"))?;
+            .ok_or_else(|| damaged("invalid hash of a payload"))?;
         let len = <[u8; 8]>::try_from(len).map(u64::from_be_bytes);
         let missing = || damaged(format!("payload {} is missing", hex(hash)));
         let held = self.payloads.get_mut(hash).ok_or_else(missing)?;
         match std::mem::replace(held, Held::Taken(id)) {
             Held::Fresh(staged) => {
                 if len.ok() != Some(staged.len()) {
-                    return Err(damaged(format!("payload {} has another length", hex(hash))));
+                    return Err(damaged(format!(
+                        "payload {} has the wrong length",
+                        hex(hash)
+                    )));
                 }
                 self.successor.staged(id, staged)?;
             }
@@ -213,7 +223,7 @@ impl Import<'_, '_> {
         };
         match found == *end {
             true => Ok(()),
-            false => Err(damaged("its end tells of other records than it has")),
+            false => Err(damaged("the contents do not match end.json")),
         }
     }
 }
@@ -258,19 +268,19 @@ fn whole<R: Read>(
 ) -> Result<Vec<u8>, ArchiveError> {
     let size = entry.size();
     if size > most {
-        return Err(damaged(format!("{name} has {size} bytes")));
+        return Err(damaged(format!("{name} is too large: {size} bytes")));
     }
     let mut bytes = Vec::with_capacity(size as usize);
     entry.read_to_end(&mut bytes).map_err(damaged)?;
     match bytes.len() as u64 == size {
         true => Ok(bytes),
-        false => Err(damaged(format!("{name} ends early"))),
+        false => Err(damaged(format!("{name} is truncated"))),
     }
 }
 
 fn take(rest: &mut Bytes, len: usize) -> Result<Bytes, ArchiveError> {
     match rest.len() < len {
-        true => Err(damaged("a record is cut short")),
+        true => Err(damaged("a record is truncated")),
         false => Ok(rest.split_to(len)),
     }
 }

@@ -1,4 +1,4 @@
-//! Export.
+//! Export to an archive.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -12,10 +12,10 @@ use super::{
 use crate::core::Core;
 use crate::store::{Entry, Payload, StoreResult, payload_key};
 
-/// Writes the state of one moment. It blocks; others read and write meanwhile.
+/// Writes a consistent state. Blocks until done, while other threads can read and write.
 ///
 /// # Errors
-/// When the state cannot be read, or the other end goes away.
+/// Fails if the state cannot be read or the stream cannot be written.
 pub fn export(core: &Core, to: impl Write) -> Result<(), ArchiveError> {
     let image = core.store.image()?;
     let mut archive = Archive {
@@ -37,7 +37,7 @@ pub fn export(core: &Core, to: impl Write) -> Result<(), ArchiveError> {
         Entry::Payload(id, payload) => {
             let mut value = vec![BY_HASH];
             match payload.inline() {
-                // As the store has it.
+                // Encoded like the store's own value.
                 Some(bytes) => value = [&[0], bytes.as_ref()].concat(),
                 None => {
                     value.extend(archive.payload(&payload)?);
@@ -66,7 +66,7 @@ impl<W: Write> Archive<W> {
         Ok(self.tar.append_data(&mut header, name, bytes)?)
     }
 
-    /// Writes a payload unless the archive has it; its hash.
+    /// Writes a payload unless the archive already contains it, and returns its hash.
     fn payload(&mut self, payload: &Payload) -> Result<Hash, ArchiveError> {
         let hash = hash_of(payload)?;
         if self.seen.insert(hash) {
@@ -140,7 +140,7 @@ fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, ArchiveError> {
     serde_json::to_vec_pretty(value).map_err(damaged)
 }
 
-/// The bytes of a payload for a writer that pulls.
+/// Adapts a payload to [`std::io::Read`].
 struct Reader {
     reader: crate::store::PayloadReader,
     chunk: bytes::Bytes,

@@ -1,4 +1,4 @@
-//! Containers, blobs and blocks of Azurite.
+//! Azurite's containers, blobs and blocks.
 
 mod record;
 
@@ -23,7 +23,6 @@ use crate::records::{
     Record, UncommittedRecord,
 };
 
-/// The database of blobs.
 pub(super) struct Blobs {
     database: Database,
     services: Vec<Service>,
@@ -119,11 +118,10 @@ impl BlobDocument {
     }
 }
 
-/// What a build knows of the places that it has been at.
 #[derive(Default)]
 struct Places<'a> {
     generations: BTreeMap<(&'a str, &'a str), Generation>,
-    /// One for a blob and its snapshots: their pages can be compared.
+    /// A blob shares its origin with its snapshots, so that their pages can be compared.
     origins: BTreeMap<Place<'a>, u64>,
     snapshots: BTreeMap<Place<'a>, u64>,
 }
@@ -195,7 +193,7 @@ impl Blobs {
             places.generations.insert(place, generation);
             build.report.containers += 1;
         }
-        // Snapshots first, so that their blobs know how many they are.
+        // Snapshots come first, because the record of their blob contains their number.
         let is_kept = |blob: &&BlobDocument| blob.is_committed && !blob.deleted;
         for snapshot in self
             .blobs
@@ -225,7 +223,7 @@ impl Blobs {
     ) -> Result<(), AzuriteError> {
         let (account, container, name) = blob.place();
         let Some(generation) = places.generations.get(&(account, container)).copied() else {
-            // Azurite leaves blobs of containers that were deleted.
+            // Azurite keeps blobs of deleted containers.
             return Ok(());
         };
         let at = |what| {
@@ -281,7 +279,7 @@ impl Blobs {
             let mut committed = Vec::with_capacity(list.len());
             for block in list {
                 if block.size != block.persistency.count {
-                    return Err(at("a block has another length than its bytes"));
+                    return Err(at("the length of a block differs from that of its content"));
                 }
                 committed.push(CommittedBlock {
                     id: id(block).map_err(|what| at(&what))?,
@@ -296,14 +294,14 @@ impl Blobs {
         }
         match &blob.persistency {
             Some(chunk) if chunk.count != blob.properties.length() => {
-                Err(at("its length is not that of its bytes"))
+                Err(at("its length differs from that of its content"))
             }
             Some(chunk) => {
                 let payload = extents.take(chunk, build.successor)?;
                 Ok(payload.map_or(BlobContent::Empty, BlobContent::Payload))
             }
             None if blob.properties.length() == 0 => Ok(BlobContent::Empty),
-            None => Err(at("it has no bytes")),
+            None => Err(at("its content is missing")),
         }
     }
 
@@ -361,7 +359,7 @@ impl Blobs {
                 created: build.now,
                 touched: build.now,
                 blocks: 0,
-                // At most 64.
+                // A block id has at most 64 bytes.
                 id_length: id.len() as u32,
                 encryption: None,
             });
@@ -409,7 +407,7 @@ impl ContainerDocument {
 }
 
 impl BlobDocument {
-    /// The record without its content.
+    /// Creates the record without its content.
     fn record(&self) -> Result<BlobRecord, String> {
         let mut record = self.properties.record()?;
         record.metadata = metadata(self.metadata.as_ref())?;
@@ -424,7 +422,7 @@ impl BlobDocument {
     }
 }
 
-/// The id of a block; blocks of append blobs have none.
+/// Decodes a block id, which is empty for blocks of append blobs.
 fn id(block: &BlockDocument) -> Result<Vec<u8>, String> {
     let id = STANDARD.decode(&block.name);
     id.map_err(|_| format!("block id {:?} is not Base64", block.name))

@@ -1,4 +1,4 @@
-//! The state that the data of Azurite becomes, and the count of what it holds.
+//! Builds the imported state and counts its contents.
 
 use serde::Serialize;
 use smalt_protocol::{Service as ServiceName, Timestamp};
@@ -9,24 +9,24 @@ use crate::keys;
 use crate::records::Record as _;
 use crate::store::{Stamp, Successor};
 
-/// What an import brought.
+/// The counts of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Containers.
+    /// Number of containers.
     pub containers: u64,
-    /// Blobs, without their snapshots.
+    /// Number of blobs, without snapshots.
     pub blobs: u64,
-    /// Snapshots.
+    /// Number of snapshots.
     pub snapshots: u64,
-    /// Uncommitted blocks.
+    /// Number of uncommitted blocks.
     pub uncommitted_blocks: u64,
-    /// Queues.
+    /// Number of queues.
     pub queues: u64,
-    /// Messages that have not expired.
+    /// Number of messages, without expired ones.
     pub messages: u64,
-    /// Tables.
+    /// Number of tables.
     pub tables: u64,
-    /// Entities.
+    /// Number of entities.
     pub entities: u64,
 }
 
@@ -48,7 +48,6 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// The state that the data becomes.
 pub(super) struct Build<'a, 'b> {
     pub(super) successor: &'a mut Successor<'b>,
     pub(super) now: Timestamp,
@@ -66,7 +65,7 @@ impl<'a, 'b> Build<'a, 'b> {
         }
     }
 
-    /// The properties of a service in each account.
+    /// Stores the service properties of each account.
     pub(super) fn services(
         &mut self,
         name: ServiceName,
@@ -80,7 +79,7 @@ impl<'a, 'b> Build<'a, 'b> {
         Ok(())
     }
 
-    /// A tick that nothing else has.
+    /// Returns a unique tick.
     pub(super) fn tick(&mut self) -> u64 {
         self.tick = self.tick.plus_ticks(1);
         self.tick.ticks()

@@ -1,4 +1,4 @@
-//! What documents of several databases have in common.
+//! Documents that several databases share.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,13 @@ use uuid::Uuid;
 
 use crate::rules::lease::LeaseState;
 
-/// Length of a lease that ran out and does not say how long it was, in seconds: the longest.
+/// Duration of an expired lease that does not record one, in seconds: the maximum.
 const LEASE_S: u32 = 60;
-/// Years from which on a time means never.
+/// Times from this year on mean never.
 const NEVER: &str = "9999-";
 
-/// `metadata`.
 pub(super) type Pairs = BTreeMap<String, String>;
 
-/// Reads metadata.
 pub(super) fn metadata(pairs: Option<&Pairs>) -> Result<Metadata, String> {
     let headers: Vec<_> = pairs
         .into_iter()
@@ -37,7 +35,6 @@ pub(super) fn metadata(pairs: Option<&Pairs>) -> Result<Metadata, String> {
     Metadata::from_headers(headers).map_err(|error| format!("metadata: {error}"))
 }
 
-/// Reads a time.
 pub(super) fn time(text: &str) -> Result<Timestamp, String> {
     if text.starts_with(NEVER) {
         return Ok(Timestamp::MAX);
@@ -45,17 +42,15 @@ pub(super) fn time(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse_iso(text).ok_or_else(|| format!("{text:?} is not a time"))
 }
 
-/// Reads a time that may be missing.
 pub(super) fn maybe_time(text: Option<&String>) -> Result<Option<Timestamp>, String> {
     text.map(|text| time(text)).transpose()
 }
 
-/// Reads an ETag.
 pub(super) fn etag(text: &str) -> Result<ETag, String> {
     ETag::parse(text).ok_or_else(|| format!("{text:?} is not an ETag"))
 }
 
-/// Bytes as JSON shows a `Uint8Array`, a `Buffer` or a text in Base64; as text in Base64.
+/// Converts bytes to Base64 from their JSON form: a `Uint8Array`, a `Buffer` or a Base64 string.
 pub(super) fn base64(value: &Value) -> Option<String> {
     let byte = |value: &Value| u8::try_from(value.as_u64()?).ok();
     let bytes: Option<Vec<u8>> = match value {
@@ -71,7 +66,6 @@ pub(super) fn base64(value: &Value) -> Option<String> {
     bytes.map(|bytes| STANDARD.encode(bytes))
 }
 
-/// A lease, in a document of a blob or container.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Lease {
@@ -82,7 +76,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Reads the lease; its state and kind of duration stand among the properties.
+    /// Converts the lease; its state and kind of duration are among the resource's properties.
     pub(super) fn state(
         &self,
         state: Option<&str>,
@@ -92,7 +86,7 @@ impl Lease {
             let text = self.lease_id.as_deref().unwrap_or_default();
             Uuid::parse_str(text).map_err(|_| format!("lease id {text:?} is not a GUID"))
         };
-        // At most a minute.
+        // At most 60.
         let seconds = self.lease_duration_seconds.map(|seconds| seconds as u32);
         Ok(match state.unwrap_or("available") {
             "available" => LeaseState::Available,
@@ -120,7 +114,6 @@ impl Lease {
     }
 }
 
-/// A stored access policy.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Policy {
@@ -137,7 +130,6 @@ struct AccessPolicy {
     permission: Option<String>,
 }
 
-/// Reads stored access policies.
 pub(super) fn policies(policies: Option<&Vec<Policy>>) -> Result<Vec<SignedIdentifier>, String> {
     let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let read = |policy: &Policy| {
@@ -153,7 +145,7 @@ pub(super) fn policies(policies: Option<&Vec<Policy>>) -> Result<Vec<SignedIdent
     policies.into_iter().flatten().map(read).collect()
 }
 
-/// Properties of a service.
+/// The service properties of an account.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Service {
@@ -223,7 +215,7 @@ impl Service {
         &self.account_name
     }
 
-    /// The properties; what the document leaves out is as in a new account.
+    /// Converts the properties; missing ones get the defaults of a new account.
     pub(super) fn properties(&self) -> ServiceProperties {
         let new = ServiceProperties::default();
         let logging = self.logging.as_ref().map(|logging| Logging {

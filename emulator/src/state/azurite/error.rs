@@ -1,4 +1,4 @@
-//! Why a directory of Azurite cannot be imported.
+//! Why an Azurite directory cannot be imported.
 
 use std::path::PathBuf;
 
@@ -8,51 +8,51 @@ use crate::store::StoreError;
 pub(super) const BLOBS: &str = "__azurite_db_blob__.json";
 pub(super) const QUEUES: &str = "__azurite_db_queue__.json";
 pub(super) const TABLES: &str = "__azurite_db_table__.json";
-/// The databases; a directory of Azurite has one of them at least.
+/// The databases, of which an Azurite directory has at least one.
 pub const DATABASES: [&str; 3] = [BLOBS, QUEUES, TABLES];
-/// Names of missing files that an error shows.
+/// Maximum number of missing files that an error lists.
 const MISSING_SHOWN: usize = 10;
 
-/// Why a directory of Azurite cannot be imported. Nothing is then.
+/// Why an Azurite directory cannot be imported. Nothing is imported in this case.
 #[derive(Debug, thiserror::Error)]
 pub enum AzuriteError {
-    /// There is no database of Azurite.
-    #[error("{} holds no data of Azurite: there is no {BLOBS}, {QUEUES} or {TABLES}", .0.display())]
+    /// The directory has no Azurite database.
+    #[error("{} contains no Azurite data: there is no {BLOBS}, {QUEUES} or {TABLES}", .0.display())]
     None(PathBuf),
-    /// A database is of another version than this release knows.
+    /// A database has a version that this release does not support.
     #[error(
-        "{} is of database version {found}; this release imports version {}, \
+        "{} has database version {found}; this release imports version {}, \
          which Azurite 3 writes",
         file.display(),
         VERSION
     )]
     Version {
-        /// The database.
+        /// The database file.
         file: PathBuf,
-        /// Its version.
+        /// Version in the file.
         found: String,
     },
-    /// A database holds what Azurite 3 does not write.
+    /// A database contains data that Azurite 3 does not write.
     #[error("{}: {what}", file.display())]
     Shape {
-        /// The database.
+        /// The database file.
         file: PathBuf,
-        /// Where, and what is wrong.
+        /// Where and what is wrong.
         what: String,
     },
-    /// Files that the databases refer to are missing or too short.
-    #[error("files of Azurite are missing or too short: {}", shown(.0))]
+    /// Extent files of the databases are missing or too short.
+    #[error("Azurite files are missing or too short: {}", shown(.0))]
     Missing(Vec<PathBuf>),
-    /// The databases hold accounts that this emulator does not have.
-    #[error("the data is of account {0}, too: start smalt with it (AZURITE_ACCOUNTS)")]
+    /// The databases contain an account that this emulator does not have.
+    #[error("the data contains account {0}: add the account to AZURITE_ACCOUNTS")]
     Account(String),
-    /// The emulator holds data of its own.
-    #[error("the store holds data already: import into an empty one (another --location)")]
+    /// The emulator already contains data.
+    #[error("the store already contains data: choose another --location, with an empty store")]
     NotEmpty,
     /// A file cannot be read.
     #[error("cannot read {}: {error}", file.display())]
     Io {
-        /// The file.
+        /// The file that failed.
         file: PathBuf,
         /// The system's error.
         error: std::io::Error,

@@ -1,4 +1,4 @@
-//! The files in which Azurite keeps bytes, many pieces in each.
+//! Azurite's extent files, each of which contains many chunks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -10,35 +10,35 @@ use super::AzuriteError;
 use crate::disk::{Disk, DiskFile};
 use crate::store::{self, PayloadId, Successor};
 
-/// Where Azurite says that there are zeros which it does not keep.
+/// Id of a chunk of zeros that no file contains.
 const ZEROS: &str = "*ZERO*";
 const BUFFER_BYTES: u64 = 64 * 1024;
 
-/// Bytes of a file.
+/// A range of bytes in an extent file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 pub(super) struct Chunk {
     id: String,
     offset: u64,
-    /// How many.
+    /// Length in bytes.
     pub(super) count: u64,
 }
 
 impl Chunk {
-    /// Whether it is zeros only, which nothing keeps.
+    /// Returns `true` for zeros that no file contains.
     pub(super) fn is_zeros(&self) -> bool {
         self.id == ZEROS
     }
 }
 
-/// The files of a service, all of them there and long enough.
+/// The open extent files of a service.
 pub(super) struct Extents {
     files: BTreeMap<String, (PathBuf, Arc<dyn DiskFile>)>,
-    /// Payloads of chunks: snapshots share those of their blobs.
+    /// Payloads of chunks that were already imported; snapshots share those of their blobs.
     taken: HashMap<Chunk, PayloadId>,
 }
 
 impl Extents {
-    /// Opens every file that the chunks lie in, and notes those that are missing or too short.
+    /// Opens every file that the chunks refer to, and records those that are missing or too short.
     pub(super) fn open(
         disk: &dyn Disk,
         dir: &Path,
@@ -53,7 +53,8 @@ impl Extents {
         let mut files = BTreeMap::new();
         for (id, end) in ends {
             let path = dir.join(id);
-            // A name, not a way to somewhere else, where even opening a file may wait for ever.
+            // Accepts plain names only, since a path could lead elsewhere, where even opening a
+            // file may block forever.
             let is_name = path.parent() == Some(dir) && !id.contains(['/', '\\']);
             let opened = match is_name {
                 true => disk.open_to_read(&path),
@@ -75,7 +76,7 @@ impl Extents {
         })
     }
 
-    /// Takes a chunk over, with one reference to it; `None` where it has no bytes.
+    /// Imports a chunk and adds one reference to its payload; `None` if it is empty.
     pub(super) fn take(
         &mut self,
         chunk: &Chunk,
@@ -88,7 +89,7 @@ impl Extents {
             to.transact(|tx| store::retain(tx, id))?;
             return Ok(Some(id));
         }
-        // Before room is taken for it.
+        // Check before space is reserved.
         self.file(chunk)?;
         let mut writer = to.stage(chunk.count)?;
         self.read(chunk, |bytes| Ok(writer.write(bytes)?))?;
@@ -98,7 +99,7 @@ impl Extents {
         Ok(Some(id))
     }
 
-    /// The bytes of a chunk that is known to be small.
+    /// Reads a chunk that is known to be small.
     pub(super) fn bytes(&self, chunk: &Chunk) -> Result<Vec<u8>, AzuriteError> {
         let mut all = Vec::new();
         self.read(chunk, |bytes| {

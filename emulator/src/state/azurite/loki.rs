@@ -1,4 +1,4 @@
-//! A database of LokiJS: collections of documents in one JSON file.
+//! Reads a LokiJS database: collections of documents in one JSON file.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,9 @@ use serde_json::Value;
 use super::AzuriteError;
 use crate::disk::{Disk, read_small};
 
-/// Version of the format: that of LokiJS since 2017, which every release of Azurite 3 writes.
+/// Version of the format: LokiJS's since 2017, written by every release of Azurite 3.
 pub(super) const VERSION: f64 = 1.5;
 
-/// A database.
 #[derive(Default)]
 pub(super) struct Database {
     file: PathBuf,
@@ -31,7 +30,7 @@ struct Collection {
 }
 
 impl Database {
-    /// Reads a database; `None` when there is no such file.
+    /// Reads a database; `None` if the file does not exist.
     pub(super) fn read(disk: &dyn Disk, file: &Path) -> Result<Option<Self>, AzuriteError> {
         let read = read_small(disk, file).map_err(|error| AzuriteError::Io {
             file: file.to_owned(),
@@ -62,7 +61,7 @@ impl Database {
         }))
     }
 
-    /// What is wrong with the database.
+    /// Creates the error for invalid data in this database.
     pub(super) fn shape(&self, what: impl std::fmt::Display) -> AzuriteError {
         AzuriteError::Shape {
             file: self.file.clone(),
@@ -70,7 +69,7 @@ impl Database {
         }
     }
 
-    /// The documents of a collection, taken out; none where there is no such collection.
+    /// Removes and returns the documents of a collection; empty if there is no such collection.
     pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Vec<T>, AzuriteError> {
         let found = self.collections.iter().position(|known| known.name == name);
         let Some(place) = found else {
@@ -87,7 +86,7 @@ impl Database {
         Ok(documents)
     }
 
-    /// Refuses collections that were not taken.
+    /// Rejects unknown collections: those that were not taken.
     pub(super) fn end(&self) -> Result<(), AzuriteError> {
         match self.collections.first() {
             Some(unknown) => Err(self.shape(format!("unknown collection {}", unknown.name))),

@@ -1,4 +1,4 @@
-//! Queues and messages of Azurite.
+//! Azurite's queues and messages.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,6 @@ use crate::keys;
 use crate::ops::queue::messages::{Message, NewText, TEXT_INLINE_BYTES_MAX};
 use crate::records::{MessageRecord, MessageText, QueueRecord, Record};
 
-/// The database of queues.
 pub(super) struct Queues {
     database: Database,
     services: Vec<Service>,
@@ -97,7 +96,7 @@ impl Queues {
         }
         for message in &self.messages {
             let queue = (message.account_name.as_str(), message.queue_name.as_str());
-            // Azurite leaves messages of queues that were deleted.
+            // Azurite keeps messages of deleted queues.
             if let Some(generation) = generations.get(&queue) {
                 self.message(build, extents, *generation, message)?;
             }
@@ -124,7 +123,7 @@ impl Queues {
         let id = id.map_err(|_| at("its id is not a GUID".to_owned()))?;
         if message.persistency.count > MESSAGE_TEXT_BYTES_MAX as u64 {
             return Err(at(format!(
-                "its text has {} bytes",
+                "its text is too long: {} bytes",
                 message.persistency.count
             )));
         }
@@ -160,7 +159,7 @@ impl Queues {
     }
 }
 
-/// A time in milliseconds since 1970 or in ISO 8601.
+/// Parses a time in milliseconds since 1970 or in ISO 8601.
 fn instant(value: &Value) -> Result<Timestamp, String> {
     match value {
         Value::String(text) => time(text),

@@ -1,4 +1,4 @@
-//! Tables and entities of Azurite.
+//! Azurite's tables and entities.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,10 +16,9 @@ use super::loki::Database;
 use crate::keys;
 use crate::records::{EntityRecord, Record, TableRecord};
 
-/// Behind the name of a property: what its type is.
+/// Suffix of the key that contains a property's type.
 const TYPE: &str = "@odata.type";
 
-/// The database of tables.
 pub(super) struct Tables {
     database: Database,
     services: Vec<Service>,
@@ -114,7 +113,7 @@ fn properties(document: &Map<String, Json>) -> Result<Properties, String> {
             None => None,
         };
         let read = property(value, edm);
-        let read = read.ok_or_else(|| format!("property {name} has no valid value: {value}"))?;
+        let read = read.ok_or_else(|| format!("property {name} has an invalid value: {value}"))?;
         properties.set(name, read);
     }
     Ok(properties)
@@ -137,7 +136,7 @@ fn property(value: &Json, edm: Option<EdmType>) -> Option<Value> {
         Json::Bool(_) | Json::Number(_) => value.to_string(),
         _ => return None,
     };
-    // Azurite keeps a GUID as the Base64 of its text, in older releases as its text.
+    // Azurite stores a GUID as the Base64 of its text, older releases as the text.
     literal::read(edm, &text).or_else(|| {
         let inner = STANDARD
             .decode(&text)

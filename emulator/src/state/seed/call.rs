@@ -1,4 +1,4 @@
-//! Requests of a seed, signed by the owner of the account and served in process.
+//! Requests of a seed, signed with the account's key and served in process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,27 +18,24 @@ use crate::disk::{Disk, DiskFile};
 use crate::emulator::Emulator;
 use crate::owner;
 
-/// Bytes of a file that are read at once.
+/// Size of the pieces in which a file is read, in bytes.
 const PIECE_BYTES: u64 = 64 * 1024;
 
-/// A request.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) account: String,
     pub(super) service: Service,
     pub(super) method: &'static str,
-    /// What stands behind the account, encoded, with the query.
+    /// Encoded path and query after the account.
     pub(super) target: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) content: Content,
 }
 
-/// The body of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
-    /// These bytes.
     Bytes(Bytes),
-    /// Bytes of a file.
+    /// A range of a file.
     File {
         path: PathBuf,
         offset: u64,
@@ -54,7 +51,6 @@ impl Content {
         }
     }
 
-    /// A part of it.
     pub(super) fn part(&self, start: u64, end: u64) -> Self {
         match self {
             Content::Bytes(bytes) => Content::Bytes(bytes.slice(start as usize..end as usize)),
@@ -84,10 +80,9 @@ impl Content {
     }
 }
 
-/// The answer to a request.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
-    /// Code and message.
+    /// Error code, or the response's text.
     pub(super) error: String,
 }
 
@@ -113,14 +108,13 @@ impl Call {
         self
     }
 
-    /// Has it served.
     pub(super) async fn send(
         &self,
         emulator: &Emulator,
         disk: &dyn Disk,
     ) -> Result<Answer, SeedError> {
         let body = self.content.body(disk)?;
-        // A header that no request can have, or a fault rule that cuts the connection.
+        // The request has an invalid header, or a fault rule cut the connection.
         let refused = |status, error: String| Ok(Answer { status, error });
         let request = match self.request(emulator, body) {
             Ok(request) => request,

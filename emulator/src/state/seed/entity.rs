@@ -1,26 +1,26 @@
-//! Entities of a seed: values of TOML as the Table service writes them in JSON.
+//! Entities of a seed: converts TOML values to the JSON of the Table service.
 
 use serde_json::{Map, Value as Json, json};
 use smalt_protocol::table::entity::{PARTITION_KEY, ROW_KEY};
 use toml::{Table, Value};
 
-/// An entity as a request inserts it, with its keys.
+/// An entity in the form of an insert request.
 pub(super) struct NewEntity {
     pub(super) partition_key: String,
     pub(super) row_key: String,
     pub(super) document: Json,
 }
 
-/// Reads an entity.
+/// Converts an entity.
 ///
-/// Texts, booleans and times are what they are; a whole number is an `Edm.Int32` or, where it does
-/// not fit, an `Edm.Int64`; any other an `Edm.Double`. `{ type = "Edm.Guid", value = "..." }` names
-/// the type.
+/// Strings, booleans and times map directly; an integer becomes an `Edm.Int32` or, if it does not
+/// fit, an `Edm.Int64`; any other number an `Edm.Double`. `{ type = "Edm.Guid", value = "..." }`
+/// specifies the type.
 pub(super) fn read(entity: &Table) -> Result<NewEntity, String> {
     let key = |name: &str| match entity.get(name) {
         Some(Value::String(key)) => Ok(key.clone()),
-        Some(_) => Err(format!("{name} is not a text")),
-        None => Err(format!("an entity needs {name}")),
+        Some(_) => Err(format!("{name} is not a string")),
+        None => Err(format!("the entity has no {name}")),
     };
     let mut document = Map::new();
     for (name, value) in entity {
@@ -53,18 +53,18 @@ fn property(value: &Value) -> Result<(Json, Option<String>), String> {
         }
         Value::Float(number) => (json!(number), Some("Edm.Double".to_owned())),
         Value::Datetime(time) if time.offset.is_some() => typed(time.to_string(), "Edm.DateTime"),
-        Value::Datetime(_) => return Err("a time needs its zone: 2026-01-31T12:00:00Z".to_owned()),
+        Value::Datetime(_) => return Err("add a time zone: 2026-01-31T12:00:00Z".to_owned()),
         Value::Table(named) => match (named.get("type"), named.get("value"), named.len()) {
             (Some(Value::String(edm)), Some(value), 2) => match value {
                 Value::String(text) => (json!(text), Some(edm.clone())),
                 Value::Integer(whole) => typed(whole.to_string(), edm),
                 Value::Float(number) => (json!(number), Some(edm.clone())),
                 Value::Boolean(flag) => (json!(flag), Some(edm.clone())),
-                _ => return Err("value is not a text, number or boolean".to_owned()),
+                _ => return Err("value is not a string, number or boolean".to_owned()),
             },
-            _ => return Err("a value of a named type is { type = \"...\", value = ... }".into()),
+            _ => return Err("write a typed value as { type = \"...\", value = ... }".into()),
         },
-        Value::Array(_) => return Err("a property holds one value, not a list".to_owned()),
+        Value::Array(_) => return Err("a property cannot be a list".to_owned()),
     })
 }
 
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_toml_get_the_types_of_tables() {
+    fn toml_values_get_edm_types() {
         let text = r#"
             PartitionKey = "p"
             RowKey = "r"

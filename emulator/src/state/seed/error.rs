@@ -1,4 +1,4 @@
-//! Why a seed was refused, and where in it.
+//! Errors of a seed, with their location.
 
 use std::path::PathBuf;
 
@@ -6,48 +6,48 @@ use http::StatusCode;
 
 use crate::store::StoreError;
 
-/// Why a seed was refused. The state is as it was.
+/// Why a seed cannot be applied. The state is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     /// A file cannot be read.
     #[error("cannot read {}: {error}", file.display())]
     Io {
-        /// The file or folder.
+        /// The file or folder that failed.
         file: PathBuf,
         /// The system's error.
         error: std::io::Error,
     },
-    /// The seed is not what it should be.
+    /// The seed is invalid.
     #[error("{place}: {what}")]
     Invalid {
-        /// File and line.
+        /// Location of the invalid field.
         place: Place,
-        /// The field, and what is wrong with it.
+        /// The field and the cause.
         what: String,
     },
-    /// The service refuses what the seed asks for.
-    #[error("{place}: {what} is refused with {status} {code}")]
+    /// The service rejects a resource of the seed.
+    #[error("{place}: the service rejected {what}: {status} {code}")]
     Refused {
-        /// File and line.
+        /// Location of the resource.
         place: Place,
-        /// What it asks for.
+        /// The resource: `container "photos"`.
         what: String,
-        /// The answer's status.
+        /// Status of the response.
         status: StatusCode,
-        /// The answer's code and message.
+        /// Error code or text of the response.
         code: String,
     },
-    /// The store cannot read or write.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Where something stands in a seed.
+/// A location in a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The file or folder.
     pub file: PathBuf,
-    /// The line, counted from 1; absent in a folder.
+    /// The line, from 1; `None` in a folder.
     pub line: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! A seed in TOML. docs/state.md shows one with every field.
+//! Reads a seed in TOML. docs/state.md shows one with every field.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -153,7 +153,7 @@ impl Cors {
     }
 }
 
-/// Reads a seed; files that it names are looked for beside it.
+/// Reads a seed; relative paths in it start from its directory.
 pub(super) fn read(
     plan: &mut Plan,
     accounts: &BTreeMap<String, Account>,
@@ -184,7 +184,7 @@ pub(super) fn read(
     reader.seed(&seed)
 }
 
-/// The account that a seed is for unless it names one: Azurite's, or the first.
+/// Returns the default account of a seed: Azurite's, or else the first.
 pub(super) fn first(accounts: &BTreeMap<String, Account>) -> &str {
     let known = accounts.get_key_value(EMULATOR_ACCOUNT_NAME);
     known
@@ -198,7 +198,7 @@ struct Reader<'a> {
     disk: &'a dyn Disk,
     path: &'a Path,
     text: String,
-    /// Where the lines of the text end.
+    /// Offsets of the line ends.
     ends: Vec<usize>,
     account: String,
 }
@@ -307,7 +307,7 @@ impl Reader<'_> {
                     other => other,
                 })
             }
-            _ => Err(self.invalid(at, "give one of text, base64 and file".to_owned())),
+            _ => Err(self.invalid(at, "use only one of text, base64 and file".to_owned())),
         }
     }
 
@@ -414,7 +414,7 @@ impl Reader<'_> {
             Some(name) => {
                 let known: Vec<_> = self.accounts.keys().map(String::as_str).collect();
                 let known = known.join(", ");
-                let what = format!("account: there is no account {name:?}, only {known}");
+                let what = format!("account: unknown account {name:?}; the accounts are {known}");
                 Err(self.invalid(at, what))
             }
         }
@@ -439,7 +439,6 @@ impl Reader<'_> {
         }
     }
 
-    /// The field in whose line a value stands.
     fn field(&self, at: &Range<usize>) -> String {
         let before = self.text.get(..at.start).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -464,7 +463,7 @@ fn tags(pairs: &BTreeMap<String, String>) -> Option<String> {
     (!pairs.is_empty()).then(|| uri::write_query(tags))
 }
 
-/// The document of Set Service Properties.
+/// Writes the document of Set Service Properties.
 fn properties(seed: &ServiceSeed) -> Vec<u8> {
     let mut document = XmlWriter::new();
     document.open("StorageServiceProperties");

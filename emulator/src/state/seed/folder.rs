@@ -1,4 +1,4 @@
-//! A folder as a seed: each of its folders is a container, the files below are its blobs.
+//! Reads a folder as a seed: each sub-folder is a container, and the files below it are its blobs.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -8,10 +8,10 @@ use super::{Place, SeedError};
 use crate::config::Account;
 use crate::disk::{Disk, files_below, folders_in};
 
-/// What a seed is called in a folder.
+/// Name of the seed file in a folder.
 pub const FILE_NAME: &str = "seed.toml";
 
-/// Reads a folder; everything in it belongs to the first account.
+/// Reads a folder. All containers belong to the default account.
 pub(super) fn read(
     plan: &mut Plan,
     accounts: &BTreeMap<String, Account>,
@@ -34,7 +34,7 @@ pub(super) fn read(
         return Err(SeedError::Invalid {
             place: place(&folder.join(&loose.name)),
             what: format!(
-                "a file outside of a folder is in no container: move it or write {FILE_NAME}"
+                "the file is not in a container: move it into a sub-folder or use a {FILE_NAME}"
             ),
         });
     }
@@ -46,8 +46,8 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Reads the files below a folder as blobs of a container; `skip` names those that are described
-/// elsewhere.
+/// Adds the files below a folder as blobs of a container, except those for which `skip` returns
+/// `true`.
 pub(super) fn blobs(
     plan: &mut Plan,
     disk: &dyn Disk,
@@ -85,7 +85,7 @@ pub(super) fn blobs(
     Ok(())
 }
 
-/// The name of a blob: the path with `/` on every system.
+/// Returns the blob name: the path with `/` on every system.
 fn name(path: &Path) -> Option<String> {
     let parts: Option<Vec<&str>> = path
         .components()

@@ -1,4 +1,4 @@
-//! What a seed comes to: steps, each with a request that asks and those that make.
+//! The steps of a seed, each with a request that checks for a resource and requests that create it.
 
 use std::path::PathBuf;
 
@@ -12,44 +12,42 @@ use crate::disk::{Disk, SystemDisk};
 use crate::emulator::Emulator;
 use crate::keys;
 
-/// Bytes of one append or of one write of pages: the least that any version allows.
+/// Size of one append or page write in bytes: the smallest maximum of all versions.
 const PIECE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// All steps in order: what contains comes before what is in it.
+/// All steps in order; containers come before their contents.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
 }
 
-/// Something that is to be there.
+/// A resource that must exist.
 pub(super) struct Step {
     pub(super) place: Place,
-    /// What it is, for errors: `container "photos"`.
+    /// Description for errors: `container "photos"`.
     pub(super) what: String,
     pub(super) asks: Ask,
     pub(super) makes: Vec<Call>,
 }
 
-/// How to find out whether it is there.
+/// How to check whether the resource exists.
 pub(super) enum Ask {
-    /// This request succeeds.
+    /// It exists if this request succeeds.
     Request(Call),
-    /// Properties of this service of this account were set.
+    /// It exists if the properties of this account's service were set.
     Properties(String, Service),
 }
 
-/// A blob as a seed describes it.
 pub(super) struct NewBlob<'a> {
     pub(super) account: &'a str,
     pub(super) container: &'a str,
     pub(super) name: &'a str,
     pub(super) kind: Kind,
     pub(super) content: Content,
-    /// Those of the request that makes it.
+    /// Headers of the request that creates it.
     pub(super) headers: Vec<(String, String)>,
 }
 
-/// Kind of a blob.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -159,7 +157,7 @@ impl Plan {
     }
 }
 
-/// A file as the content of a blob, which must be there.
+/// Returns the file as the content of a blob. Fails if it does not exist.
 pub(super) fn file(disk: &dyn Disk, path: PathBuf) -> Result<Content, SeedError> {
     let length = disk.open_to_read(&path).and_then(|file| file.len());
     match length {
@@ -172,12 +170,11 @@ pub(super) fn file(disk: &dyn Disk, path: PathBuf) -> Result<Content, SeedError>
     }
 }
 
-/// The type that a blob's name tells.
+/// Guesses the content type from the extension of the blob's name.
 pub(super) fn content_type(name: &str) -> Option<&'static str> {
     mime_guess::from_path(name).first_raw()
 }
 
-/// Bytes as content.
 pub(super) fn bytes(bytes: impl Into<Bytes>) -> Content {
     Content::Bytes(bytes.into())
 }

@@ -1,8 +1,9 @@
-//! Payloads out of a segment whose metadata are lost.
+//! Recovers payloads from a segment whose metadata is lost.
 //!
-//! The checksum behind each frame knows its place, so a frame can be told without any record: a
-//! whole one by its length, the last one of a payload by trying every length. A payload whose
-//! length is a multiple of a frame's has no shorter last one and runs into the next.
+//! The checksum after each frame includes its place, so a frame can be recognised without any
+//! record: a full one by its length, the last one of a payload by trying every length. A payload
+//! whose length is a multiple of a frame's has no shorter last frame and runs into the next
+//! payload.
 
 use std::io;
 use std::path::Path;
@@ -16,23 +17,23 @@ use crate::disk::Disk;
 pub enum Carved<'a> {
     /// Bytes of the payload that starts at `start`.
     Bytes {
-        /// The segment.
+        /// Segment number.
         segment: u64,
-        /// Where the payload starts in it.
+        /// Offset of the payload in the segment.
         start: u64,
-        /// The next of its bytes.
+        /// The next bytes of the payload.
         bytes: &'a [u8],
     },
-    /// Nothing with a right checksum.
+    /// A place without a valid checksum.
     Lost {
-        /// The segment.
+        /// Segment number.
         segment: u64,
-        /// Where in it.
+        /// Offset in the segment.
         at: u64,
     },
 }
 
-/// Takes a segment apart.
+/// Passes the pieces of a segment to `take`.
 pub(in super::super) fn carve(
     disk: &dyn Disk,
     dir: &Path,
@@ -51,7 +52,7 @@ pub(in super::super) fn carve(
         file.read_at(frame, at)?;
         let Some(len) = frame_length(segment, at, frame) else {
             take(Carved::Lost { segment, at })?;
-            // If it was a whole one, the next frame is found behind it.
+            // If the damaged frame was a full one, the next frame follows it.
             (at, start) = (at + frame.len() as u64, None);
             continue;
         };
@@ -69,7 +70,7 @@ pub(in super::super) fn carve(
     Ok(())
 }
 
-/// How long the frame is that begins here.
+/// Returns the length of the frame that begins here; `None` when no checksum is valid.
 fn frame_length(segment: u64, at: u64, bytes: &[u8]) -> Option<usize> {
     let is_sum = |hasher: &crc32fast::Hasher, len: usize| {
         bytes.get(len..len + CHECKSUM_BYTES) == Some(&hasher.clone().finalize().to_le_bytes()[..])

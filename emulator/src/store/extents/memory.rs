@@ -1,18 +1,18 @@
-//! Memory for payloads: how much of it may be taken, and by whom it is.
+//! Limits the memory of payloads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::error::{StoreError, StoreResult};
 
-/// What all payloads in memory may take together.
+/// The memory of all payloads, and its limit.
 #[derive(Debug)]
 pub(super) struct Memory {
     limit: u64,
     taken: Arc<AtomicU64>,
 }
 
-/// Memory of one payload. Dropped, it is free again.
+/// The memory of one payload; dropping it frees the memory.
 #[derive(Debug)]
 pub(super) struct Room {
     bytes: u64,
@@ -27,7 +27,7 @@ impl Memory {
         }
     }
 
-    /// Takes memory for a payload.
+    /// Reserves memory for a payload.
     pub(super) fn take(&self, bytes: u64) -> StoreResult<Room> {
         let more = |taken: u64| taken.checked_add(bytes).filter(|sum| *sum <= self.limit);
         let taken = self
@@ -39,7 +39,7 @@ impl Memory {
                 taken: Arc::clone(&self.taken),
             }),
             Err(taken) => Err(StoreError::Refused(format!(
-                "contents take {taken} bytes of memory; {bytes} more are beyond the limit of {}",
+                "contents use {taken} bytes of memory; {bytes} more would exceed the limit of {}",
                 self.limit
             ))),
         }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_taken_up_to_the_limit_and_given_back() {
+    fn memory_is_reserved_up_to_the_limit_and_freed() {
         let memory = Memory::new(10);
         let first = memory.take(6).unwrap();
         assert!(matches!(memory.take(5), Err(StoreError::Refused(_))));

@@ -1,4 +1,4 @@
-//! All segments: reserving space, finding, forgetting.
+//! All segments: reserves space, finds and removes segments.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,14 +16,13 @@ use super::segment::{Files, Segment, number_of};
 use super::{CHECKSUM_BYTES, FRAME_BYTES, Segments, framed_bytes};
 use crate::disk::Disk;
 
-/// A payload of this size is made durable by who uploads it, so that no group of commits waits for
-/// it. About what a disk takes in a few milliseconds.
+/// Smallest payload that its upload makes durable, so that no group of commits waits for it. A disk
+/// writes about as much in a few milliseconds.
 const SYNC_ALONE_BYTES: u64 = 1024 * 1024;
 
-/// All segments.
 #[derive(Debug)]
 pub(in super::super) struct Extents {
-    /// None in memory.
+    /// `None` in memory.
     files: Option<Arc<Files>>,
     memory: Memory,
     segment_bytes: u64,
@@ -31,7 +30,7 @@ pub(in super::super) struct Extents {
     tail: Mutex<Tail>,
 }
 
-/// Where the next reservation goes.
+/// The place of the next reservation.
 #[derive(Debug, Default)]
 struct Tail {
     active: Option<Arc<Segment>>,
@@ -42,12 +41,12 @@ struct Tail {
 #[derive(Debug)]
 pub(in super::super) struct Sweep {
     pub(in super::super) segment: Arc<Segment>,
-    /// Bytes that are taken, by live payloads, by reservations or by nobody.
+    /// Bytes used by live payloads, reservations or garbage.
     pub(in super::super) size: u64,
     pub(in super::super) reserved: u64,
 }
 
-/// A range of a segment that only its holder writes, and that stays while it is held.
+/// A range of a segment that only its holder writes, and that is kept while it is held.
 #[derive(Debug)]
 pub(in super::super) struct Reservation {
     segment: Arc<Segment>,
@@ -62,7 +61,7 @@ pub(in super::super) struct Reservation {
 }
 
 impl Extents {
-    /// Payloads that take at most so many bytes together.
+    /// Creates segments in memory for at most `limit` bytes of payloads.
     pub(in super::super) fn in_memory(limit: u64) -> Self {
         Extents {
             files: None,
@@ -73,12 +72,12 @@ impl Extents {
         }
     }
 
-    /// Finds the segments of `dir`. The last one is continued behind its end: what lies there was
-    /// never referred to.
+    /// Finds the segments of `dir`. New payloads are appended to the last one after its end,
+    /// because nothing there was ever referred to.
     ///
-    /// `needed` says how long each segment must be that records refer to. The number of one that is
-    /// missing or too short is not given again, nor is such a segment continued: what came to lie
-    /// there would be read for what was lost.
+    /// `needed` is the required length of each segment that records refer to. A missing or too
+    /// short segment is not continued and its number is not reused: new bytes there would be read
+    /// in place of the lost ones.
     pub(in super::super) fn open(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
@@ -90,7 +89,7 @@ impl Extents {
         Self::found(disk, dir, segment_bytes, durable, needed)
     }
 
-    /// As [`Extents::open`], where nothing may be made.
+    /// Like [`Extents::open`], but creates nothing.
     pub(in super::super) fn found(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
@@ -127,7 +126,7 @@ impl Extents {
         })
     }
 
-    /// The segments that are missing, or shorter than records say that they are.
+    /// Returns the segments that are missing or shorter than the records require.
     pub(in super::super) fn lost(&self, needed: &BTreeMap<u64, u64>) -> Vec<u64> {
         let segments = self.segments.read();
         let is_lost = |(number, needed): &(&u64, &u64)| {
@@ -138,7 +137,7 @@ impl Extents {
         lost.map(|(number, _)| *number).collect()
     }
 
-    /// Takes room for a payload of `len` bytes.
+    /// Reserves space for a payload of `len` bytes.
     pub(in super::super) fn reserve(&self, len: u64) -> StoreResult<Reservation> {
         let bytes = framed_bytes(len);
         let mut tail = self.tail.lock();
@@ -184,7 +183,8 @@ impl Extents {
         segment.create()?;
         failpoint::reach("stage.segment_created");
         tail.last = number;
-        // A payload larger than a segment stands alone; others still fit behind the active end.
+        // A payload larger than a segment is alone in its own; others still fit after the active
+        // end.
         if bytes <= self.segment_bytes {
             tail.active = Some(Arc::clone(&segment));
         }
@@ -192,13 +192,13 @@ impl Extents {
         Ok(segment)
     }
 
-    /// Bytes that uploads under way are still to write.
+    /// Returns the bytes that running uploads still have to write.
     pub(in super::super) fn unwritten(&self) -> u64 {
         let files = self.files.as_ref();
         files.map_or(0, |files| files.unwritten.load(Ordering::Acquire))
     }
 
-    /// Lets views find a segment in memory that a commit refers to from now on.
+    /// Makes a segment in memory visible to views, because a commit refers to it now.
     pub(in super::super) fn enter(&self, segment: &Arc<Segment>) {
         if self.files.is_none() {
             let mut segments = self.segments.write();
@@ -213,24 +213,23 @@ impl Extents {
         }
     }
 
-    /// Holds a segment alive.
+    /// Returns a handle that keeps a segment alive.
     pub(in super::super) fn pin(&self, number: u64) -> Option<Arc<Segment>> {
         self.segments.read().get(&number).cloned()
     }
 
-    /// Makes durable what was reserved and written to its end.
+    /// Makes completely written reservations durable.
     pub(in super::super) fn sync(&self, held: &[Reservation]) -> StoreResult<()> {
         held.iter()
             .try_for_each(|reservation| reservation.segment.sync(reservation.complete))
     }
 
-    /// Makes everything durable.
     pub(in super::super) fn sync_all(&self) -> StoreResult<()> {
         let segments: Vec<_> = self.segments.read().values().cloned().collect();
         segments.iter().try_for_each(|segment| segment.sync_all())
     }
 
-    /// All segments in files, and whether each still takes reservations.
+    /// Returns all segments in files, and whether each still accepts reservations.
     pub(in super::super) fn sweep(&self) -> Vec<Sweep> {
         if self.files.is_none() {
             return Vec::new();
@@ -244,14 +243,14 @@ impl Extents {
         sweep.collect()
     }
 
-    /// Whether a segment still takes reservations.
+    /// Returns whether a segment still accepts reservations.
     pub(in super::super) fn is_active(&self, number: u64) -> bool {
         let tail = self.tail.lock();
         let active = tail.active.as_ref();
         active.is_some_and(|active| active.number() == number)
     }
 
-    /// Lets a segment take no more reservations.
+    /// Stops a segment from accepting reservations.
     pub(in super::super) fn seal(&self, number: u64) {
         self.tail
             .lock()
@@ -259,15 +258,16 @@ impl Extents {
             .take_if(|active| active.number() == number);
     }
 
-    /// Takes a sealed segment out when nobody holds it but the registry and the caller, and it has
-    /// no live payload in the state that readers see now. The caller keeps that state.
+    /// Removes a sealed segment from the registry if only the registry and the caller hold it, and
+    /// it has no live payload in the state that readers see now. The caller keeps that state
+    /// locked.
     pub(in super::super) fn retire(
         &self,
         segment: &Arc<Segment>,
         is_dead: impl FnOnce() -> StoreResult<bool>,
     ) -> StoreResult<bool> {
         let mut segments = self.segments.write();
-        // One count is the registry's, one the caller's: no reader, no staging, no commit.
+        // One count is the registry's, one the caller's; more are readers, stagings or commits.
         let is_held = Arc::strong_count(segment) > 2;
         if is_held || !is_dead()? {
             return Ok(false);
@@ -284,15 +284,15 @@ impl Extents {
         removed.map_err(|error| StoreError::Io(format!("{}: {error}", path.display())))
     }
 
-    /// Segments and the bytes that they take.
+    /// Returns the number of segments and their bytes.
     pub(in super::super) fn size(&self) -> (usize, u64) {
         let segments = self.segments.read();
         let bytes = segments.values().map(|s| s.end.load(Ordering::Acquire));
         (segments.len(), bytes.sum())
     }
 
-    /// Goes on with these segments in memory, counting on so that no two share a number; files wait
-    /// for maintenance.
+    /// Replaces the segments in memory, and keeps counting so that no two share a number; files
+    /// wait for maintenance.
     pub(in super::super) fn replace(&self, by: Segments) {
         if self.files.is_none() {
             let mut tail = self.tail.lock();
@@ -313,12 +313,12 @@ impl Reservation {
         self.offset
     }
 
-    /// What a frame of a payload of `len` bytes needs at most.
+    /// Returns the largest buffer that a frame of a payload of `len` bytes needs.
     pub(in super::super) fn buffer_bytes(len: u64) -> usize {
         len.min(FRAME_BYTES as u64) as usize + CHECKSUM_BYTES
     }
 
-    /// Writes a frame; `frame` comes back empty.
+    /// Writes a frame and clears `frame`.
     pub(in super::super) fn write_frame(
         &mut self,
         index: u64,
@@ -348,7 +348,7 @@ impl Reservation {
         }
     }
 
-    /// Notes that the payload is written to its end.
+    /// Marks the payload as completely written.
     pub(in super::super) fn complete(&mut self) {
         if let Some(frames) = self.frames.take() {
             self.segment.set_frames(frames);
@@ -357,7 +357,7 @@ impl Reservation {
         failpoint::reach("stage.completed");
     }
 
-    /// How to make a large payload durable, when it is not for the commit to do.
+    /// Returns how to make a large payload durable; `None` when its commit does so.
     pub(in super::super) fn sync_alone(
         &self,
         len: u64,

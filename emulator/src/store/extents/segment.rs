@@ -1,4 +1,4 @@
-//! One segment: frames in, checked frames out, and how far it is durable.
+//! A segment: writes frames, reads them with their checksums, and tracks how far it is durable.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,21 +16,20 @@ use super::memory::Room;
 use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
 use crate::disk::{Disk, DiskFile, check_is_at};
 
-/// Segments that are open at once: a tenth of the usual limit of 1,024 descriptors.
+/// Most open segments: a tenth of the usual limit of 1,024 descriptors.
 const OPEN_FILES_MAX: usize = 100;
 const SUFFIX: &str = ".seg";
 
-/// The name of a segment's file.
 pub(super) fn file_name(number: u64) -> String {
     format!("{number:08}{SUFFIX}")
 }
 
-/// The segment whose file has this name.
+/// Returns the segment of a file name; `None` for other names.
 pub(super) fn number_of(name: &str) -> Option<u64> {
     name.strip_suffix(SUFFIX)?.parse().ok()
 }
 
-/// The checksum of a frame at this place, before its bytes.
+/// Returns the checksum of a frame at this place, before its bytes are added.
 pub(super) fn checksum(segment: u64, offset: u64) -> crc32fast::Hasher {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&segment.to_le_bytes());
@@ -38,12 +37,12 @@ pub(super) fn checksum(segment: u64, offset: u64) -> crc32fast::Hasher {
     hasher
 }
 
-/// A segment that is held alive.
+/// A segment, kept alive by its handles.
 #[derive(Debug)]
 pub struct Segment {
     number: u64,
     body: Body,
-    /// Where the last reservation ends.
+    /// End of the last reservation.
     pub(super) end: AtomicU64,
     /// Bytes of reservations that no published commit has taken yet.
     pub(super) reserved: AtomicU64,
@@ -58,14 +57,14 @@ enum Body {
     File(Arc<FileBody>),
 }
 
-/// Where segments are kept, and which are open: few at once, those opened long ago are closed.
+/// The directory of the segments, and the open files; the oldest are closed.
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
-    /// Whether acknowledged payloads survive the loss of power.
+    /// Whether acknowledged payloads survive a power loss.
     pub(super) durable: bool,
-    /// Bytes that were reserved and are still to be written.
+    /// Reserved bytes that are still to be written.
     pub(super) unwritten: AtomicU64,
     /// In the order of opening.
     opened: Mutex<VecDeque<Weak<FileBody>>>,
@@ -76,13 +75,13 @@ struct FileBody {
     files: Arc<Files>,
     path: PathBuf,
     open: RwLock<Option<Arc<dyn DiskFile>>>,
-    /// Payloads that were written to their end.
+    /// Number of completely written payloads.
     written: AtomicU64,
-    /// As many of them are durable.
+    /// Number of durable ones among them.
     synced: AtomicU64,
     /// Whether the file's name is durable.
     named: AtomicBool,
-    /// A sync failed: what is on disk is unknown for ever, whatever a later sync says.
+    /// A sync failed: what is on disk stays unknown, whatever a later sync returns.
     failed: AtomicBool,
 }
 
@@ -99,7 +98,7 @@ impl Segment {
         )
     }
 
-    /// A segment in a file of `len` bytes, which may have been written by an earlier process.
+    /// Creates a segment for a file of `len` bytes, which an earlier process may have written.
     pub(super) fn in_file(number: u64, files: &Arc<Files>, len: u64) -> Self {
         let body = FileBody {
             files: Arc::clone(files),
@@ -133,7 +132,7 @@ impl Segment {
         }
     }
 
-    /// Opens the file, making it if it is new.
+    /// Opens the file, and creates a new one.
     pub(super) fn create(&self) -> StoreResult<()> {
         match &self.body {
             Body::Memory { .. } => Ok(()),
@@ -141,7 +140,7 @@ impl Segment {
         }
     }
 
-    /// Writes the frame at `offset`; `frame` comes back empty.
+    /// Writes the frame at `offset` and clears `frame`.
     pub(super) fn write_frame(&self, offset: u64, frame: &mut Vec<u8>) -> StoreResult<()> {
         let Body::File(file) = &self.body else {
             return Err(StoreError::Io("a segment in memory has no file".to_owned()));
@@ -154,15 +153,15 @@ impl Segment {
         written.map_err(|error| StoreError::of_staging(&file.path, &error))
     }
 
-    /// Keeps the frames of the one payload of a segment in memory.
+    /// Keeps the frames of the segment's only payload in memory.
     pub(super) fn set_frames(&self, frames: Vec<Bytes>) {
         if let Body::Memory { frames: all, .. } = &self.body {
-            // It is set once: each reservation in memory has a segment of its own.
+            // It is set once: each reservation in memory has its own segment.
             let _ = all.set(frames);
         }
     }
 
-    /// Frames of the payload of `len` bytes at `offset`.
+    /// Reads frames of the payload of `len` bytes at `offset`.
     pub(in super::super) fn read_frames(
         &self,
         offset: u64,
@@ -214,7 +213,7 @@ impl Segment {
         Ok(found)
     }
 
-    /// Notes that a payload was written to its end; returns what [`Segment::sync`] must reach.
+    /// Marks a payload as completely written. Returns the count that [`Segment::sync`] must reach.
     pub(super) fn complete(&self) -> u64 {
         match &self.body {
             Body::Memory { .. } => 0,
@@ -222,7 +221,7 @@ impl Segment {
         }
     }
 
-    /// Makes durable everything up to a [`Segment::complete`].
+    /// Makes everything up to a [`Segment::complete`] durable.
     pub(super) fn sync(&self, upto: u64) -> StoreResult<()> {
         let Body::File(file) = &self.body else {
             return Ok(());
@@ -243,12 +242,12 @@ impl Segment {
         Ok(())
     }
 
-    /// Whether a sync has failed. No payload can be added to the segment then.
+    /// Returns whether a sync has failed. Then no payload can be added to the segment.
     pub(super) fn has_failed(&self) -> bool {
         matches!(&self.body, Body::File(file) if file.failed.load(Ordering::Acquire))
     }
 
-    /// Makes everything durable. In the mode `durable` nothing acknowledged waits for this in a
+    /// Makes everything durable. In the mode `durable`, nothing acknowledged depends on this in a
     /// segment whose sync has failed.
     pub(super) fn sync_all(&self) -> StoreResult<()> {
         match &self.body {
@@ -290,7 +289,7 @@ impl Files {
             let Some(body) = oldest.upgrade() else {
                 continue;
             };
-            // Bytes wait for a sync, whose error would get lost with the descriptor.
+            // Unsynced bytes: the error of their sync would be lost with the descriptor.
             if self.durable && body.is_dirty() {
                 opened.push_back(oldest);
             } else {

@@ -1,4 +1,4 @@
-//! A store's directory: taking it, opening its engine, going on to the next one.
+//! A store's directory: takes it, opens its engine, switches to the next one.
 
 use std::any::Any;
 use std::io;
@@ -25,7 +25,7 @@ use crate::store::sled_engine::SledEngine;
 use crate::store::stamp;
 use crate::store::view::{View, Writes};
 
-/// A directory that this process has taken.
+/// A directory that this process has locked.
 pub(in crate::store) struct Files {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
@@ -35,18 +35,18 @@ pub(in crate::store) struct Files {
     /// The number of the current engine directory.
     index: AtomicU64,
     pub(super) watch: Watch,
-    /// A copy of an engine directory that an opening found damaged.
+    /// Name of a copy of an engine directory that was found damaged.
     pub(super) copy: Option<String>,
 }
 
-/// Why one engine directory cannot be used.
+/// The reason why an engine directory cannot be used.
 enum Unusable {
     Damaged(String),
     Refused(OpenError),
 }
 
 impl Files {
-    /// Takes the directory and opens its engine.
+    /// Locks the directory and opens its engine.
     pub(super) fn open(
         config: &StoreConfig,
         disk: &Arc<dyn Disk>,
@@ -70,7 +70,7 @@ impl Files {
         let found = Found::look(disk.as_ref(), &files.dir);
         let found = found.map_err(|error| files.cannot_open(&error))?;
         files.copy = found.copies.into_iter().next();
-        // The first look takes the reserve.
+        // The first check creates the reserve.
         files.watch.look(0);
         Ok((files, engine))
     }
@@ -97,24 +97,23 @@ impl Files {
         Ok(engine)
     }
 
-    /// What `format` says; where there is nothing of a store yet, one is begun. Whatever else lies
-    /// in the directory is left alone.
+    /// Reads `format`, or begins a store in a directory without one. Leaves other files alone.
     fn format_or_begin(&self) -> Result<Format, OpenError> {
         let io = |error: io::Error| self.cannot_open(&error);
         let found = Found::look(self.disk.as_ref(), &self.dir).map_err(io)?;
         let format = match self.read_format()? {
             Some(format) if !format.is_beginning => format,
-            // It was written before any of these, and goes with nothing but a whole engine.
+            // `format` is the first file of a store, so parts without it mean that it was lost.
             None if !found.is_empty() => {
-                let cause = format!("its file `format` is missing; found are {found}");
+                let cause = format!("its file `format` is missing; the directory has {found}");
                 return Err(self.damaged(&cause, None, &""));
             }
             Some(_) if found.segments > 0 => {
-                let cause = format!("`format` is that of a new store; found are {found}");
+                let cause = format!("`format` is that of a new store; the directory has {found}");
                 return Err(self.damaged(&cause, None, &""));
             }
             _ => {
-                // What is here of an engine was cut off while it was being made.
+                // An interrupted creation left a part of an engine.
                 let begun = self.engine_dir(FIRST_INDEX);
                 self.disk.remove_dir(&begun).map_err(io)?;
                 let format = Format::beginning();
@@ -127,13 +126,13 @@ impl Files {
         let files = self.disk.list(&engine).map_err(io)?;
         if !files.iter().any(|file| file.name == "db") {
             let name = engine.file_name().unwrap_or_default().to_string_lossy();
-            let cause = format!("`{name}/db` is missing; found are {found}");
+            let cause = format!("`{name}/db` is missing; the directory has {found}");
             return Err(self.damaged(&cause, None, &""));
         }
         Ok(format)
     }
 
-    /// Watches the files that the store is lost without.
+    /// Watches the files without which the store is lost.
     fn watch_files(&self) -> io::Result<()> {
         self.watch.note(self.dir.join("lock"))?;
         let engine = self.engine_dir(self.index.load(Ordering::Relaxed));
@@ -150,7 +149,7 @@ impl Files {
         let found = view.get(&keys::FORMAT).map_err(refused)?;
         let Some(found) = found else {
             if !format.is_beginning || !is_empty(&view).map_err(refused)? {
-                return Err(Unusable::Damaged("its records are gone".to_owned()));
+                return Err(Unusable::Damaged("its records are lost".to_owned()));
             }
             begin(engine.as_ref()).map_err(refused)?;
             failpoint::reach("open.engine_begun");
@@ -163,16 +162,16 @@ impl Files {
         }
         let reached = stamp::read(&view).map_err(refused)?.tick.ticks();
         if reached < format.tick {
-            let cause = "its last commits are gone".to_owned();
+            let cause = "its last commits are lost".to_owned();
             return Err(Unusable::Damaged(cause));
         }
         Ok(engine)
     }
 
-    /// sled fails on an empty or damaged snapshot, or on settings that were cut short, although its
-    /// log is whole: it is tried without, in a copy. What was found stays beside it, whatever comes
-    /// of it. (By then sled may have zeroed what follows the last whole record of a segment;
-    /// copying before each start would cost time in proportion to the store.)
+    /// Tries to open a copy of the engine without its snapshot and settings: sled fails when they
+    /// are empty, damaged or cut short, although its log is intact. A copy of the damaged directory
+    /// is kept in any case. (By then sled may have zeroed what follows the last complete record of
+    /// a segment; copying before each start would cost time in proportion to the store.)
     fn recover(
         &self,
         index: u64,
@@ -182,7 +181,7 @@ impl Files {
         let backup = self.back_up(index);
         let backup = backup.map_err(|error| self.damaged(&cause, None, &error))?;
         failpoint::reach("recover.backed_up");
-        tracing::warn!(%cause, backup = %backup.display(), "the store is damaged: recovering");
+        tracing::warn!(%cause, backup = %backup.display(), "the store is damaged: recovering it");
         let retry = index + 1;
         let copied = self
             .disk
@@ -197,7 +196,7 @@ impl Files {
             }
             Err(Unusable::Refused(error)) => Err(error),
             Err(Unusable::Damaged(again)) => {
-                // The copy is of no use; a failure to remove it changes nothing.
+                // The copy is useless; a failure to remove it changes nothing.
                 let _ = self.disk.remove_dir(&self.engine_dir(retry));
                 Err(self.damaged(&cause, Some(&backup), &again))
             }
@@ -207,7 +206,7 @@ impl Files {
     fn back_up(&self, index: u64) -> io::Result<PathBuf> {
         let backup = self.dir.join(format!("{COPY_PREFIX}{index}"));
         if files_below(&backup).is_ok_and(|files| !files.is_empty()) {
-            // An earlier start met the same damage and kept what it found then.
+            // An earlier start found the same damage and kept a copy.
             return Ok(backup);
         }
         let part = self.dir.join(format!("{COPY_PREFIX}{index}.part"));
@@ -242,7 +241,7 @@ impl Files {
         self.disk.sync_dir(&self.dir).map_err(io_error)?;
         self.index.fetch_add(1, Ordering::Relaxed);
         self.watch_files().map_err(io_error)?;
-        // From here on a restart finds the new engine.
+        // From here on a restart opens the new engine.
         self.note(tick).map_err(io_error)?;
         failpoint::reach("reset.noted");
         Ok(())
@@ -333,8 +332,8 @@ impl Files {
     }
 }
 
-/// Takes the directory. A process that is being started by this one holds what was just let go,
-/// between its fork and its exec: a few more tries tell it from an owner.
+/// Locks the directory. A child that this process is starting holds a lock that was just released,
+/// between its fork and its exec; a few retries distinguish it from an owner.
 fn lock(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Box<dyn Any + Send + Sync>>> {
     for _ in 1..LOCK_TRIES_MAX {
         if let Some(lock) = disk.lock(&dir.join("lock"))? {

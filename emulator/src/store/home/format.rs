@@ -1,29 +1,30 @@
-//! The file `format`: what tells a store from a directory, and a whole store from a part of one.
+//! The file `format`, which distinguishes a store from another directory, and a complete store from
+//! a part of one.
 //!
-//! It is the first file that a store makes and the last one that a change of the engine writes. So
-//! where there is anything of a store and no `format`, something was lost.
+//! It is the first file that a store creates and the last one that a change of the engine writes.
+//! So when there are parts of a store and no `format`, something was lost.
 
 /// The newest format that this release reads, and the one that it writes.
 pub(in super::super) const FORMAT: u32 = 1;
 /// The number of the first engine directory.
 pub(super) const FIRST_INDEX: u64 = 1;
 
-/// The last line of a store that is being made.
+/// The last line for a store that is being created.
 const BEGINNING: &str = "beginning";
 
-/// What the file `format` says.
+/// The content of the file `format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Format {
     pub(in super::super) version: u32,
     pub(in super::super) index: u64,
-    /// The engine was seen at this tick: with less it has lost acknowledged commits.
+    /// A tick that the engine has reached; an engine at a lower one has lost acknowledged commits.
     pub(in super::super) tick: u64,
-    /// The store is being made and nothing was acknowledged.
+    /// Whether the store is being created, so that nothing was acknowledged.
     pub(in super::super) is_beginning: bool,
 }
 
 impl Format {
-    /// That of a store that is being made.
+    /// Returns the format of a store that is being created.
     pub(super) const fn beginning() -> Self {
         Format {
             version: FORMAT,
@@ -45,7 +46,7 @@ impl Format {
         text
     }
 
-    /// Reads what this or a newer release wrote: a newer one may have added lines.
+    /// Parses the file of this or a newer release, which may have more lines.
     pub(in super::super) fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         if lines.next()? != "smalt store" {

@@ -1,4 +1,4 @@
-//! What of a store lies in a directory.
+//! Finds the parts of a store in a directory.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,14 +9,14 @@ use crate::disk::Disk;
 pub(in super::super) const ENGINE_PREFIX: &str = "sled-";
 pub(in super::super) const COPY_PREFIX: &str = "damaged-";
 
-/// Parts of a store, `format` and `lock` apart.
+/// Parts of a store, except `format` and `lock`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Found {
     /// The numbers of the engine directories.
     pub(in super::super) engines: BTreeSet<u64>,
     /// Names of copies of damaged engines.
     pub(in super::super) copies: BTreeSet<String>,
-    /// Segments.
+    /// Number of segments.
     pub(in super::super) segments: usize,
 }
 

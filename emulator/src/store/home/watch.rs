@@ -1,10 +1,10 @@
-//! Whether the directory can take a write: it is still the one that was opened, and its file system
-//! has room.
+//! Checks whether the directory can take a write: it is still the one that was opened, and its file
+//! system has room.
 //!
-//! The metadata engine does not survive a write that finds no room: it must be opened again. So
-//! writes are refused before that, when less is left than [`Marks::keep`]. What frees room goes on
-//! below that mark, and a file of [`Marks::reserve`] bytes is kept for the case that somebody else
-//! fills the disk to the last byte: it is given up then, and taken again when there is room.
+//! The metadata engine does not survive a write without room: it must be reopened. So writes are
+//! refused before that, when less than [`Marks::keep`] is left. Writes that free room continue
+//! below that mark. A file of [`Marks::reserve`] bytes is kept in case another program fills the
+//! disk to the last byte: it is removed then, and created again when there is room.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,37 +17,36 @@ use super::super::config::Mode;
 use super::super::error::{StoreError, StoreResult};
 use crate::disk::{Disk, Identity, Room};
 
-/// The reserve's file.
+/// Name of the reserve's file.
 pub(in super::super) const RESERVE: &str = "reserve";
 /// Bytes of the reserve on a large file system.
 pub(in super::super) const RESERVE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Bytes of the reserve on a small one: eight segments of the engine, of 256 KiB each.
 const RESERVE_BYTES_MIN: u64 = 2 * 1024 * 1024;
-/// In between, the reserve is this part of the file system.
+/// In between, the reserve is the file system's size divided by this.
 const RESERVE_PART: u64 = 16;
-/// What even a delete leaves free: two segments of the engine.
+/// Bytes that even a delete leaves free: two segments of the engine.
 const FLOOR_BYTES: u64 = 512 * 1024;
 
-/// Bytes written between two looks at the disk in the mode `fast`, where a look takes as long as a
-/// small commit. Less than what even a delete leaves free.
+/// Bytes written between two checks of the disk in the mode `fast`, where a check takes as long as
+/// a small commit. Less than what even a delete leaves free.
 const SLACK_BYTES: u64 = FLOOR_BYTES / 2;
 
-/// What a write is for.
+/// The purpose of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It adds something, and is refused when there is little room.
+    /// Adds data; refused when there is little room.
     Grows,
-    /// It frees room, or hands out what is to be deleted next: it may use the reserve.
+    /// Frees room, or returns data that is to be deleted next; may use the reserve.
     Frees,
 }
 
-/// How much room is left alone.
+/// How much room writes leave free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Marks {
-    /// Bytes of the reserve.
     reserve: u64,
-    /// Bytes besides it below which writes are refused. They cover what others write between the
-    /// look at the disk and the engine's own write.
+    /// Bytes besides the reserve below which writes are refused. They cover what other programs
+    /// write between the check and the engine's own write.
     keep: u64,
 }
 
@@ -60,36 +59,36 @@ impl Marks {
         }
     }
 
-    /// Bytes that a write leaves free. As long as the reserve is not there, its room is.
+    /// Returns the bytes that a write leaves free, including the reserve's while it does not exist.
     fn least(self, is_aside: bool) -> u64 {
         self.keep + if is_aside { 0 } else { self.reserve }
     }
 
-    /// Whether there is room for a write of `need` bytes. Every write is taken for one of some
-    /// size: else small ones would come through where others are refused, now and then.
+    /// Returns whether there is room for a write of `need` bytes. Every write counts as having some
+    /// size; otherwise small ones would sometimes succeed where others are refused.
     fn suffice(self, room: Room, is_aside: bool, promised: u64, need: u64) -> bool {
         let least = self.least(is_aside).saturating_add(promised);
         room.is_writable && room.available >= least.saturating_add(need.max(FLOOR_BYTES))
     }
 }
 
-/// Looks at the directory and its file system.
+/// Checks the directory and its file system.
 pub(in super::super) struct Watch {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// Files without which the store is lost, as they were when they were opened.
+    /// Files without which the store is lost, with their identities when they were opened.
     known: RwLock<Vec<(PathBuf, Option<Identity>)>>,
     /// Whether the reserve exists.
     is_aside: Mutex<bool>,
     is_full: AtomicBool,
-    /// Bytes that may be written between two looks, and those since the last.
+    /// Bytes that may be written between two checks, and those since the last.
     slack: u64,
     unseen: AtomicU64,
 }
 
 impl Watch {
-    /// Begins to watch a directory. A reserve that a killed process left goes first: opening the
-    /// engine may need its room.
+    /// Begins to watch a directory. Removes a reserve that a killed process left, because opening
+    /// the engine may need its room.
     pub(super) fn new(disk: &Arc<dyn Disk>, dir: &Path, mode: Mode) -> Self {
         let watch = Watch {
             disk: Arc::clone(disk),
@@ -104,7 +103,7 @@ impl Watch {
         watch
     }
 
-    /// Notes what a file is now, in place of what was noted of files of the same name.
+    /// Records a file's current identity, and replaces that of an earlier file of the same name.
     pub(super) fn note(&self, path: PathBuf) -> io::Result<()> {
         let found = self.disk.identity(&path)?;
         let mut known = self.known.write();
@@ -113,8 +112,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Fails when a noted file was removed, moved or replaced. Writes to it succeed even then, and
-    /// so do syncs.
+    /// Fails when a recorded file was removed, moved or replaced. Writes and syncs succeed even
+    /// then.
     pub(super) fn check_is_there(&self) -> StoreResult<()> {
         for (path, opened) in self.known.read().iter() {
             match self.disk.identity(path) {
@@ -138,8 +137,8 @@ impl Watch {
         ))
     }
 
-    /// Refuses a write of about `need` bytes when there is no room for it. `promised` bytes are to
-    /// be written besides, by uploads under way.
+    /// Refuses a write of about `need` bytes when there is no room for it besides the `promised`
+    /// bytes of running uploads.
     pub(super) fn admit(&self, need: u64, promised: u64, purpose: Purpose) -> StoreResult<()> {
         let unseen = self.unseen.fetch_add(need, Ordering::AcqRel) + need;
         if unseen < self.slack && !self.is_full.load(Ordering::Acquire) {
@@ -163,13 +162,14 @@ impl Watch {
         Err(refusal(room, need))
     }
 
-    /// Whether writes that add something are refused. Looks again only when they were last time.
+    /// Returns whether writes that add data are refused. Checks again only if they were refused
+    /// last time.
     pub(super) fn is_full(&self, promised: u64) -> bool {
         self.is_full.load(Ordering::Acquire) && self.look(promised).is_some()
     }
 
-    /// Why nothing that adds something is written at present. Takes the reserve again when there
-    /// is room for it.
+    /// Returns why writes that add data are refused; `None` when they are not. Creates the reserve
+    /// again when there is room for it.
     pub(super) fn look(&self, promised: u64) -> Option<String> {
         let room = self.room()?;
         let marks = Marks::of(room.total);
@@ -183,19 +183,20 @@ impl Watch {
         (!has_room).then(|| about(room))
     }
 
-    /// Leaves nothing behind.
+    /// Removes the reserve.
     pub(super) fn end(&self) {
         if self.check_is_there().is_ok() {
             self.give_up_reserve();
         }
     }
 
-    /// Bytes that can still be taken, where the system tells.
+    /// Returns the free bytes; `None` when the system does not report them.
     pub(super) fn available(&self) -> Option<u64> {
         self.room().map(|room| room.available)
     }
 
-    /// A file system that cannot be asked is not known to be full: a write will tell.
+    /// Returns the room of the file system. One that cannot be asked does not count as full: a
+    /// write will show it.
     fn room(&self) -> Option<Room> {
         self.unseen.store(0, Ordering::Release);
         self.disk.room(&self.dir).ok().flatten()
@@ -205,12 +206,12 @@ impl Watch {
         self.dir.join(RESERVE)
     }
 
-    /// Where the system cannot, its room is left free instead.
+    /// Creates the reserve's file. If the system cannot, its room is left free instead.
     fn take_reserve(&self, bytes: u64) -> bool {
         let path = self.reserve();
         let made = self.disk.set_aside(&path, bytes).is_ok();
         if !made {
-            // A shorter one is none; a failure to remove it changes nothing.
+            // A shorter file is useless; a failure to remove it changes nothing.
             let _ = self.disk.remove(&path);
         }
         made
@@ -221,7 +222,7 @@ impl Watch {
         std::mem::take(&mut *is_aside) && self.disk.remove(&self.reserve()).is_ok()
     }
 
-    /// Logs when writes begin to be refused, and when they are taken again.
+    /// Logs when writes are refused for the first time, and when they are accepted again.
     fn tell(&self, room: Room, has_room: bool) {
         if self.is_full.swap(!has_room, Ordering::AcqRel) != has_room {
             return;
@@ -229,13 +230,13 @@ impl Watch {
         if has_room {
             tracing::warn!(
                 available = room.available,
-                "there is room again: writes are taken"
+                "there is room again: writes are accepted"
             );
         } else {
             let dir = self.dir.display();
             tracing::error!(
                 %dir,
-                "{}: writes are refused until there is room; reads and deletes go on",
+                "{}: writes are refused until there is room; reads and deletes continue",
                 about(room)
             );
         }

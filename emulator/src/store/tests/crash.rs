@@ -1,4 +1,4 @@
-//! The machine dies at any sync; what was not synced is lost or torn. proof.md: C1-C3, C5-C7.
+//! The machine crashes at any sync; unsynced data is lost or torn. proof.md: C1-C3, C5-C7.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was acknowledged, and what was asked for without an answer.
+/// The acknowledged commits, and a request that was not answered.
 #[derive(Default)]
 struct Model {
     live: BTreeMap<PayloadId, (u64, usize)>,
-    /// Its release was not acknowledged: it may be there or not.
+    /// A payload whose release was not acknowledged, so that it may exist or not.
     uncertain: Option<PayloadId>,
 }
 
@@ -59,7 +59,7 @@ async fn run(store: &Store, steps: &[Step], disk: &Faults) -> Model {
                     Err(_) => model.uncertain = Some(id),
                 }
             }
-            // It fails when the machine dies in it.
+            // Fails when the machine crashes during it.
             Step::Maintain(budget) => drop(store.maintain(budget)),
         }
     }
@@ -67,14 +67,14 @@ async fn run(store: &Store, steps: &[Step], disk: &Faults) -> Model {
 }
 
 fn check(store: &Store, model: &Model) {
-    // C1: every acknowledged payload is there, with its bytes.
+    // C1: every acknowledged payload exists, with its bytes.
     for (id, (seed, len)) in &model.live {
         match get_payload(store, *id) {
             Ok(bytes) => assert_eq!(bytes, pattern(*seed, *len)),
             Err(error) => assert_eq!(model.uncertain, Some(*id), "{error}"),
         }
     }
-    // C3: whatever else is recorded can be read as well.
+    // C3: all other recorded payloads are readable as well.
     for (key, _) in dump(store) {
         if key[0] == 0x01 {
             let id = PayloadId(u64::from_be_bytes(key[1..].try_into().unwrap()));
@@ -108,7 +108,7 @@ async fn die_and_recover(steps: Vec<Step>, dies_at: u64, mut luck: u64) {
     let image = Arc::new(disk.after_crash(&mut choose));
     let store = on(&image).unwrap();
     check(&store, &model);
-    // C5: what no record refers to goes, at most a segment's worth of it stays.
+    // C5: unreferenced data is removed, except for at most one segment.
     while store.maintain(5).unwrap().more {}
     let live: u64 = dump(&store)
         .iter()
@@ -139,7 +139,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn a_crash_loses_nothing_that_was_acknowledged(
+    fn crash_loses_no_acknowledged_commit(
         steps in vec(step(), 1..25),
         dies_at in 1_u64..70,
         luck in 1_u64..,
@@ -149,9 +149,9 @@ proptest! {
     }
 }
 
-/// C3: after a crash any byte of any segment may flip; what is read is right, or an error.
+/// C3: after a crash any byte of any segment may flip; reads return the right bytes or an error.
 #[tokio::test]
-async fn a_flipped_byte_after_a_crash_is_never_read() {
+async fn flipped_byte_after_a_crash_is_never_returned() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = super::durable_on(dir.path(), &disk);
@@ -180,9 +180,9 @@ async fn a_flipped_byte_after_a_crash_is_never_read() {
     check(&store, &model);
 }
 
-/// Every sync boundary of one workload, with everything unsynced lost, and with everything kept.
+/// Crashes at every sync of one workload, with all unsynced data lost, and with all of it kept.
 #[tokio::test]
-async fn every_sync_of_a_workload_is_survived() {
+async fn workload_survives_a_crash_at_every_sync() {
     let steps: Vec<Step> = (0..6)
         .flat_map(|n| {
             [
@@ -207,11 +207,11 @@ async fn every_sync_of_a_workload_is_survived() {
     }
 }
 
-/// C1: what compaction has moved is on disk before its old place is given up.
+/// C1: compaction makes moved payloads durable before it deletes their old segment.
 #[tokio::test]
-async fn a_crash_after_compaction_loses_nothing_that_was_moved() {
+async fn crash_after_compaction_loses_no_moved_payload() {
     let puts = (0..15).map(|_| Step::Put(30_000));
-    // Of every five neighbours one stays: each segment is worth moving away from.
+    // One of every five adjacent payloads stays, so that each segment is compacted.
     let releases = (0..15).filter(|n| n % 5 != 0).enumerate();
     let releases = releases.map(|(gone, n)| Step::Release(n - gone as u8));
     let steps: Vec<Step> = puts.chain(releases).collect();

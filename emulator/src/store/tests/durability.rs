@@ -1,4 +1,4 @@
-//! No acknowledgement and no sight before durability; groups; failures; time; closing.
+//! Visibility and answers only after durability; groups; failures; time; closing.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ async fn stamp(store: &Store) -> Stamp {
 
 /// Readers see a group when it is durable, not when the engine has it.
 #[tokio::test]
-async fn nobody_sees_or_hears_of_a_commit_before_it_is_durable() {
+async fn commit_is_not_visible_or_answered_before_it_is_durable() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
@@ -58,9 +58,9 @@ async fn nobody_sees_or_hears_of_a_commit_before_it_is_durable() {
     assert_eq!(get(&store, b"\x20deleted"), None);
 }
 
-/// One that refuses and one that panics leave nothing and harm nobody in their group.
+/// A refusing and a panicking commit change nothing and do not affect the others of their group.
 #[tokio::test]
-async fn a_group_keeps_its_members_apart() {
+async fn failing_commits_do_not_affect_their_group() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
@@ -91,16 +91,16 @@ async fn a_group_keeps_its_members_apart() {
     for answer in rest {
         answers.push(answer.await.unwrap());
     }
-    // Each sees what its predecessors in the group did, and nothing of the two that failed.
+    // Each sees the earlier writes of its group, and nothing of the two that failed.
     assert_eq!(answers, [Some(Some(0)), None, None, Some(Some(1))]);
     assert_eq!(get(&store, b"\x20last"), Some(vec![4]));
     assert_eq!(store.stats().groups, 2);
 }
 
-/// Many answers are given by a task of the runtime that waits for them: one that has ended since
-/// gives them all the same, and those of another runtime do not wait for it.
+/// A task on the callers' runtime sends many answers: a runtime that has ended still sends them,
+/// and callers on another runtime do not wait for it.
 #[test]
-fn a_group_of_several_runtimes_is_answered() {
+fn group_with_callers_on_several_runtimes_is_answered() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
@@ -137,9 +137,10 @@ fn a_group_of_several_runtimes_is_answered() {
     assert_eq!(store.stats().groups, 2);
 }
 
-/// After a failed sync nothing is known: readers keep the old state, writers are refused.
+/// After a failed sync the state on disk is unknown: readers keep the old state, writes are
+/// refused.
 #[tokio::test]
-async fn a_failed_sync_makes_the_store_read_only() {
+async fn failed_sync_makes_the_store_read_only() {
     for name in ["db", "00000001.seg"] {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(Faults::default());
@@ -160,10 +161,10 @@ async fn a_failed_sync_makes_the_store_read_only() {
     }
 }
 
-/// fsyncgate: the sync of a large upload fails; a later sync of the same file that succeeds says
-/// nothing about what another upload wrote before.
+/// fsyncgate: the sync of a large upload fails; a later successful sync of the same file does not
+/// show that earlier writes of another upload are durable.
 #[tokio::test]
-async fn a_segment_whose_sync_failed_is_never_trusted_again() {
+async fn segment_with_a_failed_sync_is_never_trusted_again() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Faults::default();
     let roomy = StoreConfig {
@@ -181,9 +182,9 @@ async fn a_segment_whose_sync_failed_is_never_trusted_again() {
     adopted.await.unwrap_err();
 }
 
-/// A full disk refuses uploads; what fits goes on.
+/// A full disk refuses uploads; writes that fit continue.
 #[tokio::test]
-async fn a_full_disk_refuses_a_staging_and_nothing_else() {
+async fn full_disk_refuses_a_staging_only() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
@@ -196,7 +197,7 @@ async fn a_full_disk_refuses_a_staging_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn stamps_rise_over_restarts_and_clocks_set_back() {
+async fn stamps_rise_across_restarts_and_backward_clock_changes() {
     let dir = tempfile::tempdir().unwrap();
     let clock = super::clock();
     let open = || {
@@ -223,10 +224,10 @@ async fn stamps_rise_over_restarts_and_clocks_set_back() {
     }
 }
 
-/// A store whose last commit is ahead of the clock says so; rebased, its time is the clock's again,
-/// and ticks rise all the same, over the next opening too.
+/// A store whose last commit is ahead of the clock reports it. After a rebase its time is the
+/// clock's again, and ticks still rise, also after the next opening.
 #[tokio::test]
-async fn a_clock_behind_the_store_is_told_and_can_be_rebased() {
+async fn clock_behind_the_store_is_reported_and_can_be_rebased() {
     for mode in [Mode::Durable, Mode::Fast] {
         let dir = tempfile::tempdir().unwrap();
         let clock = super::clock();
@@ -268,9 +269,9 @@ fn open_again(open: &impl Fn() -> Store, old: &Store, step: u32) -> Store {
     open()
 }
 
-/// A value that the engine would leak is refused; the store goes on.
+/// Refuses a value that the engine would leak; the store continues.
 #[tokio::test]
-async fn a_value_beyond_the_limit_is_refused() {
+async fn value_beyond_the_limit_is_refused() {
     let store = memory();
     put(&store, b"\x20big", &[0; 17 * 1024 + 1])
         .await
@@ -279,7 +280,7 @@ async fn a_value_beyond_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn a_closed_store_answers_that_it_is_closed() {
+async fn closed_store_returns_closed_errors() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     for store in [memory(), durable_on(dir.path(), &disk)] {
@@ -291,7 +292,7 @@ async fn a_closed_store_answers_that_it_is_closed() {
         let read = store.read(|view| view.get(b"\x20key"));
         assert!(matches!(read, Err(StoreError::Closed)));
     }
-    // A handle that is still there does not keep the directory.
+    // A remaining handle does not keep the directory locked.
     let store = durable_on(dir.path(), &disk);
     disk.close_gate("db");
     let waiting = {
@@ -310,9 +311,9 @@ async fn a_closed_store_answers_that_it_is_closed() {
     );
 }
 
-/// Dropped without a close, nothing is lost either, and the directory is free at once.
+/// Dropping the store without a close loses nothing, and frees the directory at once.
 #[tokio::test]
-async fn a_dropped_store_can_be_opened_again() {
+async fn dropped_store_can_be_reopened() {
     let dir = tempfile::tempdir().unwrap();
     for n in 0..3 {
         let store = durable(dir.path());
@@ -322,14 +323,14 @@ async fn a_dropped_store_can_be_opened_again() {
     }
 }
 
-/// Fast mode keeps everything when it is closed, and tokio's clock stands during a commit.
+/// Fast mode keeps everything when it is closed, and tokio's clock stands still during a commit.
 #[tokio::test(start_paused = true)]
 async fn tokios_clock_stands_still_while_a_commit_waits() {
     let dir = tempfile::tempdir().unwrap();
     let start = Timestamp::from_unix_s(1_000);
     let clock = Clock::tokio(start);
     let store = Store::open(StoreConfig::durable(dir.path(), clock.clone())).unwrap();
-    // Something that time could jump to.
+    // A timer to which tokio's clock could jump.
     let alarm = tokio::spawn(tokio::time::sleep(Duration::from_secs(3_600)));
     for _ in 0..20 {
         put(&store, b"\x20key", b"value").await.unwrap();
@@ -339,9 +340,9 @@ async fn tokios_clock_stands_still_while_a_commit_waits() {
     assert_eq!(clock.now(), start.plus_s(3_600));
 }
 
-/// The committer's thread is none of tokio's: the time of a commit on disk is tokio's all the same.
+/// The committer's thread is not one of tokio's, but the time of a commit on disk is tokio's.
 #[tokio::test(start_paused = true)]
-async fn a_commit_on_disk_takes_its_time_from_tokios_clock() {
+async fn commit_on_disk_uses_tokios_clock() {
     let dir = tempfile::tempdir().unwrap();
     let start = Timestamp::from_unix_s(1_000);
     let clock = Clock::tokio(start);
@@ -351,7 +352,7 @@ async fn a_commit_on_disk_takes_its_time_from_tokios_clock() {
     assert_eq!(stamp(&store).await.now, start.plus_s(3_600));
 }
 
-/// Sums over a scan never change while writers move amounts about: a read sees one moment.
+/// Sums over a scan stay constant while writers move amounts: a read sees one moment.
 #[tokio::test]
 async fn a_read_sees_one_moment() {
     const ACCOUNTS: u8 = 40;

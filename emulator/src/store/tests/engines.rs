@@ -1,4 +1,4 @@
-//! All modes mean the same: random transactions over memory, sled and a plain map.
+//! All modes behave the same: random transactions in memory, in sled and in a plain map.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Writes of one commit; it refuses when told so.
+    /// The writes of one commit, and whether it refuses.
     Commit(Vec<(u8, Option<u16>)>, bool),
     Scan(u8, u8, usize),
     Reopen,
@@ -34,7 +34,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn key(n: u8) -> Vec<u8> {
-    // Keys of all lengths, some a prefix of others.
+    // Keys of all lengths, some of them prefixes of others.
     [&[0x20], vec![n % 16; usize::from(n / 16)].as_slice()].concat()
 }
 
@@ -83,7 +83,7 @@ async fn commit(
 
 async fn compare(steps: Vec<Step>) {
     let dir = tempfile::tempdir().unwrap();
-    // What the engine says is asked here, not what the machine's disk takes for a sync.
+    // Tests the engine, without the time that the machine's disk needs for syncs.
     let disk = Arc::new(Faults::default());
     let mut stores = [memory(), durable_on(dir.path(), &disk)];
     let mut map = Map::new();
@@ -138,9 +138,9 @@ proptest! {
     }
 }
 
-/// A reset forgets state, payloads and time, in every mode, and a restart does not bring it back.
+/// A reset deletes state, payloads and time, in every mode, also after a restart.
 #[tokio::test]
-async fn a_reset_forgets_everything() {
+async fn reset_deletes_everything() {
     let dir = tempfile::tempdir().unwrap();
     let fast = Store::open(StoreConfig::fast(dir.path().join("fast"), clock())).unwrap();
     for store in [memory(), fast, durable(dir.path())] {

@@ -1,4 +1,4 @@
-//! Disks and engines that fail: every commit is answered, reads go on, a restart finds everything.
+//! Failing disks and engines: every commit is answered, reads continue, a restart finds everything.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,10 +72,10 @@ fn commit(requests: &mpsc::Sender<Request>, value: &'static str) -> Result<(), S
     answer.recv().unwrap()
 }
 
-/// The committer's thread outlives an engine that panics: nobody waits for an answer in vain, or is
-/// told that a channel was closed.
+/// The committer's thread survives a panicking engine: every caller gets an answer instead of a
+/// closed channel.
 #[test]
-fn an_engine_that_panics_costs_its_commits_and_nothing_else() {
+fn panicking_engine_fails_its_commits_only() {
     let engine = Panicking::default();
     let panics = Arc::clone(&engine.panics);
     let shared = Arc::new(Shared::new(
@@ -90,12 +90,12 @@ fn an_engine_that_panics_costs_its_commits_and_nothing_else() {
     let thread = std::thread::spawn(move || committer.serve(&waiting));
     commit(&requests, "old").unwrap();
     panics.store(true, Ordering::Release);
-    // What became of the first is unknown; the others have not begun.
+    // The outcome of the first is unknown; the others have not started.
     for status in [500, 503, 503] {
         assert_eq!(commit(&requests, "new").unwrap_err().status(), status);
     }
     panics.store(false, Ordering::Release);
-    // What is on disk is unknown: it takes no more, even if it could.
+    // The state on disk is unknown, so the store refuses writes, even if they could succeed.
     commit(&requests, "newer").unwrap_err();
     assert!(matches!(shared.writable(), Err(StoreError::ReadOnly(_))));
     let seen = shared.read(|view| view.get(b"\x20key")).unwrap();
@@ -110,9 +110,9 @@ fn an_engine_that_panics_costs_its_commits_and_nothing_else() {
     thread.join().unwrap();
 }
 
-/// The same for the last sync of all.
+/// The same for the last sync, during the close.
 #[test]
-fn an_engine_that_panics_at_the_end_is_an_answer_too() {
+fn engine_panic_during_close_is_returned_as_an_error() {
     let engine = Panicking::default();
     let panics = Arc::clone(&engine.panics);
     let shared = Arc::new(Shared::new(
@@ -133,10 +133,10 @@ fn an_engine_that_panics_at_the_end_is_an_answer_too() {
     thread.join().unwrap();
 }
 
-/// A payload that cannot be written, or has no file to be written to, refuses its upload; one that
-/// cannot be read or removed harms nobody else.
+/// A payload that cannot be written, or whose file cannot be created, refuses its upload; one that
+/// cannot be read or removed affects no other.
 #[tokio::test]
-async fn calls_that_fail_cost_what_they_were_made_for() {
+async fn failing_disk_calls_fail_their_own_operation_only() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
@@ -163,7 +163,7 @@ async fn calls_that_fail_cost_what_they_were_made_for() {
     disk.fail_calls(None);
     let second = put_payload(&store, &pattern(3, 200_000)).await.unwrap();
     store.close().unwrap();
-    // What could not be removed is found again.
+    // A later start finds the segment that could not be removed.
     let store = durable_on(dir.path(), &disk);
     while store.maintain(3).unwrap().more {}
     assert_eq!(store.stats().segments, 1);
@@ -171,9 +171,9 @@ async fn calls_that_fail_cost_what_they_were_made_for() {
     assert_eq!(get(&store, b"\x20key"), Some(b"newer".to_vec()));
 }
 
-/// The name of a new segment is as much a part of it as its bytes.
+/// A new segment needs a durable name as well as durable bytes.
 #[tokio::test]
-async fn a_directory_that_cannot_be_synced_makes_the_store_read_only() {
+async fn directory_sync_failure_makes_the_store_read_only() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);

@@ -1,7 +1,6 @@
-//! The mode `fast`: what a kill takes is the end of the history. Files as they are at a moment
-//! are what a kill leaves; sled writes a batch when the next one begins, so that a copy lacks
-//! the last commit for as long as sled's own thread does not write it. Where a test counts on
-//! that, the store is opened without this thread.
+//! The mode `fast`: a kill loses only the last commits. A copy of the files at any moment is what a
+//! kill leaves; sled writes a batch when the next one begins, so that a copy lacks the last commit
+//! until sled's own thread writes it. Tests that depend on this open the store without that thread.
 
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use super::{SEGMENT_BYTES, clock, dump, get, get_payload, pattern, put, put_payl
 use crate::disk::{Disk, SystemDisk, files_below};
 use crate::store::{Stamp, Store, StoreConfig, Transaction, release};
 
-/// Far more copies than can be made and opened in the time that it may take.
+/// Far more copies than can be made and opened in the allowed time.
 const COPIES_MAX: usize = 200;
 
 fn config(dir: &Path) -> StoreConfig {
@@ -21,7 +20,7 @@ fn config(dir: &Path) -> StoreConfig {
     }
 }
 
-/// A store that writes its last commit out when the next one has it written, and not by time.
+/// Opens a store that writes a commit when the next one comes, and not after a time.
 fn fast(dir: &Path) -> Store {
     let config = StoreConfig {
         flush_every_ms: None,
@@ -30,7 +29,7 @@ fn fast(dir: &Path) -> Store {
     Store::open(config).unwrap()
 }
 
-/// A copy of a store that is open: it was killed.
+/// Opens a copy of an open store, as after a kill.
 fn killed(from: &Path, to: &Path) -> Store {
     for file in files_below(from).unwrap() {
         let target = to.join(&file);
@@ -48,10 +47,10 @@ async fn tick(store: &Store) -> Timestamp {
     store.commit(job).await.unwrap()
 }
 
-/// A segment goes when the state that does not need it is written, not when it is published: the
-/// kill would bring back records of payloads that are gone.
+/// A segment is deleted when the state without it is written, not when that is published: a kill
+/// would restore records of missing payloads.
 #[tokio::test]
-async fn a_lost_deletion_brings_back_what_can_be_read() {
+async fn payloads_of_a_lost_deletion_are_readable() {
     let dir = tempfile::tempdir().unwrap();
     let (at, kept) = (dir.path().join("store"), pattern(1, 100_000));
     let store = fast(&at);
@@ -59,7 +58,7 @@ async fn a_lost_deletion_brings_back_what_can_be_read() {
         put_payload(&store, &kept).await.unwrap(),
         put_payload(&store, &pattern(2, 150_000)).await.unwrap(),
     );
-    // Another segment takes what comes now; the state so far is written.
+    // Later payloads go to another segment; the state so far is written.
     put_payload(&store, &pattern(3, 200_000)).await.unwrap();
     store.close().unwrap();
     drop(store);
@@ -72,7 +71,7 @@ async fn a_lost_deletion_brings_back_what_can_be_read() {
     assert_eq!((report.payloads_moved, report.segments_removed), (1, 1));
     let after = killed(&at, &dir.path().join("killed"));
     assert_eq!(get_payload(&after, stays).unwrap(), kept);
-    // Whether the deletion was lost or not: what there is a record of can be read.
+    // Whether or not the deletion was lost, every recorded payload is readable.
     match get_payload(&after, goes) {
         Ok(found) => assert_eq!(found, pattern(2, 150_000)),
         Err(error) => assert!(error.to_string().contains("payload"), "{error}"),
@@ -80,10 +79,10 @@ async fn a_lost_deletion_brings_back_what_can_be_read() {
     assert_eq!(get_payload(&store, stays).unwrap(), kept);
 }
 
-/// Ticks of commits that were lost are not given again, by a clock that stands still or was set
-/// back either: ETags and snapshots are named by them.
+/// Ticks of lost commits are not used again, even with a clock that stands still or was set back:
+/// they name ETags and snapshots.
 #[tokio::test]
-async fn lost_ticks_are_not_given_again() {
+async fn lost_ticks_are_not_reused() {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().join("store-0");
     let mut store = fast(&at);
@@ -97,7 +96,7 @@ async fn lost_ticks_are_not_given_again() {
         }
         let to = dir.path().join(format!("store-{round}"));
         let after = killed(&dir.path().join(format!("store-{}", round - 1)), &to);
-        // Ids come from the tick of the opening: no two openings have the same.
+        // Ids come from the tick of the opening, so every opening has another.
         assert!(after.opened_after() > opened && after.opened_after() >= last);
         opened = after.opened_after();
         let next = tick(&after).await;
@@ -108,14 +107,14 @@ async fn lost_ticks_are_not_given_again() {
     assert_eq!(dump(&store).len(), 3);
 }
 
-/// What is written is on its way to the file, though nothing comes after it: sled's own thread does
-/// it, by the machine's clock.
+/// A commit is written to the file without a later one: sled's own thread does it, by the machine's
+/// clock.
 #[tokio::test]
-async fn a_commit_is_written_without_another() {
+async fn commit_is_written_without_a_later_one() {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().join("store");
     let store = Store::open(config(&at)).unwrap();
-    // The first has ticks set aside, which writes it.
+    // The first commit reserves ticks, which writes it.
     put(&store, &[0x20, 0], b"first").await.unwrap();
     put(&store, &[0x20, 1], b"last").await.unwrap();
     let is_written = |n: usize| {
@@ -125,9 +124,9 @@ async fn a_commit_is_written_without_another() {
     assert!((0..COPIES_MAX).any(is_written), "nothing is written");
 }
 
-/// Commits that are there have all those before them beside them.
+/// For every commit that is found, all earlier ones are found as well.
 #[tokio::test]
-async fn a_kill_takes_the_end_and_nothing_else() {
+async fn kill_loses_only_the_last_commits() {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().join("store");
     let store = fast(&at);

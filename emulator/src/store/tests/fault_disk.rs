@@ -1,4 +1,4 @@
-//! A disk in memory that knows what is durable, and that blocks, refuses, fills up and crashes.
+//! A disk in memory that tracks durability, and can block, refuse, fill up and crash.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::disk::{Disk, DiskFile, Entry, Room};
 
 const SECTOR_BYTES: usize = 512;
-/// Longest wait for a sync that is about to come, in real time.
+/// Longest wait for an expected sync, in real time.
 const GATE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, Default)]
@@ -30,17 +30,17 @@ struct State {
     durable_names: BTreeMap<PathBuf, usize>,
     locked: BTreeSet<PathBuf>,
     syncs: u64,
-    /// From this sync on nothing works: the machine is gone.
+    /// From this sync on every call fails, as after a crash of the machine.
     dies_at_sync: Option<u64>,
-    /// Syncs of files whose name ends so fail.
+    /// Syncs of files with this name ending fail.
     sync_fails: Option<&'static str>,
     /// Bytes that can still be written.
     room: Option<usize>,
-    /// What the file system says of its room.
+    /// The room that the file system reports.
     shown: Option<Room>,
-    /// What failing calls and syncs fail with.
+    /// The error kind of failing calls and syncs.
     fails_as: Option<io::ErrorKind>,
-    /// Calls of this kind on files whose name ends so fail.
+    /// Calls of this kind on files with this name ending fail.
     call_fails: Option<(Call, &'static str)>,
     gate: Gate,
 }
@@ -48,17 +48,17 @@ struct State {
 /// A kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
-    /// Opening or making.
+    /// Opening or creating a file.
     Open,
-    /// Reading.
+    /// Reading a file.
     Read,
-    /// Writing.
+    /// Writing a file.
     Write,
     /// Removing a file.
     Remove,
 }
 
-/// Holds syncs of files whose name ends with `name`.
+/// Blocks syncs of files whose name ends with `name`.
 #[derive(Debug, Default)]
 struct Gate {
     name: Option<&'static str>,
@@ -79,12 +79,12 @@ struct FaultFile {
     inode: usize,
 }
 
-/// A disk that is handed out as `Arc<dyn Disk>` and gives files that know it.
+/// A handle that is used as `Arc<dyn Disk>` and whose files refer to the disk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults(pub(super) Arc<FaultDisk>);
 
 impl Faults {
-    /// From the `n`th sync on, nothing works.
+    /// Makes every call fail from the `n`th sync on.
     pub(super) fn die_at_sync(&self, n: u64) {
         self.0.state.lock().dies_at_sync = Some(n);
     }
@@ -101,12 +101,12 @@ impl Faults {
         self.0.state.lock().sync_fails = name;
     }
 
-    /// Lets calls on files whose name ends so fail.
+    /// Makes calls on files with this name ending fail.
     pub(super) fn fail_calls(&self, fails: Option<(Call, &'static str)>) {
         self.0.state.lock().call_fails = fails;
     }
 
-    /// What the file system says of its room; a reserve takes of it.
+    /// Sets the room that the file system reports, from which a reserve is subtracted.
     pub(super) fn show_room(&self, available: u64, total: u64) {
         self.0.state.lock().shown = Some(Room {
             available,
@@ -115,7 +115,7 @@ impl Faults {
         });
     }
 
-    /// What failing calls and syncs fail with from now on.
+    /// Sets the error kind of failing calls and syncs.
     pub(super) fn fail_as(&self, kind: io::ErrorKind) {
         self.0.state.lock().fails_as = Some(kind);
     }
@@ -124,14 +124,14 @@ impl Faults {
         self.0.state.lock().room = bytes;
     }
 
-    /// Holds syncs of files with this name until [`Faults::open_gate`].
+    /// Blocks syncs of files with this name until [`Faults::open_gate`].
     pub(super) fn close_gate(&self, name: &'static str) {
         let name = Some(name);
         let reached = false;
         self.0.state.lock().gate = Gate { name, reached };
     }
 
-    /// Waits until a sync is held; a store that forgets to sync fails here instead of hanging.
+    /// Waits until a sync is blocked. Fails, instead of hanging, when the store forgets to sync.
     pub(super) fn wait_at_gate(&self) {
         let mut state = self.0.state.lock();
         while !state.gate.reached {
@@ -153,7 +153,7 @@ impl Faults {
         state.inodes[inode].durable[at] ^= 0x10;
     }
 
-    /// Names of files that end so, with their lengths.
+    /// Returns the names of files with this ending, with their lengths.
     pub(super) fn files(&self, ending: &str) -> Vec<(PathBuf, usize)> {
         let state = self.0.state.lock();
         let all = state.live_names.iter();
@@ -162,8 +162,8 @@ impl Faults {
             .collect()
     }
 
-    /// What a loss of power leaves: what was synced, and of the rest what `choose` lets live, the
-    /// last write of each file cut at a sector's edge.
+    /// Returns the disk after a power loss: all synced data, and the unsynced writes that `choose`
+    /// keeps, with the last write of each file cut at a sector boundary.
     pub(super) fn after_crash(&self, mut choose: impl FnMut() -> bool) -> Faults {
         let state = self.0.state.lock();
         let mut names = state.durable_names.clone();
@@ -182,7 +182,7 @@ impl Faults {
             for (n, (offset, bytes)) in inode.pending.iter().enumerate() {
                 let torn = n + 1 == inode.pending.len();
                 let mut len = bytes.len();
-                // Cut at any sector's edge: it loses a sector with each choice against it.
+                // Cuts off one sector for each `true` from `choose`.
                 while torn && len > 0 && choose() {
                     len = (len - 1) / SECTOR_BYTES * SECTOR_BYTES;
                 }
@@ -245,7 +245,7 @@ impl State {
         self.fails_as.map_or_else(unknown, io::Error::from)
     }
 
-    /// Takes room, or gives it back.
+    /// Takes room, or returns it when `bytes` is negative.
     fn take_room(&mut self, bytes: i64) -> io::Result<()> {
         let Some(room) = &mut self.shown else {
             return Err(io::ErrorKind::Unsupported.into());

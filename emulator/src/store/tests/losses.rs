@@ -1,5 +1,5 @@
-//! Parts of a closed store that are lost, one and two at a time: what opens says nothing wrong, and
-//! nothing of what is left is collected.
+//! One or two parts of a closed store are lost: an opened store returns no wrong data, and none of
+//! the remaining data is garbage-collected.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use super::{config, dump, durable, get_payload, pattern, put, put_payload};
 use crate::disk::{Disk, SystemDisk, files_below, read_small};
 use crate::store::{OpenError, PayloadId, Store, StoreError};
 
-/// All payloads are as long, so that what is written later fits where an earlier one was.
+/// All payloads have this length, so that a later one would fit in the place of an earlier one.
 const PAYLOAD_BYTES: usize = 60_000;
 const PAYLOADS: u64 = 14;
 
-/// A part of a store, and how it is lost.
+/// The parts of a store that can be lost, and how.
 const LOSSES: [&str; 10] = [
     "format",
     "engine",
@@ -74,7 +74,7 @@ fn cut(path: &Path, to_part: usize) {
     }
 }
 
-/// What is lost with something else already is lost.
+/// Removes a file; it may be lost already together with another part.
 fn remove(path: &Path) {
     match SystemDisk.remove(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -104,7 +104,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// How many payloads are gone. The others are what was written.
+/// Returns the number of lost payloads. All others must have the bytes that were written.
 fn lost(store: &Store, whole: &Whole) -> usize {
     let mut lost = 0;
     for (n, id) in (0..).zip(&whole.payloads) {
@@ -139,7 +139,7 @@ async fn look(whole: &Whole, what: &[&str]) -> bool {
     };
     assert!(dump(&store) == whole.records, "{what:?}: records differ");
     let gone = lost(&store, whole);
-    // What is written from now on does not pass for what was lost, and nothing is collected.
+    // New payloads are never read in place of lost ones, and nothing is garbage-collected.
     for n in 0..PAYLOADS {
         put_payload(&store, &pattern(100 + n, PAYLOAD_BYTES))
             .await
@@ -153,9 +153,9 @@ async fn look(whole: &Whole, what: &[&str]) -> bool {
     true
 }
 
-/// Every loss by itself and every two of them: refused, or served as far as it is there.
+/// Every loss alone and every pair of losses: the store is refused, or serves the remaining data.
 #[tokio::test]
-async fn a_store_without_some_of_its_parts_is_never_empty_and_never_wrong() {
+async fn store_with_missing_parts_is_never_empty_and_never_wrong() {
     let whole = whole().await;
     assert!(segments(whole.dir.path()).len() > 2);
     let mut opened = Vec::new();

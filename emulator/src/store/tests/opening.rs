@@ -46,7 +46,7 @@ async fn filled(dir: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn a_directory_has_one_owner() {
+async fn directory_has_one_owner() {
     let dir = tempfile::tempdir().unwrap();
     let store = durable(dir.path());
     let second = Store::open(config(dir.path()));
@@ -56,7 +56,7 @@ async fn a_directory_has_one_owner() {
 }
 
 #[test]
-fn a_mode_that_keeps_state_needs_a_directory() {
+fn persistent_mode_needs_a_directory() {
     let none = StoreConfig {
         dir: None,
         ..config(Path::new(""))
@@ -68,7 +68,7 @@ fn a_mode_that_keeps_state_needs_a_directory() {
 }
 
 #[tokio::test]
-async fn a_newer_store_is_refused_and_left_alone() {
+async fn newer_store_is_refused_and_not_changed() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path()).await;
     let format = dir.path().join("format");
@@ -90,9 +90,9 @@ async fn a_newer_store_is_refused_and_left_alone() {
     durable(dir.path());
 }
 
-/// The known case: sled fails on an empty snapshot although its log is whole.
+/// The known case: sled fails on an empty snapshot although its log is intact.
 #[tokio::test]
-async fn an_empty_snapshot_costs_nothing() {
+async fn store_opens_with_an_empty_sled_snapshot() {
     let dir = tempfile::tempdir().unwrap();
     let all = filled(dir.path()).await;
     let snapshots = snapshots(&dir.path().join("sled-1"));
@@ -107,9 +107,9 @@ async fn an_empty_snapshot_costs_nothing() {
     assert_eq!(dump(&durable(dir.path())), all);
 }
 
-/// sled does not sync its settings: a loss of power, or a full disk, cuts them short.
+/// sled does not sync its settings, so a power loss or a full disk truncates them.
 #[tokio::test]
-async fn settings_cut_short_cost_nothing() {
+async fn store_opens_with_truncated_sled_settings() {
     let dir = tempfile::tempdir().unwrap();
     let all = filled(dir.path()).await;
     let whole = contents(&dir.path().join("sled-1/conf"));
@@ -130,7 +130,7 @@ async fn settings_cut_short_cost_nothing() {
     }
 }
 
-/// Settings that are whole and not ours are another sled's: nothing is made of them.
+/// Intact settings with other values belong to another sled release, and are not replaced.
 #[tokio::test]
 async fn settings_of_another_sled_are_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ async fn settings_of_another_sled_are_refused() {
     let path = dir.path().join("sled-1/conf");
     let mut settings = contents(&path);
     let end = settings.len() - 4;
-    // Some number in them is the version.
+    // One of the numbers in them is the version.
     settings[..end]
         .iter_mut()
         .for_each(|byte| *byte = byte.wrapping_add(1));
@@ -149,9 +149,9 @@ async fn settings_of_another_sled_are_refused() {
     assert!(matches!(refused, OpenError::Damaged { .. }));
 }
 
-/// A log that was cut or overwritten is an error that names the copy, or nothing is missing.
+/// A log that was cut or overwritten is an error that names the copy, unless nothing is missing.
 #[tokio::test]
-async fn a_damaged_log_is_never_an_empty_store() {
+async fn damaged_log_never_opens_as_an_empty_store() {
     let dir = tempfile::tempdir().unwrap();
     let all = filled(dir.path()).await;
     let whole = contents(&dir.path().join("sled-1/db"));
@@ -182,9 +182,9 @@ async fn a_damaged_log_is_never_an_empty_store() {
                 };
                 let backup = backup.unwrap();
                 assert!(text.contains(&backup.display().to_string()));
-                // sled may have zeroed what follows the last whole record before it gave up.
+                // sled may have zeroed what follows the last complete record before it failed.
                 assert!(contents(&backup.join("db")).len() >= bytes.len());
-                // The next start meets the same and says the same.
+                // The next start fails in the same way.
                 let again = Store::open(config(copy.path())).err().unwrap();
                 assert!(matches!(again, OpenError::Damaged { .. }));
             }
@@ -207,15 +207,15 @@ async fn lost_engine_files_are_an_error() {
     assert!(matches!(garbled, OpenError::Damaged { .. }));
 }
 
-/// A store that was killed while it was being made is made again; whatever else lies in its
-/// directory is nobody's loss.
+/// A store whose creation was killed is created again; other files in its directory do not count as
+/// damage.
 #[tokio::test]
-async fn a_store_is_made_among_other_files_and_over_a_beginning() {
+async fn store_is_created_beside_other_files_and_over_an_unfinished_one() {
     let dir = tempfile::tempdir().unwrap();
     let other = dir.path().join("notes/sled.txt");
     SystemDisk.create_dir(other.parent().unwrap()).unwrap();
     SystemDisk.open(&other, true).unwrap();
-    // What a kill leaves between the first file and the last one.
+    // The state after a kill between the first file and the last one.
     let beginning = b"smalt store\nformat 1\nindex 1\ntick 0\nbeginning\n";
     let format = SystemDisk.open(&dir.path().join("format"), true).unwrap();
     format.write_at(beginning, 0).unwrap();
@@ -234,10 +234,10 @@ async fn a_store_is_made_among_other_files_and_over_a_beginning() {
     );
 }
 
-/// What a process that was killed had written and not synced is read by the next one, so it is made
-/// durable first: else a loss of power takes what the store is noted to have.
+/// The next process reads unsynced writes of a killed one, so it makes them durable first;
+/// otherwise a power loss would remove commits that `format` records.
 #[test]
-fn what_is_found_is_synced() {
+fn commits_found_on_opening_are_synced() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Faults::default();
     let open = || SledEngine::open(&disk, dir.path(), 1 << 20, None).map(drop);

@@ -55,7 +55,7 @@ async fn payloads_of_all_sizes_are_read_back_in_ranges() {
 }
 
 #[tokio::test]
-async fn a_writer_holds_to_its_length() {
+async fn writer_enforces_its_announced_length() {
     let store = memory();
     let mut writer = store.stage(20_000).unwrap();
     writer.write(&[1; 19_999]).unwrap();
@@ -63,9 +63,9 @@ async fn a_writer_holds_to_its_length() {
     assert!(writer.finish().await.is_err());
 }
 
-/// What a body is to hyper: exact size, chunks of a frame.
+/// The properties of a body that hyper needs: exact size, chunks of a frame.
 #[tokio::test]
-async fn a_reader_is_a_body_of_known_size() {
+async fn reader_is_a_body_of_known_size() {
     use http_body::Body;
     use http_body_util::BodyExt;
     let store = memory();
@@ -80,7 +80,7 @@ async fn a_reader_is_a_body_of_known_size() {
     assert_eq!([first, rest].concat(), bytes[10..]);
 }
 
-/// Many readers, one of each payload's states: references decide who lives.
+/// Adopts, retains and releases payloads, and checks that references decide which of them exist.
 async fn count_references(store: Store, steps: Vec<(u8, u8)>) {
     let mut counts: BTreeMap<PayloadId, (u64, u32)> = BTreeMap::new();
     for (n, (choice, which)) in steps.into_iter().enumerate() {
@@ -124,7 +124,7 @@ async fn count_references(store: Store, steps: Vec<(u8, u8)>) {
     tidy(&store);
     let stats = store.stats();
     assert_eq!((stats.segments, stats.segment_bytes), (0, 0));
-    // Nothing of the payloads is left but the last stamp, id and format.
+    // Only the last stamp, id and format remain.
     assert!(super::dump(&store).len() <= 3);
 }
 
@@ -132,7 +132,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn references_decide_who_lives(steps in vec(any::<(u8, u8)>(), 1..40)) {
+    fn payloads_live_as_long_as_their_references(steps in vec(any::<(u8, u8)>(), 1..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(Faults::default());
@@ -141,9 +141,9 @@ proptest! {
     }
 }
 
-/// Compaction moves the living, keeps their bytes, and disturbs nobody who reads.
+/// Compaction moves live payloads, keeps their bytes, and does not disturb readers.
 #[tokio::test]
-async fn compaction_gives_space_back_and_keeps_every_byte() {
+async fn compaction_frees_space_and_keeps_every_byte() {
     let dir = tempfile::tempdir().unwrap();
     let store = durable(dir.path());
     let mut ids = Vec::new();
@@ -185,9 +185,9 @@ async fn compaction_gives_space_back_and_keeps_every_byte() {
     }
 }
 
-/// Stagings that no commit took are found, by this process or by the next; others are left alone.
+/// Stagings that no commit took are removed, by this process or the next; other bytes are kept.
 #[tokio::test]
-async fn orphans_go_and_stagings_under_way_stay() {
+async fn orphans_are_removed_and_running_stagings_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let store = durable(dir.path());
     let mut under_way = store.stage(100_000).unwrap();
@@ -224,9 +224,9 @@ async fn put_staged(store: &Store, len: usize) -> crate::store::Staged {
     writer.finish().await.unwrap()
 }
 
-/// C3: damaged bytes are an error wherever they are damaged, and never other bytes.
+/// C3: damaged bytes are an error wherever they are, and never other bytes.
 #[tokio::test]
-async fn a_damaged_frame_is_an_error() {
+async fn damaged_frame_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
@@ -252,9 +252,9 @@ async fn a_damaged_frame_is_an_error() {
     assert_eq!(get_payload(&store, id).unwrap(), bytes);
 }
 
-/// Damage in a segment that is compacted costs its payload only, and does not stop the rest.
+/// Damage in a compacted segment affects its own payload only.
 #[tokio::test]
-async fn compaction_goes_around_damage() {
+async fn compaction_skips_damaged_payloads() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
@@ -276,7 +276,7 @@ async fn compaction_goes_around_damage() {
     assert_eq!(get_payload(&store, ids[1]).unwrap(), pattern(1, 60_000));
 }
 
-/// More segments than descriptors: files are closed and opened again.
+/// With more segments than descriptors, files are closed and reopened.
 #[tokio::test]
 async fn many_segments_need_few_descriptors() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Another state in place of the current one: by a snapshot, by a build, by a crash in between.
+//! Replacing the state: by a snapshot, by a build, and with a crash in between.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::store::{SnapshotError, Store, StoreError, release};
 
 const LARGE: usize = 100_000;
 
-/// Records about places move with the payloads; all others are the same in the same state.
+/// Returns all records except those about places, which change with the payloads.
 fn said(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut all = dump(store);
     all.retain(|(key, _)| !(0x01..=0x04).contains(&key[0]));
@@ -34,7 +34,7 @@ async fn save_and_go_back(store: &Store) {
     assert_eq!(store.snapshots().load("before").unwrap(), "about it");
     assert_eq!(said(store), before);
     assert_eq!(get_payload(store, id).unwrap(), pattern(1, LARGE));
-    // The next payload takes no place that the snapshot needs.
+    // The next payload does not use a place that the snapshot needs.
     let next = put_payload(store, &pattern(2, LARGE)).await.unwrap();
     store.snapshots().load("before").unwrap();
     assert!(get_payload(store, next).is_err());
@@ -42,12 +42,12 @@ async fn save_and_go_back(store: &Store) {
 }
 
 #[tokio::test]
-async fn a_snapshot_in_memory_brings_the_state_back() {
+async fn snapshot_in_memory_restores_the_state() {
     save_and_go_back(&memory()).await;
 }
 
 #[tokio::test]
-async fn a_snapshot_on_disk_brings_the_state_back_and_survives_a_restart() {
+async fn snapshot_on_disk_restores_the_state_and_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let store = durable(dir.path());
     save_and_go_back(&store).await;
@@ -68,9 +68,9 @@ async fn a_snapshot_on_disk_brings_the_state_back_and_survives_a_restart() {
     ));
 }
 
-/// What only a snapshot needs stays on disk as long as the snapshot does.
+/// Payloads that only a snapshot needs stay on disk until it is deleted.
 #[tokio::test]
-async fn payloads_of_a_deleted_snapshot_are_given_back() {
+async fn payloads_of_a_deleted_snapshot_are_freed() {
     let dir = tempfile::tempdir().unwrap();
     let store = durable(dir.path());
     let id = put_payload(&store, &pattern(1, LARGE)).await.unwrap();
@@ -87,7 +87,7 @@ async fn payloads_of_a_deleted_snapshot_are_given_back() {
 }
 
 #[tokio::test]
-async fn names_of_snapshots_are_file_names_everywhere() {
+async fn snapshot_names_are_valid_file_names_everywhere() {
     let store = memory();
     for bad in ["", "A", "a/b", "../a", ".a", "a b", "ä", &"a".repeat(65)] {
         let saved = store.snapshots().save(bad, "");
@@ -98,9 +98,9 @@ async fn names_of_snapshots_are_file_names_everywhere() {
     }
 }
 
-/// Any byte of an image may flip: what it was made of is not touched, and it says what is wrong.
+/// Any byte of an image may flip: the current state is unchanged, and the error names the damage.
 #[tokio::test]
-async fn a_damaged_snapshot_is_refused_and_changes_nothing() {
+async fn damaged_snapshot_is_refused_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = super::durable_on(dir.path(), &disk);
@@ -111,7 +111,7 @@ async fn a_damaged_snapshot_is_refused_and_changes_nothing() {
     for at in 0..len {
         disk.damage(&path, at);
         match store.snapshots().load("s") {
-            // A head is read once, when the store is opened or the snapshot is saved.
+            // The head is only read when the store is opened or the snapshot is saved.
             Ok(_) => assert!(at < 64, "byte {at} of {len} is not looked at"),
             Err(SnapshotError::Store(StoreError::Corrupt(_))) => {
                 assert_eq!(get(&store, b"\x10a").unwrap(), b"after");
@@ -132,7 +132,7 @@ async fn a_damaged_snapshot_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_fork_and_its_original_do_not_see_each_other() {
+async fn fork_and_original_are_independent() {
     let dir = tempfile::tempdir().unwrap();
     for original in [memory(), durable(dir.path())] {
         put(&original, b"\x10a", b"both").await.unwrap();
@@ -155,7 +155,7 @@ async fn a_fork_and_its_original_do_not_see_each_other() {
 }
 
 #[tokio::test]
-async fn a_build_that_fails_leaves_the_state_as_it_was() {
+async fn failed_build_leaves_the_state_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     for store in [memory(), durable(dir.path())] {
         put(&store, b"\x10a", b"before").await.unwrap();
@@ -173,9 +173,9 @@ async fn a_build_that_fails_leaves_the_state_as_it_was() {
     }
 }
 
-/// The machine dies at any sync of a build: what is found then is the one state or the other.
+/// The machine crashes at any sync of a build: the old or the new state is found.
 #[tokio::test]
-async fn a_crash_while_a_state_is_replaced_leaves_the_one_or_the_other() {
+async fn crash_during_a_replacement_leaves_the_old_or_the_new_state() {
     let (mut old, mut new) = (0, 0);
     for dies_at in 1.. {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! A full disk and a directory that is gone: reads go on, nothing is acknowledged into nothing, and
-//! what can be mended by giving room is mended by that.
+//! A full disk and a missing directory: reads continue, no write is acknowledged and then lost, and
+//! writes resume when there is room.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::disk::{Disk, SystemDisk};
 use crate::store::{Purpose, Store, StoreConfig, Transaction, Trouble, release};
 
 const MIB: u64 = 1024 * 1024;
-/// A file system of which 2 MiB are set aside, and 1 MiB is kept.
+/// Size of a file system with a reserve of 2 MiB, where a further 1 MiB is kept free.
 const SMALL: u64 = 20 * MIB;
 
 fn refused<T: std::fmt::Debug>(outcome: Result<T, StorageError>, why: &str) {
     let error = outcome.unwrap_err();
     assert_eq!((error.status(), error.code()), (503, ErrorCode::ServerBusy));
     assert!(error.message().contains(why), "{}", error.message());
-    // Who asks a full store again and again does not fill the log as well.
+    // Repeated requests to a full store must not fill the log as well.
     assert_eq!(error.cause(), None);
 }
 
@@ -33,10 +33,10 @@ async fn delete(store: &Store, key: &'static [u8]) -> Result<(), StorageError> {
     store.commit_for(Purpose::Frees, job).await
 }
 
-/// Writes are refused while the engine still has room, deletes go on even when somebody else takes
-/// the last byte, and room is all that it takes to go on.
+/// Writes are refused while the engine still has room, deletes continue even when another program
+/// takes the last byte, and writes resume as soon as there is room.
 #[tokio::test]
-async fn a_full_disk_refuses_writes_until_there_is_room() {
+async fn full_disk_refuses_writes_until_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     disk.show_room(10 * MIB, SMALL);
@@ -61,7 +61,7 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
         assert_eq!(get_payload(&store, payload).unwrap(), pattern(1, 200_000));
         assert!(matches!(&store.troubles()[..], [Trouble::DiskFull(_)]));
     }
-    // The reserve went for the second delete; with nothing left of it deletes are refused as well.
+    // The second delete used up the reserve; without it deletes are refused as well.
     assert_eq!(disk.files("reserve").len(), 0);
     disk.show_room(0, SMALL);
     refused(delete(&store, b"\x20c").await, "the disk is full");
@@ -78,9 +78,9 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
     assert_eq!(get(&store, b"\x20b"), None);
 }
 
-/// In the mode `fast` the disk is looked at now and then: soon enough, and at once by who asks.
+/// The mode `fast` checks the disk from time to time, and at once when asked.
 #[tokio::test]
-async fn a_full_disk_is_noticed_in_the_mode_fast_as_well() {
+async fn full_disk_is_noticed_in_fast_mode() {
     for asks in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(Faults::default());
@@ -105,10 +105,10 @@ async fn a_full_disk_is_noticed_in_the_mode_fast_as_well() {
     }
 }
 
-/// An upload is judged by its length, with those under way: none of them fails in its middle for
-/// what another took.
+/// An upload is checked by its length, together with running uploads, so that none fails in the
+/// middle because of another.
 #[tokio::test]
-async fn an_upload_that_does_not_fit_is_refused_before_its_first_byte() {
+async fn upload_that_does_not_fit_is_refused_before_its_first_byte() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     disk.show_room(8 * MIB, SMALL);
@@ -122,10 +122,10 @@ async fn an_upload_that_does_not_fit_is_refused_before_its_first_byte() {
     put(&store, b"\x20key", b"small").await.unwrap();
 }
 
-/// Room that is missing at any call for a payload costs that upload and nothing else, whether the
-/// disk is full or a quota is used up.
+/// Missing room in any call for a payload fails that upload only, whether the disk is full or a
+/// quota is used up.
 #[tokio::test]
-async fn no_room_for_a_payload_is_never_the_end_of_writing() {
+async fn missing_room_for_a_payload_does_not_stop_other_writes() {
     for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(Faults::default());
@@ -162,9 +162,9 @@ async fn no_room_for_a_payload_is_never_the_end_of_writing() {
     }
 }
 
-/// A disk that fails otherwise is not trusted again: what it kept is unknown.
+/// After another disk failure the state on disk is unknown, and the store refuses writes.
 #[tokio::test]
-async fn a_disk_that_fails_ends_writing() {
+async fn failing_disk_stops_all_writes() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
@@ -176,9 +176,9 @@ async fn a_disk_that_fails_ends_writing() {
     assert!(matches!(&store.troubles()[..], [Trouble::WritesStopped(_)]));
 }
 
-/// A segment that is mostly garbage gives its room back on a full disk, too.
+/// A segment that is mostly garbage is compacted on a full disk, too.
 #[tokio::test]
-async fn a_full_disk_is_compacted() {
+async fn full_disk_is_compacted() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     disk.show_room(10 * MIB, SMALL);
@@ -197,10 +197,10 @@ async fn a_full_disk_is_compacted() {
     assert_eq!(get_payload(&store, all[0]).unwrap(), pattern(0, 60_000));
 }
 
-/// Removed, moved away or replaced: syncing goes on to succeed, so the place itself is looked at
-/// before anything is acknowledged.
+/// The directory was removed, moved or replaced: syncs still succeed, so the path is checked before
+/// any write is acknowledged.
 #[tokio::test]
-async fn nothing_is_acknowledged_into_a_directory_that_is_gone() {
+async fn no_write_is_acknowledged_after_the_directory_is_gone() {
     for how in ["removed", "moved", "replaced", "engine removed"] {
         let above = tempfile::tempdir().unwrap();
         let (dir, aside) = (above.path().join("data"), above.path().join("aside"));
@@ -226,16 +226,15 @@ async fn nothing_is_acknowledged_into_a_directory_that_is_gone() {
         );
         store.close().unwrap_err();
         if how == "replaced" {
-            // The other store is not touched by the end of this one.
+            // Closing this store does not affect the other one.
             assert_eq!(get(&durable(&dir), b"\x20key"), None);
         }
     }
 }
 
-/// Whoever only looks notices it as well, and a payload is never staged into a segment that is
-/// gone.
+/// Checks without a write notice it as well, and no payload is staged into a missing segment.
 #[tokio::test]
-async fn a_directory_that_is_gone_is_noticed_without_a_write() {
+async fn missing_directory_is_noticed_without_a_write() {
     let dir = tempfile::tempdir().unwrap();
     let store = durable(dir.path());
     SystemDisk.remove_dir(&dir.path().join("sled-1")).unwrap();

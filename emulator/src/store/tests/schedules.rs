@@ -1,5 +1,5 @@
-//! A stepped store: what stands between a commit and its answer, one point at a time, in orders
-//! that a seed chooses.
+//! A stepped store: the points between a commit and its answer, one at a time, in orders that a
+//! seed chooses.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -10,9 +10,9 @@ use rand_core::{RngCore as _, SeedableRng as _};
 use super::*;
 use crate::store::{Point, StoreResult, View};
 
-/// Tasks that add one to the same number.
+/// Number of tasks that add one to the same number.
 const TASKS: usize = 3;
-/// Schedules that are tried; the race below shows in about a third of them.
+/// Number of schedules; the race below shows in about a third of them.
 const SEEDS: u64 = 40;
 const KEY: &[u8] = &[0x20, 1];
 
@@ -30,7 +30,7 @@ fn number(view: &dyn View) -> StoreResult<u8> {
     Ok(view.get(KEY)?.map_or(0, |value| value[0]))
 }
 
-/// The whole operation in its commit.
+/// Runs the whole operation in its commit.
 async fn add(store: Store) {
     let job = |tx: &mut Transaction<'_>, _: &_| {
         let seen = number(tx)?;
@@ -40,7 +40,7 @@ async fn add(store: Store) {
     store.commit(job).await.unwrap();
 }
 
-/// A race on purpose: it looks before its commit, and writes what it made of that.
+/// A deliberate race: reads before its commit, and writes a value derived from that.
 async fn add_with_the_check_outside(store: Store) {
     let seen = store.read(number).unwrap();
     let job = move |tx: &mut Transaction<'_>, _: &_| {
@@ -50,8 +50,8 @@ async fn add_with_the_check_outside(store: Store) {
     store.commit(job).await.unwrap();
 }
 
-/// Runs tasks one step at a time. `next` chooses among so many choices: the tasks in order, then
-/// the store.
+/// Runs tasks one step at a time. `next` chooses one of the given number of choices: the tasks in
+/// order, then the store.
 fn run(store: &Store, mut tasks: Vec<Task>, next: &mut dyn FnMut(usize) -> usize) {
     while !tasks.is_empty() {
         let chosen = next(tasks.len() + 1);
@@ -68,7 +68,8 @@ fn run(store: &Store, mut tasks: Vec<Task>, next: &mut dyn FnMut(usize) -> usize
     }
 }
 
-/// What the number is when all have added one, in the order of a seed; without one in plain order.
+/// Returns the number after all tasks have added one, in the order of a seed, or else in plain
+/// order.
 fn sum(store: &Store, add: impl Fn(Store) -> Task, seed: Option<u64>) -> u8 {
     let tasks = (0..TASKS).map(|_| add(store.clone())).collect();
     match seed {
@@ -79,7 +80,8 @@ fn sum(store: &Store, add: impl Fn(Store) -> Task, seed: Option<u64>) -> u8 {
             });
         }
         None => {
-            // One task at a time, to its end: it is asked, then the store goes its whole way.
+            // One task at a time, to its end: it requests a commit, then the store takes all its
+            // steps.
             let mut turn = 0;
             run(store, tasks, &mut |choices| {
                 turn += 1;
@@ -90,9 +92,9 @@ fn sum(store: &Store, add: impl Fn(Store) -> Task, seed: Option<u64>) -> u8 {
     store.read(number).unwrap()
 }
 
-/// The alarm rings: a check outside the commit passes in plain order, and schedules find it.
+/// A check outside the commit passes in plain order, but schedules find it.
 #[test]
-fn schedules_find_a_check_outside_the_commit_and_plain_order_does_not() {
+fn schedules_find_a_race_that_plain_order_does_not() {
     let racy = |store| Box::pin(add_with_the_check_outside(store)) as Task;
     assert_eq!(usize::from(sum(&stepped(), racy, None)), TASKS);
     let lost = |seed: &u64| usize::from(sum(&stepped(), racy, Some(*seed))) < TASKS;
@@ -101,7 +103,7 @@ fn schedules_find_a_check_outside_the_commit_and_plain_order_does_not() {
 }
 
 #[test]
-fn no_schedule_loses_what_is_checked_inside_the_commit() {
+fn no_schedule_loses_an_update_checked_inside_the_commit() {
     let whole = |store| Box::pin(add(store)) as Task;
     for seed in 0..SEEDS {
         assert_eq!(
@@ -113,7 +115,7 @@ fn no_schedule_loses_what_is_checked_inside_the_commit() {
 }
 
 #[test]
-fn one_seed_is_one_schedule() {
+fn same_seed_gives_the_same_schedule() {
     let race = |seed| {
         let store = stepped();
         let add = |store| Box::pin(add_with_the_check_outside(store)) as Task;
@@ -124,9 +126,9 @@ fn one_seed_is_one_schedule() {
     }
 }
 
-/// Readers see a group at one point, and its members are answered behind that point.
+/// Readers see a group at one point, and its members are answered after that point.
 #[test]
-fn a_group_shows_when_it_is_synced_and_is_answered_after_that() {
+fn group_is_visible_after_the_sync_and_answered_later() {
     let store = stepped();
     let mut tasks = [add(store.clone()), add(store.clone())].map(Box::pin);
     let context = &mut Context::from_waker(Waker::noop());
@@ -153,7 +155,7 @@ fn a_group_shows_when_it_is_synced_and_is_answered_after_that() {
 }
 
 #[test]
-fn who_steps_chooses_how_large_a_group_is() {
+fn step_limits_the_size_of_a_group() {
     let store = stepped();
     let mut tasks = [add(store.clone()), add(store.clone()), add(store.clone())].map(Box::pin);
     let context = &mut Context::from_waker(Waker::noop());
@@ -165,9 +167,9 @@ fn who_steps_chooses_how_large_a_group_is() {
     assert_eq!(store.step(1), None);
 }
 
-/// A close serves what waits; so does work that waits on its thread.
+/// A close serves waiting commits; so does blocking work.
 #[test]
-fn a_stepped_store_ends_what_it_began() {
+fn stepped_store_completes_waiting_commits_on_close() {
     let store = stepped();
     let mut task = Box::pin(add(store.clone()));
     let context = &mut Context::from_waker(Waker::noop());

@@ -1,4 +1,4 @@
-//! The cell that an operation belongs to: its name and the condition that it carries.
+//! Maps an operation to its cell: its name and condition header.
 
 use super::Header;
 use crate::vocabulary::tables::{Action, Match, TableOperation};
@@ -7,7 +7,7 @@ use crate::vocabulary::{
     Operation, Position, Property, QueueOperation, Sequence,
 };
 
-/// Name and condition of an operation.
+/// Returns name and condition header of an operation.
 pub fn describe(operation: &Operation) -> (&'static str, Header) {
     match operation {
         Operation::Container(_, operation) => describe_container(operation),
@@ -34,7 +34,7 @@ fn condition(of: Option<Condition>) -> Header {
     })
 }
 
-/// The condition of the destination or, where it has none, of the source.
+/// Returns the condition header of the destination or, without one, of the source.
 fn copy(destination: Option<Condition>, source: Option<Condition>) -> Header {
     match (destination, source) {
         (None, Some(Condition::IfMatch(Some(_)))) => Header(8),
@@ -97,7 +97,7 @@ fn of_account(operation: &AccountOperation) -> &'static str {
     }
 }
 
-/// Name and condition of an operation on a container.
+/// Returns name and condition header of a container operation.
 pub fn describe_container(operation: &ContainerOperation) -> (&'static str, Header) {
     match operation {
         ContainerOperation::Create(_) => ("container create", Header::NONE),
@@ -201,7 +201,7 @@ fn of_blob(operation: &BlobOperation) -> (&'static str, Header) {
     }
 }
 
-/// Name of an operation on a queue.
+/// Returns the name of a queue operation.
 pub fn describe_queue(operation: &QueueOperation) -> &'static str {
     match operation {
         QueueOperation::Create(_) => "queue create",

@@ -1,4 +1,4 @@
-//! What rows of the matrix have in common: sets of headers, groups of outcomes.
+//! Sets of headers and groups of outcomes that rows of the matrix share.
 
 use smalt_protocol::ErrorCode as E;
 
@@ -21,9 +21,9 @@ pub(super) const AT: Set = 1 << 13;
 pub(super) const MOST: Set = 1 << 14;
 pub(super) const SEQUENCE: Set = 7 << 15;
 
-/// What containers take.
+/// The headers that containers accept.
 pub(super) const DATES: Set = NONE | SINCE | NOT_SINCE;
-/// What blobs take.
+/// The headers that blobs accept.
 pub(super) const ANY: Set = DATES | TAGGED | TAGS;
 pub(super) const TAGGED: Set = IF_MATCH | IF_MATCH_ANY | IF_NONE_MATCH | IF_NONE_MATCH_ANY;
 pub(super) const SOURCE: Set =
@@ -31,9 +31,9 @@ pub(super) const SOURCE: Set =
 pub(super) const COPY: Set = ANY | SOURCE;
 pub(super) const APPEND: Set = ANY | AT | MOST;
 pub(super) const PAGES: Set = ANY | SEQUENCE;
-/// What a write to what is there can find unmet.
+/// The headers that can be unmet in a write to an existing resource.
 pub(super) const UNMET: Set = IF_MATCH | IF_NONE_MATCH | SINCE | NOT_SINCE | TAGS;
-/// What a creation can find unmet: the same, and `If-Match: *` where nothing is there.
+/// The headers that can be unmet in a creation: also `If-Match: *`, if nothing exists.
 pub(super) const UNMET_CREATE: Set = UNMET | IF_MATCH_ANY;
 
 pub(super) const fn done(status: u16) -> Outcome {
@@ -54,7 +54,7 @@ pub(super) const fn told(code: E, status: u16) -> Outcome {
     }
 }
 
-/// A use that names a lease: none there, another, one that ended.
+/// Outcomes of an operation with a lease id: no lease, another lease, a lease that ended.
 pub(super) const fn named(set: Set) -> [(Outcome, Set); 3] {
     [
         (no(E::LeaseNotPresentWithBlobOperation), set),
@@ -63,7 +63,7 @@ pub(super) const fn named(set: Set) -> [(Outcome, Set); 3] {
     ]
 }
 
-/// A write that an active lease guards, to a blob that is there.
+/// Outcomes of a write to an existing blob that an active lease protects.
 pub(super) const fn guarded(set: Set) -> [(Outcome, Set); 6] {
     let [absent, mismatch, lost] = named(set);
     [
@@ -76,7 +76,7 @@ pub(super) const fn guarded(set: Set) -> [(Outcome, Set); 6] {
     ]
 }
 
-/// One that makes a blob.
+/// Outcomes of a write that creates a blob.
 pub(super) const fn creation(set: Set) -> [(Outcome, Set); 7] {
     let [container, missing, absent, mismatch, lost, _] = guarded(set);
     [
@@ -90,7 +90,7 @@ pub(super) const fn creation(set: Set) -> [(Outcome, Set); 7] {
     ]
 }
 
-/// One that makes a blob out of another.
+/// Outcomes of a copy.
 pub(super) const fn copied(set: Set) -> [(Outcome, Set); 8] {
     let [container, missing, absent, mismatch, lost, ..] = creation(set);
     [
@@ -105,7 +105,7 @@ pub(super) const fn copied(set: Set) -> [(Outcome, Set); 8] {
     ]
 }
 
-/// A read that takes conditions.
+/// Outcomes of a read with conditions.
 pub(super) const fn read() -> [(Outcome, Set); 8] {
     let set = ANY & !IF_NONE_MATCH_ANY;
     let [absent, mismatch, lost] = named(set);
@@ -121,7 +121,7 @@ pub(super) const fn read() -> [(Outcome, Set); 8] {
     ]
 }
 
-/// A lease operation but its own refusals.
+/// Outcomes of a lease operation besides its own errors.
 pub(super) const fn leasing(set: Set) -> [(Outcome, Set); 2] {
     [
         (no(E::ContainerNotFound), set),
@@ -129,7 +129,7 @@ pub(super) const fn leasing(set: Set) -> [(Outcome, Set); 2] {
     ]
 }
 
-/// The use of a container that names a lease.
+/// Outcomes of a container operation with a lease id.
 pub(super) const CONTAINER: &[(Outcome, Set)] = &[
     (no(E::ContainerNotFound), NONE),
     (no(E::LeaseNotPresentWithContainerOperation), NONE),
@@ -146,7 +146,7 @@ pub(super) const MISMATCH: Outcome = no(E::LeaseIdMismatchWithLeaseOperation);
 pub(super) const HEADER_VALUE: &[&[(Outcome, Set)]] = &[&[(no(E::InvalidHeaderValue), NONE)]];
 pub(super) const OUT_OF_RANGE: &[&[(Outcome, Set)]] =
     &[&[(no(E::OutOfRangeQueryParameterValue), NONE)]];
-/// A listing of a container that is there.
+/// Outcomes of a listing of an existing container.
 pub(super) const LISTED: &[&[(Outcome, Set)]] =
     &[&[(done(200), NONE), (no(E::InvalidQueryParameterValue), NONE)]];
 pub(super) const MESSAGE: &[(Outcome, Set)] = &[
@@ -154,7 +154,7 @@ pub(super) const MESSAGE: &[(Outcome, Set)] = &[
     (no(E::PopReceiptMismatch), NONE),
 ];
 
-/// The source of a copy by its bytes, read as anybody's URL.
+/// Outcomes of reading a copy's source by its URL.
 pub(super) const READ_BYTES: &[(Outcome, Set)] = &[
     (told(E::CannotVerifyCopySource, 404), COPY),
     (

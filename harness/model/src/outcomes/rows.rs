@@ -1,4 +1,4 @@
-//! The table: one row an operation. Sources stand at the rules.
+//! The matrix: one row per operation. The rules name the sources.
 
 use smalt_protocol::ErrorCode as E;
 
@@ -12,7 +12,7 @@ const fn row(operation: &'static str, outcomes: &'static [&'static [(Outcome, Se
     }
 }
 
-/// The five lease actions of a resource: what is special to each.
+/// The outcomes that are specific to each of a resource's five lease actions.
 macro_rules! leases {
     ($of:literal, $set:expr, $missing:expr) => {
         [

@@ -1,5 +1,5 @@
-//! Where what is there decides so much that an operation has a row of its own for it: blocks that
-//! stand alone under a name, within their week and past it.
+//! Operations that have a row of their own where blocks exist without their blob, within their week
+//! or after it.
 
 use super::describe::describe;
 use super::{Header, Row};
@@ -7,14 +7,14 @@ use crate::Model;
 use crate::hints::Alone;
 use crate::vocabulary::{BlobOperation, ContainerOperation, Guard, Operation};
 
-/// An operation where such blocks are.
+/// An operation where such blocks exist.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation {
-    /// Name of the row.
+    /// The name of the row.
     pub name: &'static str,
-    /// Name of the operation elsewhere.
+    /// The name of the operation in other situations.
     pub operation: &'static str,
-    /// What is there.
+    /// The state of the blocks.
     pub alone: Alone,
 }
 
@@ -26,7 +26,7 @@ const fn situation(name: &'static str, operation: &'static str, alone: Alone) ->
     }
 }
 
-/// All of them.
+/// Every situation.
 pub const SITUATIONS: [Situation; 7] = [
     situation("blob delete (blocks alone)", "blob delete", Alone::Kept),
     situation("blob delete (lapsed blocks)", "blob delete", Alone::Lapsed),
@@ -58,20 +58,20 @@ pub const SITUATIONS: [Situation; 7] = [
 ];
 
 impl Row {
-    /// The situation that the row is about.
+    /// Returns the situation of the row, if it has one.
     pub fn situation(&self) -> Option<&'static Situation> {
         Situation::named(self.operation)
     }
 }
 
 impl Situation {
-    /// The one of this row.
+    /// Returns the situation with this name.
     pub fn named(name: &str) -> Option<&'static Situation> {
         SITUATIONS.iter().find(|situation| situation.name == name)
     }
 }
 
-/// Row and condition of an operation, before it is done.
+/// Returns row and condition header of an operation, which must not have been done yet.
 pub fn describe_in(model: &Model, operation: &Operation) -> (&'static str, Header) {
     let (name, header) = describe(operation);
     let alone = alone(model, operation);
@@ -82,7 +82,7 @@ pub fn describe_in(model: &Model, operation: &Operation) -> (&'static str, Heade
     (found.map_or(name, |situation| situation.name), header)
 }
 
-/// The blocks that decide about an operation; none where something else does.
+/// Returns the blocks that determine the answer; `None` if something else does.
 fn alone(model: &Model, operation: &Operation) -> Option<Alone> {
     use BlobOperation as On;
     match operation {

@@ -1,4 +1,4 @@
-//! The rows of the Table service. Sources stand at the rules.
+//! The rows of the Table service. The rules name the sources.
 
 use smalt_protocol::ErrorCode as E;
 
@@ -7,11 +7,11 @@ use super::{Outcome, Row, Set};
 
 const CONDITIONED: Set = IF_MATCH | IF_MATCH_ANY;
 
-/// What an operation on entities finds where there is no table.
+/// The outcome of an entity operation without a table.
 const TABLE: &[(Outcome, Set)] = &[(no(E::TableNotFound), NONE)];
-/// A write that may make the entity.
+/// Outcomes of a write that may create the entity.
 const UPSERT: &[&[(Outcome, Set)]] = &[TABLE, &[(done(204), NONE)]];
-/// A write of an entity that has to be there.
+/// Outcomes of a write to an existing entity.
 const CONDITIONAL: &[&[(Outcome, Set)]] = &[&[
     (no(E::TableNotFound), CONDITIONED),
     (done(204), CONDITIONED),
@@ -19,7 +19,7 @@ const CONDITIONAL: &[&[(Outcome, Set)]] = &[&[
     (no(E::UpdateConditionNotSatisfied), IF_MATCH),
 ]];
 
-/// What is no request of the Table service.
+/// The outcome of a malformed request.
 const INPUT: &[&[(Outcome, Set)]] = &[&[(no(E::InvalidInput), NONE)]];
 
 const fn row(operation: &'static str, outcomes: &'static [&'static [(Outcome, Set)]]) -> Row {
@@ -29,7 +29,6 @@ const fn row(operation: &'static str, outcomes: &'static [&'static [(Outcome, Se
     }
 }
 
-/// The rows.
 pub(super) const ROWS: &[Row] = &[
     row(
         "table create",

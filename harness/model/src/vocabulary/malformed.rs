@@ -1,40 +1,40 @@
-//! Requests that break a rule of syntax.
+//! Malformed requests.
 
-/// A request that breaks a rule of syntax: refused whatever is there.
+/// A malformed request, which fails regardless of the account's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Create Container with a name in capitals.
+    /// Create Container with a name in upper case.
     ContainerName,
-    /// Get Blob Properties with a lease id that is no GUID.
+    /// Get Blob Properties with a lease id that is not a GUID.
     LeaseId,
-    /// Get Blob with a date that is none.
+    /// Get Blob with a malformed date.
     Date,
-    /// Delete Blob with `If-Match` and `If-None-Match` at once.
+    /// Delete Blob with both `If-Match` and `If-None-Match`.
     TwoConditions,
-    /// Lease Blob for five seconds.
+    /// Lease Blob with a duration of five seconds.
     LeaseDuration,
-    /// Lease Blob with an action that is none.
+    /// Lease Blob with an unknown action.
     LeaseAction,
-    /// Put Block with an id that is no Base64.
+    /// Put Block with an id that is not Base64.
     BlockId,
     /// Put Blob without `x-ms-blob-type`.
     BlobType,
-    /// List Blobs with pages of no blob.
+    /// List Blobs with `maxresults=0`.
     PageOfNone,
-    /// Get Messages, 33 of them.
+    /// Get Messages for 33 messages.
     TooManyMessages,
-    /// Get Messages for longer than a week.
+    /// Get Messages with a visibility timeout of more than a week.
     VisibilityTimeout,
-    /// Put Message that lives for no time.
+    /// Put Message with a time to live of 0.
     TimeToLive,
     /// Put Page of half a page.
     PageRange,
-    /// Put Blob, of a page blob that ends within a page.
+    /// Put Blob of a page blob whose length is not a multiple of a page.
     PageBlobLength,
 }
 
 impl Malformed {
-    /// All of them.
+    /// Every kind, in the order of declaration.
     pub const ALL: [Malformed; 14] = [
         Malformed::ContainerName,
         Malformed::LeaseId,
@@ -52,7 +52,7 @@ impl Malformed {
         Malformed::PageBlobLength,
     ];
 
-    /// What it is called among operations.
+    /// Returns its name among the operations.
     pub fn operation(self) -> &'static str {
         match self {
             Malformed::ContainerName => "malformed container name",

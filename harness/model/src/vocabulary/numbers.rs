@@ -1,17 +1,17 @@
-//! What the service makes up, as numbers.
+//! Numbers that stand for values that the service makes up.
 
 /// An ETag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u32);
 
-/// A lease id. Those below [`PROPOSED_LEASES`] are the client's own.
+/// A lease id. Numbers below [`PROPOSED_LEASES`] are proposed by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub u32);
 
-/// How many lease ids clients propose.
+/// Number of lease ids that clients propose.
 pub const PROPOSED_LEASES: u32 = 3;
 
-/// Time of a snapshot.
+/// The time of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub u32);
 
@@ -26,23 +26,23 @@ pub struct Receipt(pub u32);
 /// The next number of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Numbers {
-    /// Tags made.
+    /// Number of tags issued.
     pub tags: u32,
-    /// Lease ids made, beside those proposed.
+    /// Number of lease ids issued, besides those that clients propose.
     pub leases: u32,
-    /// Snapshots taken.
+    /// Number of snapshots taken.
     pub moments: u32,
-    /// Messages put.
+    /// Number of messages put.
     pub messages: u32,
-    /// Receipts given out.
+    /// Number of receipts issued.
     pub receipts: u32,
-    /// Places in orders of delivery.
+    /// Number of positions issued in orders of delivery.
     pub places: u64,
 }
 
 impl Numbers {
-    /// The next tag, lease id, message and receipt have this number, the next snapshot has at least
-    /// this one.
+    /// Gives the next tag, lease id, message and receipt this number, and the next snapshot at
+    /// least this number.
     pub fn start_at(&mut self, first: u32) {
         self.moments = self.moments.max(first);
         self.tags = first;
@@ -51,37 +51,37 @@ impl Numbers {
         self.receipts = first;
     }
 
-    /// A new tag.
+    /// Issues a tag.
     pub fn tag(&mut self) -> Tag {
         self.tags += 1;
         Tag(self.tags - 1)
     }
 
-    /// A lease id of the service's own.
+    /// Issues a lease id of the service's own.
     pub fn lease(&mut self) -> LeaseId {
         self.leases += 1;
         LeaseId(PROPOSED_LEASES + self.leases - 1)
     }
 
-    /// The time of a new snapshot.
+    /// Issues the time of a new snapshot.
     pub fn moment(&mut self) -> Moment {
         self.moments += 1;
         Moment(self.moments - 1)
     }
 
-    /// A new message.
+    /// Issues a message id.
     pub fn message(&mut self) -> MessageId {
         self.messages += 1;
         MessageId(self.messages - 1)
     }
 
-    /// A new receipt.
+    /// Issues a receipt.
     pub fn receipt(&mut self) -> Receipt {
         self.receipts += 1;
         Receipt(self.receipts - 1)
     }
 
-    /// A place behind all others.
+    /// Issues a position after all others.
     pub fn place(&mut self) -> u64 {
         self.places += 1;
         self.places

@@ -9,7 +9,7 @@ use smalt_protocol::table::{Value, key, literal};
 
 use super::Tag;
 
-/// Properties of an entity beside those of the system.
+/// Properties of an entity besides the system properties.
 pub type Properties = BTreeMap<String, Value>;
 
 /// An entity's address within its table.
@@ -21,7 +21,7 @@ pub struct RowId {
     pub row_key: String,
 }
 
-/// On a table.
+/// An operation on a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableOperation {
     /// Create Table.
@@ -30,9 +30,9 @@ pub enum TableOperation {
     Delete,
     /// Insert, Update, Merge, Insert Or Replace, Insert Or Merge or Delete Entity.
     Change(Change),
-    /// Several of them in one entity group transaction.
+    /// Several changes in one entity group transaction.
     Batch(Vec<Change>),
-    /// Query Entities, by its keys.
+    /// Query Entities by keys.
     Get(RowId, Level),
     /// Query Entities, every page of it.
     Query {
@@ -43,29 +43,29 @@ pub enum TableOperation {
         /// `odata=`.
         level: Level,
     },
-    /// Query Entities for one partition, one page of it: what one moment shows.
+    /// Query Entities for one partition, a single page, which shows one point in time.
     Page {
-        /// The partition that the filter asks for.
+        /// The partition in the filter.
         partition_key: String,
-        /// `NextRowKey`: where an earlier page said that this one begins.
+        /// `NextRowKey` of an earlier page, where this page begins.
         from: Option<String>,
         /// `$top`.
         most: u32,
     },
-    /// A request that breaks a rule of syntax: refused whatever is there.
+    /// A malformed request.
     Malformed(TableMalformed),
 }
 
-/// A rule of syntax that a request breaks.
+/// A malformed request, which fails regardless of the account's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableMalformed {
     /// Create Table with a name that begins with a digit.
     TableName,
-    /// Query Entities with a filter that ends too early.
+    /// Query Entities with an incomplete filter.
     Filter,
-    /// Query Entities, 1,001 of them.
+    /// Query Entities with `$top=1001`.
     Top,
-    /// Insert Entity with half a document.
+    /// Insert Entity with an incomplete document.
     Document,
     /// Insert Entity without a row key.
     RowKey,
@@ -74,7 +74,7 @@ pub enum TableMalformed {
 }
 
 impl TableMalformed {
-    /// All of them.
+    /// Every kind, in the order of declaration.
     pub const ALL: [TableMalformed; 6] = [
         TableMalformed::TableName,
         TableMalformed::Filter,
@@ -84,7 +84,7 @@ impl TableMalformed {
         TableMalformed::PropertyName,
     ];
 
-    /// What it is called among operations.
+    /// Returns its name among the operations.
     pub fn operation(self) -> &'static str {
         match self {
             TableMalformed::TableName => "malformed table name",
@@ -98,7 +98,7 @@ impl TableMalformed {
 }
 
 impl TableOperation {
-    /// The entities that it names, in order.
+    /// Returns the addressed entities, in order.
     pub fn rows(&self) -> Vec<RowId> {
         match self {
             TableOperation::Change(change) => vec![change.row.clone()],
@@ -108,7 +108,7 @@ impl TableOperation {
         }
     }
 
-    /// The partition that it is about, if it is about one.
+    /// Returns the addressed partition, if there is exactly one.
     pub fn partition(&self) -> Option<&str> {
         match self {
             TableOperation::Change(Change { row, .. }) | TableOperation::Get(row, _) => {
@@ -121,7 +121,7 @@ impl TableOperation {
     }
 }
 
-/// How much an answer says about itself.
+/// The level of metadata in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// `odata=minimalmetadata`.
@@ -130,16 +130,16 @@ pub enum Level {
     Full,
 }
 
-/// What is done to an entity.
+/// A write to one entity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Which.
+    /// The address of the entity.
     pub row: RowId,
-    /// What.
+    /// The write.
     pub action: Action,
 }
 
-/// A write of an entity.
+/// The kind of a write to an entity.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Insert Entity.
@@ -157,11 +157,11 @@ pub enum Action {
 pub enum Match {
     /// `*`.
     Any,
-    /// A tag.
+    /// The ETag of one version.
     Tag(Tag),
 }
 
-/// What a query asks of an entity. Shown, it is a `$filter`.
+/// A filter of entities. Its `Display` output is a `$filter`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableFilter {
     /// `a and b`.
@@ -170,7 +170,7 @@ pub enum TableFilter {
     Or(Box<TableFilter>, Box<TableFilter>),
     /// `not a`.
     Not(Box<TableFilter>),
-    /// `Name op literal`, or the other way round.
+    /// `Name op literal`, or `literal op Name`.
     Compare {
         /// The property.
         name: String,
@@ -181,22 +181,22 @@ pub enum TableFilter {
         /// Whether the literal comes first.
         is_mirrored: bool,
     },
-    /// `Name`: a property that is true.
+    /// `Name`: a boolean property that must be true.
     Holds(String),
 }
 
-/// An entity that an answer shows.
+/// An entity in an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its keys.
+    /// The keys.
     pub id: RowId,
-    /// Its tag.
+    /// The ETag.
     pub tag: Tag,
-    /// Its other properties.
+    /// The other properties.
     pub properties: Properties,
 }
 
-/// Values are hashed as they are written: a double has no hash of its own.
+/// Hashes values by their text, since `f64` does not implement `Hash`.
 impl Hash for Row {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.id, self.tag).hash(state);
@@ -206,25 +206,25 @@ impl Hash for Row {
     }
 }
 
-/// What the Table service has to answer.
+/// The expected answer of the Table service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableExpected {
-    /// Status: of a refused transaction that of its one part.
+    /// The HTTP status; for a failed transaction that of its single part.
     pub status: u16,
-    /// Error code.
+    /// The error code; `None` for a success.
     pub code: Option<ErrorCode>,
-    /// Which change of a transaction is refused.
+    /// The index of the change that failed, in a transaction.
     pub place: Option<usize>,
-    /// The tag of each entity that was changed, in order; none for what was deleted.
+    /// The ETag of each changed entity, in order; `None` for a deleted one.
     pub tags: Vec<Option<Tag>>,
-    /// The entities that were asked for, in order.
+    /// The selected entities, in order.
     pub rows: Vec<Row>,
-    /// The entity that the next page begins with.
+    /// The first entity of the next page.
     pub next: Option<RowId>,
 }
 
 impl TableFilter {
-    /// The operators of comparison.
+    /// The comparison operators.
     pub const OPERATORS: [&'static str; 6] = ["eq", "ne", "gt", "ge", "lt", "le"];
 }
 
@@ -252,7 +252,7 @@ impl fmt::Display for TableFilter {
     }
 }
 
-/// A value as a filter names it.
+/// Writes a value as a filter literal.
 fn filter_literal(value: &Value) -> String {
     let text = literal::write(value);
     match value {

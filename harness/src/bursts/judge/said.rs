@@ -1,4 +1,4 @@
-//! For tests: answers as a service would word them, out of numbers.
+//! Test support: builds a service's answers from numbers.
 
 use bytes::Bytes;
 use smalt_model::vocabulary::{LeaseId, MessageId, Receipt, Tag};
@@ -9,11 +9,11 @@ use crate::histories::run::Answered;
 use crate::histories::server::START_S;
 use crate::wire::{Answer, Headers};
 
-/// Entities of hand-made histories have this many tags at most.
+/// Maximum number of ETags per entity in hand-written histories.
 const ENTITY_TAGS: u32 = 10;
 const TTL_S: u64 = 7 * 24 * 60 * 60;
 
-/// The texts of all numbers that these answers and operations name.
+/// Returns the values of all numbers in these answers and operations.
 pub(crate) fn names() -> Names {
     let mut names = Names::default();
     for number in 0..ENTITY_TAGS {
@@ -24,22 +24,22 @@ pub(crate) fn names() -> Names {
     names
 }
 
-/// An ETag.
+/// Returns an ETag.
 pub(crate) fn tag(number: u32) -> String {
     Names::default().tag(Tag(number))
 }
 
-/// The ETag of an entity.
+/// Returns the ETag of an entity.
 pub(crate) fn entity_tag(number: u32) -> String {
     format!("W/\"{number}\"")
 }
 
-/// Adds a header, or replaces it.
+/// Sets a header.
 pub(crate) fn set(answered: &mut Answered, name: &'static str, value: &str) {
     answered.answer.headers.set(name, value);
 }
 
-/// A status and nothing else.
+/// Returns an answer with a status only.
 pub(crate) fn ok(status: u16) -> Answered {
     Answered::of(Answer {
         status,
@@ -48,7 +48,7 @@ pub(crate) fn ok(status: u16) -> Answered {
     })
 }
 
-/// The answer of a write.
+/// Returns the answer to a write.
 pub(crate) fn tagged(status: u16, number: u32) -> Answered {
     let mut answered = ok(status);
     set(&mut answered, "etag", &tag(number));
@@ -56,14 +56,14 @@ pub(crate) fn tagged(status: u16, number: u32) -> Answered {
     answered
 }
 
-/// A refusal.
+/// Returns an error answer.
 pub(crate) fn refused(status: u16, code: &str) -> Answered {
     let mut answered = ok(status);
     set(&mut answered, "x-ms-error-code", code);
     answered
 }
 
-/// A blob of one byte that nobody leases.
+/// Returns the answer to Get Blob for a blob of one byte without a lease.
 pub(crate) fn got(number: u32, seed: u8) -> Answered {
     let mut answered = tagged(200, number);
     for (name, value) in [
@@ -78,7 +78,7 @@ pub(crate) fn got(number: u32, seed: u8) -> Answered {
     answered
 }
 
-/// A lease.
+/// Returns the answer to Acquire Lease.
 pub(crate) fn granted(lease: u32, number: u32) -> Answered {
     let mut answered = tagged(201, number);
     let id = Names::default().lease(LeaseId(lease));
@@ -86,8 +86,8 @@ pub(crate) fn granted(lease: u32, number: u32) -> Answered {
     answered
 }
 
-/// Messages: id, receipt, dequeue count, time of next visibility. A message that was never given
-/// out is shown as it is when it is put: without text and count.
+/// Returns messages: id, receipt, dequeue count, time of next visibility. A message with dequeue
+/// count 0 is rendered as by Put Message: without text and count.
 pub(crate) fn messages(status: u16, messages: &[(u32, u32, u32, u64)]) -> Answered {
     let names = Names::default();
     let mut body = "<QueueMessagesList>".to_owned();

@@ -1,5 +1,5 @@
-//! Histories that no service may make, and the judge refuses each: made by hand, and real ones with
-//! one answer changed.
+//! Histories that no service may produce, which the check must reject: hand-written ones, and real
+//! ones with one answer changed.
 
 use smalt_model::vocabulary::tables::{Properties, RowId};
 use smalt_model::vocabulary::{
@@ -21,7 +21,7 @@ use crate::table_histories::answers::Seen;
 mod entity;
 mod queue;
 
-/// Calls by client, from and to; to 0: the answer was lost.
+/// A call: client, interval, operation, answer; an end of 0 means that the answer was lost.
 type Told = (usize, (u64, u64), Operation, Answered);
 
 fn history(told: Vec<Told>) -> Vec<Call> {
@@ -91,7 +91,7 @@ fn check(kind: Kind, cases: Vec<(&str, Vec<Told>, bool)>) {
 }
 
 #[test]
-fn wrong_reads_of_a_blob_are_refused() {
+fn wrong_reads_of_a_blob_are_rejected() {
     check(
         Kind::Blob,
         vec![
@@ -132,7 +132,7 @@ fn wrong_reads_of_a_blob_are_refused() {
 }
 
 #[test]
-fn wrong_conditions_and_tags_of_a_blob_are_refused() {
+fn wrong_conditions_and_etags_of_a_blob_are_rejected() {
     check(
         Kind::Blob,
         vec![
@@ -172,7 +172,7 @@ fn wrong_conditions_and_tags_of_a_blob_are_refused() {
 }
 
 #[test]
-fn wrong_leases_of_a_blob_are_refused() {
+fn wrong_leases_of_a_blob_are_rejected() {
     let lease = |id| blob(BlobOperation::Lease(acquire(id), None));
     check(
         Kind::Blob,
@@ -209,7 +209,7 @@ fn wrong_leases_of_a_blob_are_refused() {
 }
 
 #[test]
-fn wrong_ends_of_a_blob_are_refused() {
+fn wrong_deletions_of_a_blob_are_rejected() {
     check(
         Kind::Blob,
         vec![
@@ -247,7 +247,7 @@ fn wrong_ends_of_a_blob_are_refused() {
 }
 
 #[test]
-fn wrong_histories_of_a_container_are_refused() {
+fn wrong_histories_of_a_container_are_rejected() {
     let on = |operation| Operation::Container(CONTAINER.to_owned(), operation);
     let create = || on(ContainerOperation::Create(Metadata::new()));
     let lease = |id| on(ContainerOperation::Lease(acquire(id), None));
@@ -303,9 +303,9 @@ fn wrong_histories_of_a_container_are_refused() {
     );
 }
 
-/// Of real bursts of each kind: an answer changed in one thing is hardly ever explained.
+/// A real burst with one changed answer is hardly ever explained.
 #[test]
-fn real_histories_with_one_answer_changed_are_refused() {
+fn real_histories_with_one_changed_answer_are_rejected() {
     let access = Server::access();
     for kind in [Kind::Blob, Kind::Container, Kind::Queue, Kind::Entity] {
         let (mut changed, mut accepted) = (0, 0);
@@ -319,13 +319,13 @@ fn real_histories_with_one_answer_changed_are_refused() {
                 let Some((_, seen)) = &mut doctored[place].returned else {
                     continue;
                 };
-                // A success that was a refusal, or a refusal that was a success.
+                // Turns a success into a rejection, or a rejection into a success.
                 *seen = turned(seen);
                 changed += 1;
                 accepted += usize::from(explain(kind, &start, &doctored).is_ok());
             }
         }
-        // A refusal of a write that nobody looked at afterwards can be right.
+        // The rejection of a write that no client looked at afterwards can be correct.
         assert!(accepted * 20 < changed, "{kind:?}: {accepted} of {changed}");
     }
 }
@@ -351,10 +351,10 @@ fn turned(seen: &Answered) -> Answered {
     other
 }
 
-/// Changes one thing that an answer shows; false where it does not show that.
+/// Changes one detail of an answer; returns false when the answer does not have it.
 type Change = fn(&mut Answered) -> bool;
 
-/// Header by header and part by part, what the judge has to look at.
+/// The headers and body parts that the check must look at.
 const CHANGES: [(&str, Change); 18] = [
     ("etag", |a| replaced(a, "etag", "\"0x8DEADDEADDEAD00\"")),
     ("lease state", |a| {
@@ -436,9 +436,10 @@ fn row(answered: &mut Answered, change: fn(&mut (RowId, String, Properties))) ->
     in_table(answered, |table| table.rows.first_mut(), change)
 }
 
-/// What the service makes up may be anything as long as nobody sees it again. All else is judged.
+/// Values that the service generates may be anything as long as no client sees them again.
+/// Everything else is checked.
 #[test]
-fn every_part_of_an_answer_is_judged() {
+fn every_part_of_an_answer_is_checked() {
     let access = Server::access();
     let mut refused = [0; CHANGES.len()];
     let mut accepted = [0; CHANGES.len()];
@@ -462,7 +463,7 @@ fn every_part_of_an_answer_is_judged() {
     let mut unjudged = Vec::new();
     for (at, (what, _)) in CHANGES.iter().enumerate() {
         let (refused, accepted) = (refused[at], accepted[at]);
-        // A get whose answer was lost, or that ran at the same time, may have taken the message.
+        // A get with a lost answer, or a concurrent one, may have received the message.
         let has_excuse = *what == "no message" && accepted * 10 < refused;
         let is_made_up =
             ["etag", "lease id", "message id", "receipt", "entity's tag"].contains(what);

@@ -1,4 +1,4 @@
-//! The search finds what is an order, and refuses what is none.
+//! The search finds valid orders, and rejects histories without one.
 
 use bytes::Bytes;
 use smalt_model::vocabulary::{
@@ -9,7 +9,7 @@ use super::*;
 use crate::bursts::state::State;
 use crate::wire::Answer;
 
-/// A container without blobs, and an empty queue.
+/// Returns a state with a container without blobs, and an empty queue.
 fn start() -> State {
     let mut state = State::default();
     let create = ContainerOperation::Create(Metadata::new());
@@ -62,7 +62,7 @@ fn put(called: u64, returned: Option<u64>, tag: &'static str) -> Call {
     }
 }
 
-/// Set Blob Tags shows whether there is a blob, and nothing else.
+/// Set Blob Tags, whose answer only shows whether the blob exists.
 fn tags(called: u64, returned: u64, is_there: bool) -> Call {
     let answer = if is_there {
         answer(204, &[])
@@ -78,7 +78,7 @@ fn tags(called: u64, returned: u64, is_there: bool) -> Call {
 }
 
 #[test]
-fn real_time_binds_what_does_not_overlap() {
+fn calls_that_do_not_overlap_keep_their_order() {
     let one = "\"0x8DBE55A1E3F8000\"";
     for (what, calls, expected) in [
         (
@@ -128,7 +128,7 @@ fn real_time_binds_what_does_not_overlap() {
     }
 }
 
-/// Remembers the order of all that was put.
+/// Remembers the order of all puts.
 #[derive(Clone)]
 struct Order(Vec<u8>);
 
@@ -152,7 +152,7 @@ impl Spec for Order {
     }
 }
 
-/// So many puts without an answer, and then somebody sees what of them there is.
+/// Returns `count` puts without an answer, then a call that sees which of them took effect.
 fn lost_puts(count: u8, seen: &[u8]) -> Vec<Call<Vec<u8>>> {
     let lost = (1..=count).map(|seed| Call {
         client: 0,
@@ -178,7 +178,7 @@ fn put_of(seed: u8) -> Operation {
     ))
 }
 
-/// Twelve of them have more orders than a search looks at.
+/// Twelve lost calls have more orders than a search explores.
 #[test]
 fn few_of_many_lost_calls_explain_an_answer() {
     let found = order(&Order(Vec::new()), &lost_puts(12, &[9, 5]));

@@ -1,4 +1,4 @@
-//! The next operation of a client in a burst on entities of a few partitions.
+//! Chooses the next operation of a client in a burst on entities of a few partitions.
 
 use smalt_model::vocabulary::tables::{Action, Change, Match, Properties, RowId, TableOperation};
 use smalt_model::vocabulary::{Operation, Tag};
@@ -9,21 +9,21 @@ use crate::histories::names::NOBODYS;
 
 /// The table of every burst on entities.
 pub const TABLE: &str = "Burst";
-/// Its partitions.
+/// Partitions of the table.
 pub const PARTITIONS: [&str; 2] = ["p0", "p1"];
-/// Entities of each partition.
+/// Rows of each partition.
 const ROWS: [&str; 3] = ["r0", "r1", "r2"];
-/// Names of properties: a merge has to be seen to keep those that it does not name.
+/// Names of properties; two, so that a merge must keep the one that it does not name.
 const NAMES: [&str; 2] = ["a", "b"];
-/// A page that holds every entity there is.
+/// A page size that fits all entities.
 const ONE_PAGE: u32 = 1_000;
 
-/// Creates the table: what every burst on entities begins with.
+/// Returns the operation that creates the table.
 pub fn create_table() -> Operation {
     Operation::Table(TABLE.to_owned(), TableOperation::Create)
 }
 
-/// On one of these partitions.
+/// Returns an operation on one of these partitions.
 pub fn entity(draw: &mut Draw<'_>, partitions: &[&str]) -> Operation {
     let partition_key = draw.one(partitions).unwrap_or(PARTITIONS[0]).to_owned();
     let row = |draw: &mut Draw<'_>| RowId {
@@ -60,7 +60,8 @@ fn change(draw: &mut Draw<'_>, row: RowId) -> Change {
     Change { row, action }
 }
 
-/// Two to three entities of one partition; now and then one of them twice, which is refused.
+/// Returns a transaction of two or three entities of one partition; sometimes it names one twice,
+/// which is rejected.
 fn batch(draw: &mut Draw<'_>, partition_key: &str) -> TableOperation {
     let count = if draw.chance(70) { 2 } else { 3 };
     let mut rows = ROWS.to_vec();
@@ -80,7 +81,8 @@ fn batch(draw: &mut Draw<'_>, partition_key: &str) -> TableOperation {
     TableOperation::Batch(changes)
 }
 
-/// The newest tag that anybody saw of the entity, most of the time; else an older one, or `*`.
+/// Returns a condition: usually the newest ETag that any client saw of the entity, else an older
+/// one, or `*`.
 fn condition(draw: &mut Draw<'_>, row: &RowId) -> Match {
     if draw.chance(20) {
         return Match::Any;

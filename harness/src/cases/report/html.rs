@@ -1,4 +1,4 @@
-//! The page: one file with everything in it, readable without a script, in the light and the dark.
+//! The report as one HTML page that is readable without scripts, in light and dark mode.
 
 mod bars;
 mod failures;
@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 use super::{Of, Report, text};
 use crate::cases::ledger::Deviation;
 
-/// The style, in the page itself.
+/// The style sheet, embedded in the page.
 const STYLE: &str = include_str!("style.css");
 
-/// The whole page.
+/// Renders the page.
 pub fn page(report: &Report, ledger: &[Deviation]) -> String {
     let mut out = String::with_capacity(256 * 1024);
     out.push_str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
@@ -134,7 +134,7 @@ fn left_out(out: &mut String, report: &Report) {
     out.push_str("</section>");
 }
 
-/// `99.5 %`, or a dash of nothing. Only all is 100.
+/// Returns `99.5 %`, or a dash when there is nothing to count. Only complete success gives 100.
 fn percent(percent: Option<f64>) -> String {
     match percent {
         None => "-".to_owned(),
@@ -143,7 +143,7 @@ fn percent(percent: Option<f64>) -> String {
     }
 }
 
-/// A text as it may stand in an element and in a quoted attribute.
+/// Escapes a string for an element and for a quoted attribute.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -153,7 +153,7 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Control characters have no place in a document.
+            // HTML documents must not contain control characters.
             c if c.is_control() => out.push('\u{fffd}'),
             c => out.push(c),
         }

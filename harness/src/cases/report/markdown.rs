@@ -10,7 +10,7 @@ use crate::cases::expect::Aspect;
 use crate::cases::faults::{Hit, Kind};
 use crate::cases::ledger::{self, Deviation};
 
-/// The whole report.
+/// Renders the report.
 pub fn page(report: &Report, ledger: &[Deviation]) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "# Conformance with Azure Storage\n");
@@ -157,8 +157,9 @@ fn faults(out: &mut String, of: &Of) {
     let right = hits.iter().filter(|hit| hit.right).count();
     let _ = writeln!(
         out,
-        "\n## Faults: {}\n\n{right} of {} came out as they must. Where a repeated call shows that \
-         the first was carried out:\n\n| operation | fault | asked again |\n| --- | --- | --- |",
+        "\n## Faults: {}\n\n{right} of {} gave the required result. Operations whose \
+         repeated call shows that the first one was executed:\n\n\
+         | operation | fault | asked again |\n| --- | --- | --- |",
         of.title(),
         hits.len()
     );
@@ -192,12 +193,12 @@ fn count(tally: Tally) -> String {
     }
 }
 
-/// A text that does not end a cell.
+/// Escapes a string for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace(['\r', '\n'], " ")
 }
 
-/// A text that does not end a piece of code.
+/// Escapes a string for inline code.
 fn code(text: &str) -> String {
     cell(text).replace('`', "'")
 }

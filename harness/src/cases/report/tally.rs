@@ -9,18 +9,18 @@ use crate::cases::expect::Aspect;
 /// Counts of checks by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// They hold.
+    /// Checks that hold.
     pub passed: u64,
-    /// They do not, as is known.
+    /// Checks that fail because of a known deviation.
     pub expected: u64,
-    /// They do not.
+    /// Checks that fail.
     pub failed: u64,
-    /// They could not be asked.
+    /// Checks that could not run.
     pub blocked: u64,
 }
 
 impl Tally {
-    /// One more.
+    /// Counts one check.
     pub fn add(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Passed => self.passed += 1,
@@ -30,12 +30,12 @@ impl Tally {
         }
     }
 
-    /// All of them.
+    /// Returns the number of checks.
     pub const fn all(&self) -> u64 {
         self.passed + self.expected + self.failed + self.blocked
     }
 
-    /// Those that hold, in percent of all; `None` of none.
+    /// Returns the percentage of checks that hold; `None` without checks.
     pub fn percent(&self) -> Option<f64> {
         let all = self.all();
         (all > 0).then(|| self.passed as f64 * 100.0 / all as f64)
@@ -52,13 +52,13 @@ impl FromIterator<Outcome> for Tally {
     }
 }
 
-/// A row of the map: service and id of an operation.
+/// A row of the map: service and operation id.
 pub type Operation = (String, String);
 
 /// Counts of one target by operation and aspect.
 pub type Cells = BTreeMap<(Operation, Aspect), Tally>;
 
-/// The counts of a target by operation and aspect.
+/// Counts the checks of a target by operation and aspect.
 pub fn cells(of: &Of) -> Cells {
     let mut cells = Cells::new();
     for scenario in &of.scenarios {
@@ -71,7 +71,7 @@ pub fn cells(of: &Of) -> Cells {
     cells
 }
 
-/// The counts of a target by service and aspect; `None` is all aspects.
+/// Counts the checks of a target by service and aspect; `None` stands for all aspects.
 pub fn by_service(of: &Of) -> BTreeMap<(String, Option<Aspect>), Tally> {
     let mut sums = BTreeMap::new();
     for scenario in &of.scenarios {
@@ -85,7 +85,7 @@ pub fn by_service(of: &Of) -> BTreeMap<(String, Option<Aspect>), Tally> {
     sums
 }
 
-/// Every built operation, in the register's order.
+/// Returns all implemented operations, in the order of the register.
 pub fn operations() -> Vec<(Operation, &'static str)> {
     smalt::register::all()
         .filter(|entry| entry.is_built())
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentages_are_of_all_that_was_to_be_asked() {
+    fn percentages_include_blocked_checks() {
         let tally: Tally = [
             Outcome::Passed,
             Outcome::Passed,

@@ -1,4 +1,4 @@
-//! The report on a terminal.
+//! The report for a terminal.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::cases::checks::{Outcome, Played};
 use crate::cases::expect::Aspect;
 use crate::cases::ledger::{self, Deviation};
 
-/// Scenarios by area.
+/// Lists scenarios by area.
 pub fn list(scenarios: &[Case]) -> String {
     let mut out = String::new();
     for one in scenarios {
@@ -25,7 +25,7 @@ pub fn list(scenarios: &[Case]) -> String {
     out
 }
 
-/// Totals and what does not hold, for every target.
+/// Renders totals and failures for every target.
 pub fn summary(report: &Report, ledger: &[Deviation], verbose: bool) -> String {
     let mut out = String::new();
     for of in &report.targets {
@@ -130,7 +130,7 @@ fn verdict(out: &mut String, of: &Of) {
         let right = faults.iter().filter(|hit| hit.right).count();
         let _ = writeln!(
             out,
-            "  {right} of {} faults came out as they must",
+            "  {right} of {} faults gave the required result",
             faults.len()
         );
     }
@@ -146,18 +146,18 @@ fn verdict(out: &mut String, of: &Of) {
         );
     }
     for (why, count) in reasons(of) {
-        let _ = writeln!(out, "  {count} left out: {why}");
+        let _ = writeln!(out, "  {count} skipped: {why}");
     }
     if of.left_behind > 0 {
         let _ = writeln!(
             out,
-            "  {} left behind and removed at the end",
+            "  {} containers, queues or tables left behind, removed at the end",
             of.left_behind
         );
     }
 }
 
-/// Why scenarios were left out, and how many.
+/// Returns the reasons for skipped scenarios, with counts.
 pub(super) fn reasons(of: &Of) -> Vec<(&str, usize)> {
     let mut reasons: Vec<(&str, usize)> = Vec::new();
     for (_, why) in of.skipped() {
@@ -169,7 +169,7 @@ pub(super) fn reasons(of: &Of) -> Vec<(&str, usize)> {
     reasons
 }
 
-/// Scenarios, calls and checks of a target in which something does not hold.
+/// Returns the scenarios of a target that have a check with this outcome.
 pub(super) fn unmet(of: &Of, outcome: Outcome) -> Vec<&Played> {
     let scenarios = of.scenarios.iter();
     scenarios

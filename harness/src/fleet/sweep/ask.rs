@@ -1,4 +1,4 @@
-//! Filling the service, and looking at what is there.
+//! Fills the service, and reads what is there.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,17 +19,17 @@ use crate::bench::load::{self, Shot};
 use crate::servers::ServerError;
 use crate::wire::access::Access;
 
-/// Blobs that are put, or containers and copies that are read, at the same time.
+/// Number of concurrent requests for blobs, containers or copies.
 const AT_ONCE: usize = 32;
-/// Blobs of a page that is looked at.
+/// Most blobs of a page in a listing.
 const PAGE: u32 = 5_000;
-/// Most bytes of a copy: far more than any content has.
+/// Most bytes of a copy that are read: far more than any content has.
 const CONTENT_MAX: u64 = 64 * 1024;
 
-/// Makes the containers, and reads the service's time.
+/// Creates the containers, and returns the service's time.
 ///
 /// # Errors
-/// When the service refuses.
+/// When a request fails.
 pub async fn prepare(
     storage: &dyn Storage,
     containers: impl Iterator<Item = String>,
@@ -47,7 +47,7 @@ pub async fn prepare(
 /// Puts these blobs.
 ///
 /// # Errors
-/// When the service refuses one.
+/// When a put fails.
 pub async fn fill(
     address: SocketAddr,
     blobs: &Blobs,
@@ -64,10 +64,10 @@ pub async fn fill(
     load::send_all(address, AT_ONCE, count, put).await
 }
 
-/// Removes every dead blob.
+/// Deletes every dead blob.
 ///
 /// # Errors
-/// When the service refuses.
+/// When a request fails.
 pub async fn clear_dead(storage: &dyn Storage) -> Result<(), ServerError> {
     let mut names = Vec::new();
     each(storage, DEAD_CONTAINER, |item| names.push(item.name)).await?;
@@ -103,10 +103,10 @@ fn put(access: &Access, blobs: &Blobs, number: Number) -> Result<Shot, ServerErr
     })
 }
 
-/// Hands every blob of a container to `take`.
+/// Passes every blob of a container to `take`.
 ///
 /// # Errors
-/// When the service refuses a page.
+/// When a page cannot be listed.
 async fn each(
     storage: &dyn Storage,
     container: &str,
@@ -128,10 +128,11 @@ async fn each(
     }
 }
 
-/// The version of each blob that is there, and the places of those that are none of these.
+/// Returns the version of each blob that exists, and the places of those that are not from this
+/// run.
 ///
 /// # Errors
-/// When the service refuses a page.
+/// When a page cannot be listed.
 pub async fn versions(
     storage: &dyn Storage,
     blobs: &Blobs,
@@ -152,10 +153,11 @@ pub async fn versions(
     Ok((tags, foreign))
 }
 
-/// The copies among the dead blobs with their contents, and the names of those that are none.
+/// Returns the copies among the dead blobs with their contents, and the names of those that are not
+/// from this run.
 ///
 /// # Errors
-/// When the service refuses.
+/// When a request fails.
 pub async fn copies(
     storage: &Arc<dyn Storage>,
     blobs: &Blobs,

@@ -1,39 +1,39 @@
-//! Which blobs there are, and what is to become of each: all of it follows from a number.
+//! The blobs of a run and their fates, all of which follow from a number.
 
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{BlobId, Metadata};
 
-/// A blob by its number.
+/// Number of a blob.
 pub type Number = u64;
 
-/// Where the blobs that are to be kept go.
+/// Container of the blobs that are moved.
 pub const DEAD_CONTAINER: &str = "fleet-dead";
-/// What the containers' names begin with.
+/// Prefix of the containers' names.
 const CONTAINER: &str = "fleet-";
-/// What stands before a blob's number in its name: a space has to be encoded in every URL.
+/// Prefix of a blob's name: a space must be encoded in every URL.
 const BLOB: &str = "blob ";
-/// Content is this long at least; a little more for some.
+/// Least length of the content in bytes; some blobs have a little more.
 const CONTENT_BYTES: usize = 64;
-/// How long ago the time of a due blob was over, at least.
+/// Least time in seconds since a due blob expired.
 const DUE_FOR_S: u64 = 3_600;
-/// How long the others have at least: longer than any run.
+/// Least time in seconds until the others expire: longer than any run.
 const LATER_S: u64 = 30 * 24 * 3_600;
 
-/// What is to become of a blob.
+/// What must happen to a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It says nothing, and stays.
+    /// It has no time to live, and stays.
     Untagged,
-    /// Its time is to come: it stays.
+    /// It is not due, and stays.
     Later,
-    /// It goes for good.
+    /// It is due, and is deleted.
     Deleted,
-    /// It goes to the dead blobs.
+    /// It is due, and moves to the container of the dead blobs.
     Moved,
 }
 
 impl Fate {
-    /// Whether it is to be gone from its place after a sweep.
+    /// Whether a sweep must remove it from its place.
     pub fn is_due(self) -> bool {
         matches!(self, Fate::Deleted | Fate::Moved)
     }
@@ -42,17 +42,17 @@ impl Fate {
 /// All blobs of a run.
 #[derive(Clone, Debug)]
 pub struct Blobs {
-    /// How many.
+    /// Number of blobs.
     pub count: u64,
-    /// Containers that they lie in.
+    /// Number of containers that share them.
     pub containers: u64,
-    /// Of ten thousand so many are due.
+    /// Number of due blobs in ten thousand.
     pub due_of_10k: u64,
-    /// Of a hundred due ones so many are to be kept elsewhere.
+    /// Percentage of the due blobs that must move.
     pub moved_percent: u64,
-    /// Decides which.
+    /// Seed that determines the fates.
     pub seed: u64,
-    /// When they are put.
+    /// Time at which they are put.
     pub now: Timestamp,
 }
 
@@ -64,7 +64,7 @@ const fn spread(number: u64) -> u64 {
 }
 
 impl Blobs {
-    /// What is to become of it.
+    /// Returns what must happen to a blob.
     pub fn fate(&self, number: Number) -> Fate {
         let drawn = spread(number ^ spread(self.seed.wrapping_add(1)));
         let (due, moved, kept) = (drawn % 10_000, (drawn >> 16) % 100, (drawn >> 32) % 2);
@@ -76,42 +76,42 @@ impl Blobs {
         }
     }
 
-    /// Names of the containers.
+    /// Returns the names of the containers.
     pub fn containers(&self) -> impl Iterator<Item = String> {
         (0..self.containers).map(container)
     }
 
-    /// Its place.
+    /// Returns the place of a blob.
     pub fn place(&self, number: Number) -> BlobId {
         let name = format!("{}/{BLOB}{number:09}", number % 7);
         BlobId::new(container(number % self.containers), name)
     }
 
-    /// The number of the blob at a place, when it is one of these.
+    /// Returns the number of the blob at a place, if it is one of this run.
     pub fn number(&self, place: &BlobId) -> Option<Number> {
         let (_, digits) = place.name.split_once(BLOB)?;
         let number = digits.parse().ok()?;
         (number < self.count && self.place(number) == *place).then_some(number)
     }
 
-    /// What it says of where it is to be kept: the dead blobs' container, and a folder there.
+    /// Returns the blob's `DeadBlobContainer`: the container of the dead blobs, and a folder there.
     fn dead(&self, number: Number) -> String {
         format!("{DEAD_CONTAINER}/{}/", self.place(number).container)
     }
 
-    /// Where it is to be kept.
+    /// Returns the destination of a blob.
     pub fn dead_place(&self, number: Number) -> BlobId {
         let own = self.place(number);
         BlobId::new(DEAD_CONTAINER, format!("{}/{}", own.container, own.name))
     }
 
-    /// The number of the blob whose copy stands here.
+    /// Returns the number of the blob whose copy has this name.
     pub fn dead_number(&self, name: &str) -> Option<Number> {
         let (container, name) = name.split_once('/')?;
         self.number(&BlobId::new(container, name))
     }
 
-    /// Its content.
+    /// Returns the content of a blob.
     pub fn content(&self, number: Number) -> String {
         let mut text = format!("{number} ");
         let bytes = CONTENT_BYTES + usize::try_from(number % 16).unwrap_or(0);
@@ -121,7 +121,7 @@ impl Blobs {
         text
     }
 
-    /// Its metadata: a note of its owner's, and what the sweeper reads.
+    /// Returns the metadata of a blob: a note of its owner's, and what the sweeper reads.
     pub fn metadata(&self, number: Number) -> Metadata {
         let mut metadata = Metadata::new();
         let mut say = |name: &str, value: String| metadata.insert(name.to_owned(), value);
@@ -150,7 +150,7 @@ fn container(number: u64) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// So many blobs in four containers, a tenth of them due.
+    /// Returns this many blobs in four containers, a tenth of them due.
     pub(crate) fn blobs(count: u64) -> Blobs {
         Blobs {
             count,
@@ -194,7 +194,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_due_says_so_and_contents_differ() {
+    fn due_blobs_have_expired_and_contents_differ() {
         let blobs = blobs(1_000);
         for number in 0..blobs.count {
             let said = blobs.metadata(number);

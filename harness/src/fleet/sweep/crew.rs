@@ -10,30 +10,30 @@ use crate::fleet::herd::{Herd, Plan};
 use crate::servers::ServerError;
 use crate::servers::process::Process;
 
-/// Between two looks at the processes.
+/// Interval at which the processes are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What a sweep left.
+/// Result of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Swept {
-    /// Those that ended by themselves.
+    /// Reports of the workers that ended by themselves.
     pub workers: Vec<Worker>,
-    /// Processes that were killed.
+    /// Number of processes that were killed.
     pub killed: u64,
-    /// From the first start until the first worker had ended: then the cycle was over.
+    /// Seconds from the first start until the first worker ended, which ends the cycle.
     pub seconds: f64,
-    /// Whether it did not end in time.
+    /// Whether the sweep did not end in time.
     pub is_stuck: bool,
 }
 
-/// What was seen of a process while it ran.
+/// Measurements of a running process.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     peak_bytes: u64,
     cpu: Duration,
 }
 
-/// Lets workers sweep one cycle. Nobody is killed any more once the cycle is over.
+/// Runs workers for one cycle. No process is killed once the cycle is over.
 ///
 /// # Errors
 /// When a process cannot be started, killed or waited for.
@@ -94,7 +94,7 @@ async fn ended(process: Process, seen: Seen) -> Result<Worker, ServerError> {
     })
 }
 
-/// The report of `smalt-sweeper once`.
+/// Parses the report of `smalt-sweeper once`.
 fn read(report: &serde_json::Value) -> Worker {
     let mut worker = Worker {
         name: report["worker"].as_str().unwrap_or_default().to_owned(),

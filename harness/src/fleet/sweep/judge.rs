@@ -1,5 +1,5 @@
-//! The account of a run: from what was put, what is there afterwards, and what the workers say, to
-//! what went wrong.
+//! The account of a run: derives the errors from what was put, what exists afterwards, and the
+//! workers' reports.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,137 +11,138 @@ use smalt_sweeper::provenance;
 use super::blobs::{Blobs, Fate, Number};
 use crate::fleet::wrongs::{self, Wrongs};
 
-/// A worker's part may be so far from the even one, in parts of it.
+/// Most by which a worker's share may differ from an even one, as a fraction of it.
 pub const UNEVEN_MAX: f64 = 0.2;
-/// From so many pages for each worker on the parts are judged: of few pages one is much.
+/// Pages per worker from which on the shares are checked: of fewer pages a single one is a large
+/// share.
 const JUDGED_PAGES: u64 = 25;
-/// Most memory of a worker.
+/// Most resident memory of a worker, in bytes.
 pub const MEMORY_MAX_BYTES: u64 = 50 * 1024 * 1024;
 
 /// A copy among the dead blobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copy {
-    /// Its content.
+    /// Content of the copy.
     pub content: Bytes,
-    /// Its metadata.
+    /// Metadata of the copy.
     pub metadata: Metadata,
 }
 
-/// What a worker that ended by itself said.
+/// Report of a worker that ended by itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Worker {
-    /// Its name.
+    /// Name of the worker.
     pub name: String,
-    /// Its exit code; a signal leaves none.
+    /// Exit code; `None` after a signal.
     pub exit: Option<i32>,
-    /// Pages that it listed.
+    /// Number of pages that it listed.
     pub pages: u64,
-    /// Blobs that it looked at.
+    /// Number of blobs that it checked.
     pub handled: u64,
-    /// Blobs that it deleted or moved.
+    /// Number of blobs that it deleted or moved.
     pub removed: u64,
-    /// Due blobs that were gone when it came to them.
+    /// Number of due blobs that were gone when it tried to remove them.
     pub gone: u64,
-    /// Its calls.
+    /// Number of its calls.
     pub calls: u64,
-    /// The most resident memory that was seen, in bytes.
+    /// Peak resident memory, in bytes.
     pub peak_bytes: u64,
-    /// Time on processors that was seen, in seconds.
+    /// Processor time, in seconds.
     pub cpu_s: f64,
 }
 
-/// What a run left behind.
+/// The facts about a run.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// Version of each blob before the sweep.
     pub before: Vec<Option<Tag>>,
-    /// Version of each blob that is there after it.
+    /// Version of each blob that exists after it.
     pub after: Vec<Option<Tag>>,
-    /// The copies of each blob.
+    /// Copy of each blob that has one.
     pub dead: BTreeMap<Number, Copy>,
-    /// Places of blobs that are nobody's.
+    /// Places of blobs that are not from this run.
     pub foreign: Vec<String>,
-    /// The workers that ended by themselves.
+    /// Reports of the workers that ended by themselves.
     pub workers: Vec<Worker>,
-    /// Workers that were killed.
+    /// Number of workers that were killed.
     pub killed: u64,
-    /// Sweeps that did not end.
+    /// Number of sweeps that did not end.
     pub stuck: u64,
-    /// What `SourceUri` of a copy begins with.
+    /// Prefix of `SourceUri` of a copy.
     pub endpoint: String,
 }
 
-/// Something that must not happen.
+/// A kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wrong {
-    /// A blob whose time is not over is gone.
+    /// A blob that is not due is gone.
     UnexpiredGone,
-    /// A blob whose time is not over is another version.
+    /// A blob that is not due has another version.
     UnexpiredChanged,
-    /// A blob whose time is over is still there.
+    /// A due blob still exists.
     ExpiredLeft,
-    /// A blob that was to be kept elsewhere is gone, and there is no copy.
+    /// A blob that had to move is gone, and there is no copy.
     CopyMissing,
-    /// A copy has other bytes than its source had.
+    /// The bytes of a copy differ from its source's.
     CopyUnequal,
-    /// A copy has other metadata than it should.
+    /// The metadata of a copy is wrong.
     CopyMetadata,
-    /// A copy of a blob that was not to be moved, or is at two places.
+    /// A copy of a blob that did not have to move.
     CopyUnexpected,
-    /// A blob that nobody put.
+    /// A blob that this run did not put.
     Foreign,
-    /// A worker ended badly.
+    /// A worker failed.
     WorkerFailed,
     /// A sweep did not end.
     Stuck,
-    /// What the workers say that they removed is not what is gone.
+    /// The number of removals that the workers report is not the number of blobs that are gone.
     Miscounted,
-    /// Blobs that a worker wanted to remove were gone already.
+    /// Blobs that a worker tried to remove were already gone.
     DoneTwice,
-    /// A worker did much more or less than its part.
+    /// A worker did much more or less than its share.
     Uneven,
-    /// A worker took too much memory.
+    /// A worker used too much memory.
     Memory,
 }
 
 impl Wrong {
     const fn words(self) -> &'static str {
         match self {
-            Wrong::UnexpiredGone => "not due, and gone",
-            Wrong::UnexpiredChanged => "not due, and changed",
-            Wrong::ExpiredLeft => "due, and still there",
-            Wrong::CopyMissing => "to be kept elsewhere, and gone without a copy",
-            Wrong::CopyUnequal => "copies with other bytes than their source",
-            Wrong::CopyMetadata => "copies with other metadata than they should have",
-            Wrong::CopyUnexpected => "copies of what is there or was to be deleted",
-            Wrong::Foreign => "blobs that nobody put",
-            Wrong::WorkerFailed => "workers that ended badly",
+            Wrong::UnexpiredGone => "not due, but gone",
+            Wrong::UnexpiredChanged => "not due, but changed",
+            Wrong::ExpiredLeft => "due, but still there",
+            Wrong::CopyMissing => "to be moved, but gone without a copy",
+            Wrong::CopyUnequal => "copies whose bytes differ from their source",
+            Wrong::CopyMetadata => "copies with wrong metadata",
+            Wrong::CopyUnexpected => "copies of blobs that were not to be moved",
+            Wrong::Foreign => "blobs that the run did not put",
+            Wrong::WorkerFailed => "workers that failed",
             Wrong::Stuck => "sweeps that did not end",
-            Wrong::Miscounted => "removals told more or fewer than blobs gone",
+            Wrong::Miscounted => "reported removals that differ from the blobs gone",
             Wrong::DoneTwice => "blobs that were gone when a worker came to them",
-            Wrong::Uneven => "workers that did not do about an even part",
-            Wrong::Memory => "workers with more than 50 MiB",
+            Wrong::Uneven => "workers without an even share",
+            Wrong::Memory => "workers that used more than 50 MiB",
         }
     }
 }
 
-/// The account.
+/// Counts of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
-    /// Blobs that were put.
+    /// Number of blobs that were put.
     pub put: u64,
-    /// Of them due.
+    /// Number of due blobs.
     pub due: u64,
-    /// Of those to be kept elsewhere.
+    /// Number of due blobs that had to move.
     pub to_move: u64,
-    /// Processes that were killed.
+    /// Number of processes that were killed.
     pub killed: u64,
-    /// How often each wrong thing happened, and the first numbers of it.
+    /// How often each error happened, and the first blobs of each.
     pub wrong: Wrongs<Wrong>,
 }
 
 impl Account {
-    /// Makes the account.
+    /// Accounts for the facts of a run.
     pub fn of(blobs: &Blobs, evidence: &Evidence) -> Self {
         let mut account = Account {
             put: blobs.count,
@@ -157,7 +158,7 @@ impl Account {
         account
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there is no error.
     pub fn is_clean(&self) -> bool {
         self.wrong.is_empty()
     }
@@ -190,7 +191,7 @@ impl Account {
 
     fn judge_workers(&mut self, evidence: &Evidence) {
         let workers = &evidence.workers;
-        // Where workers died a page may have been given up until the next cycle: exit code 1.
+        // When workers were killed, a page may be left for the next cycle: exit code 1.
         let allowed = |worker: &&Worker| match worker.exit {
             Some(0) => true,
             Some(1) => evidence.killed > 0,
@@ -201,7 +202,7 @@ impl Account {
         let large = workers.iter().filter(|w| w.peak_bytes > MEMORY_MAX_BYTES);
         self.find(Wrong::Memory, large.count() as u64, None);
         if evidence.killed > 0 {
-            // Who dies says nothing of what it did.
+            // A worker that was killed reports nothing about its work.
             return;
         }
         let there = |tags: &[Option<Tag>]| tags.iter().flatten().count() as u64;
@@ -232,15 +233,15 @@ impl Account {
     }
 }
 
-/// The part of a worker, as a multiple of the even one.
+/// Returns the share of a worker, as a multiple of an even one.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub fn share(worker: &Worker, workers: &[Worker]) -> f64 {
     let all: u64 = workers.iter().map(|worker| worker.handled).sum();
     worker.handled as f64 * workers.len() as f64 / (all.max(1) as f64)
 }
 
-/// A copy has the bytes of its source and the owner's metadata; of what the sweeper reads nothing
-/// is left but in its history (docs/sweeper.md).
+/// Checks that a copy has the bytes of its source and the owner's metadata; metadata for the
+/// sweeper is left only in the copy's history (docs/sweeper.md).
 fn judge_copy(
     blobs: &Blobs,
     number: Number,
@@ -268,7 +269,7 @@ fn judge_copy(
         etag.to_owned(),
     );
     let mut found = lower_case(&copy.metadata);
-    // When it was changed, was due, and by whom it was swept: only that it is said is known here.
+    // The exact values are unknown here: it checks only that the entries exist.
     for name in [
         provenance::SOURCE_LAST_MODIFIED,
         provenance::DELETED_DUE,
@@ -282,7 +283,7 @@ fn judge_copy(
     (found != expected).then_some(Wrong::CopyMetadata)
 }
 
-/// Names of metadata have no case.
+/// Names of metadata are case-insensitive.
 fn lower_case(metadata: &Metadata) -> BTreeMap<String, String> {
     let pairs = metadata.iter();
     pairs

@@ -1,4 +1,4 @@
-//! Whatever a run may do wrong is told.
+//! The account finds every error that a run can have.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::fleet::sweep::blobs::tests::blobs;
 const ENDPOINT: &str = "http://127.0.0.1:10000/devstoreaccount1";
 const COUNT: u64 = 1_000;
 
-/// The copy of a blob as the sweeper makes it.
+/// Returns the copy of a blob as the sweeper makes it.
 fn copy(blobs: &Blobs, number: Number) -> Copy {
     let mut metadata = blobs.metadata(number);
     let ttl = metadata.remove("TimeToLive").unwrap();
@@ -32,7 +32,7 @@ fn copy(blobs: &Blobs, number: Number) -> Copy {
     }
 }
 
-/// A run as it should end: two workers that share even.
+/// Returns a correct run: two workers with even shares.
 fn clean(blobs: &Blobs) -> Evidence {
     let tag = |n: Number| Some(Tag(format!("\"0x{n}\"")));
     let due = (0..COUNT).filter(|n| blobs.fate(*n).is_due());
@@ -82,9 +82,9 @@ fn a_run_in_order_is_clean() {
     assert!(account.to_string().ends_with("where it should be"));
 }
 
-/// SS1, SS2: what is not due stays as it is. A deleted blob that comes back is not gone.
+/// SS1, SS2: a blob that is not due stays unchanged. A deleted blob that exists again is not gone.
 #[test]
-fn blobs_that_are_not_as_they_should_be_are_told() {
+fn wrong_blobs_are_found() {
     let blobs = blobs(COUNT);
     let tag = || Some(Tag("\"another\"".to_owned()));
     for (fate, after, wrong) in [
@@ -102,9 +102,9 @@ fn blobs_that_are_not_as_they_should_be_are_told() {
     }
 }
 
-/// SS3, SS4: a blob that is to be kept is at its place or equal at the other.
+/// SS3, SS4: a blob that must move is at its place or, equal, at the other one.
 #[test]
-fn copies_that_are_not_as_they_should_be_are_told() {
+fn wrong_copies_are_found() {
     let blobs = blobs(COUNT);
     let moved = first(Fate::Moved) as u64;
     type Doctor = fn(&mut Copy);
@@ -140,7 +140,7 @@ fn copies_that_are_not_as_they_should_be_are_told() {
 }
 
 #[test]
-fn names_of_metadata_have_no_case() {
+fn metadata_names_are_case_insensitive() {
     let blobs = blobs(COUNT);
     let mut evidence = clean(&blobs);
     for copy in evidence.dead.values_mut() {
@@ -150,7 +150,7 @@ fn names_of_metadata_have_no_case() {
 }
 
 #[test]
-fn what_the_workers_did_wrong_is_told() {
+fn errors_of_workers_are_found() {
     let blobs = blobs(COUNT);
     type Doctor = fn(&mut Evidence);
     let cases: [(Doctor, (Wrong, u64)); 9] = [
@@ -171,9 +171,9 @@ fn what_the_workers_did_wrong_is_told() {
     }
 }
 
-/// What a dead worker did nobody told; that its like were there is no excuse for a blob.
+/// A worker that was killed reports nothing; that does not excuse an error about a blob.
 #[test]
-fn deaths_excuse_the_counts_alone() {
+fn kills_excuse_only_the_counts() {
     let blobs = blobs(COUNT);
     let mut evidence = clean(&blobs);
     evidence.killed = 3;
@@ -199,7 +199,7 @@ fn few_pages_need_not_be_even() {
 }
 
 proptest! {
-    /// Exactly what is taken away is missed.
+    /// It misses exactly what is taken away.
     #[test]
     fn as_many_are_missed_as_were_taken_away(
         taken in proptest::collection::btree_set(0_u64..COUNT, 0..50),

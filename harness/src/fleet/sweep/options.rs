@@ -18,54 +18,56 @@ use crate::servers::smalt::{binary, named_or_beside};
 /// Options of `harness check fleet sweep`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Blobs to put.
+    /// Number of blobs to put.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
     blobs: u64,
-    /// Containers that they lie in.
+    /// Number of containers that share the blobs.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     containers: u64,
-    /// Of a hundred blobs so many are due: 10, or 0.1 where each takes a slow service long.
+    /// Percentage of the blobs that are due; use a small one such as 0.1 where a slow service takes
+    /// long for each.
     #[arg(long, default_value = "10", value_name = "PERCENT", value_parser = of_10k)]
     due: u64,
-    /// Of a hundred due ones so many are to be moved to another container.
+    /// Percentage of the due blobs that are moved to another container instead of deleted.
     #[arg(long, default_value_t = 25, value_name = "PERCENT")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=100))]
     moved: u64,
-    /// Sweeper processes at once.
+    /// Number of concurrent sweeper processes.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: u32,
-    /// One of them is killed about every so many milliseconds; 0 kills nobody. Where some are
-    /// killed there are two sweeps, and what is due has to be gone after the second.
+    /// Mean time in milliseconds between two kills of a sweeper process; 0 kills none. With kills
+    /// each run sweeps twice, and all due blobs must be gone after the second sweep.
     #[arg(long, default_value_t = 0, value_name = "MS")]
     kill_every: u64,
-    /// Runs, each on a service of its own unless it is filled again.
+    /// Number of runs; each has its own service unless `--refill` is given.
     #[arg(long, default_value_t = 1, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     cases: u64,
-    /// All runs on one service, which is filled once: what a run took is put anew for the next.
-    /// For services that take long to fill.
+    /// Fill one service once and use it for all runs, putting again only the blobs that the run
+    /// before removed. Use this for services that take long to fill.
     #[arg(long)]
     refill: bool,
-    /// Decides which blobs are due, and who is killed when; the next run takes the next number,
-    /// with --refill for the deaths alone.
+    /// Seed that determines which blobs are due and which process is killed when. Each run adds 1;
+    /// with `--refill` that changes the kills only.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// A sweep that takes longer than so many seconds is stuck.
+    /// Report a sweep that takes longer than this many seconds as stuck.
     #[arg(long, default_value_t = 1_800, value_name = "S")]
     patience: u64,
-    /// The service.
+    /// The service to sweep.
     #[arg(long, value_enum, default_value_t = Target::Smalt)]
     target: Target,
-    /// The binary `smalt`; without it the one beside this one. It is durable, on free ports.
+    /// The `smalt` binary, which runs in durable mode on free ports; by default the one next to
+    /// this program.
     #[arg(long, value_name = "FILE")]
     smalt: Option<PathBuf>,
-    /// Azurite's command line; without it the one that `ci/azurite.sh` installed.
+    /// The Azurite command; by default the one that `ci/azurite.sh` installs.
     #[arg(long, value_name = "FILE")]
     azurite_bin: Option<PathBuf>,
-    /// The binary `smalt-sweeper`; without it the one beside this one.
+    /// The `smalt-sweeper` binary; by default the one next to this program.
     #[arg(long, value_name = "FILE")]
     sweeper: Option<PathBuf>,
-    /// Further options of the sweepers, as --page-size 5000.
+    /// Further options for the sweepers, after `--`, such as `-- --page-size 5000`.
     #[arg(last = true)]
     flags: Vec<String>,
 }
@@ -75,7 +77,7 @@ pub struct Options {
 enum Target {
     /// The binary `smalt`.
     Smalt,
-    /// Azurite, on disk.
+    /// Azurite, with its data on disk.
     Azurite,
 }
 
@@ -107,7 +109,7 @@ impl Options {
     }
 }
 
-/// How many of ten thousand a percentage is.
+/// Converts a percentage into parts of ten thousand.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -116,11 +118,11 @@ impl Options {
 fn of_10k(percent: &str) -> Result<u64, String> {
     let given: Option<f64> = percent.parse().ok();
     let given = given.filter(|percent| (0.0..=100.0).contains(percent));
-    let given = given.ok_or("needs a number from 0 to 100")?;
+    let given = given.ok_or("use a number from 0 to 100")?;
     Ok((given * 100.0).round() as u64)
 }
 
-/// The figures of a run.
+/// Formats the figures of a run as one line.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
     let per_s = |count: f64, seconds: f64| count / seconds.max(f64::EPSILON);
@@ -136,7 +138,7 @@ fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
     if evidence.killed > 0 {
         let peak = evidence.workers.iter().map(|w| w.peak_bytes).max();
         let peak_mib = peak.unwrap_or(0) as f64 / f64::from(1 << 20);
-        return text + &format!("{peak_mib:.1} MiB at most in those that ended by themselves\n");
+        return text + &format!("{peak_mib:.1} MiB at most in the workers that were not killed\n");
     }
     let calls: u64 = evidence.workers.iter().map(|worker| worker.calls).sum();
     let per_thousand = calls as f64 * 1_000.0 / count;
@@ -158,7 +160,7 @@ fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
     text
 }
 
-/// The command.
+/// Runs `harness check fleet sweep`.
 ///
 /// # Errors
 /// When a binary is missing, or the service does not answer.
@@ -199,7 +201,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if failed == 0 {
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{failed} of {} runs broke a promise", options.cases);
+    println!("{failed} of {} runs found errors", options.cases);
     Ok(ExitCode::FAILURE)
 }
 

@@ -1,4 +1,4 @@
-//! One run: a service of its own is filled, swept, and looked at.
+//! One run: fills its own service, sweeps it, and checks it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,50 +18,51 @@ use crate::fleet::herd::Plan;
 use crate::fleet::place::Address;
 use crate::servers::ServerError;
 
-/// Where a sweeper looks for the account that it sweeps.
+/// Environment variable from which a sweeper reads its account.
 const ACCOUNT_VARIABLE: &str = "SWEEPER_CONNECTION_STRING";
-/// The lease of the state document: a dead worker's hinders the others until it ends.
+/// Length of the lease on the state document: a killed worker's lease hinders the others until it
+/// expires.
 const LEASE: (&str, &str) = ("SWEEPER_LEASE", "15s");
-/// Others take the page of a dead worker after this long.
+/// Time after which others take over the page of a killed worker.
 const PAGE_DEADLINE: &str = "20s";
 
-/// What a run is about.
+/// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct Round {
-    /// The blobs; the time is the service's.
+    /// The blobs; their time is the service's.
     pub blobs: Blobs,
-    /// The service.
+    /// The service to start.
     pub service: Start,
-    /// The binary `smalt-sweeper`.
+    /// Path of the binary `smalt-sweeper`.
     pub sweeper: PathBuf,
     /// Further options of the sweepers.
     pub flags: Vec<String>,
-    /// Sweepers at once.
+    /// Number of concurrent sweepers.
     pub workers: usize,
-    /// Mean time between two deaths; nobody is killed without one.
+    /// Mean time between two kills; `None` kills no process.
     pub kill_every: Option<Duration>,
-    /// Decides who is killed when.
+    /// Seed that determines which process is killed when.
     pub kill_seed: u64,
-    /// Sweeps until everything that is due has to be gone.
+    /// Number of sweeps after which every due blob must be gone.
     pub sweeps: u32,
-    /// How long a sweep may take.
+    /// Longest duration of a sweep.
     pub patience: Duration,
 }
 
-/// What a run took, in seconds.
+/// Durations of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// Blobs that were put.
+    /// Number of blobs that were put.
     pub put: u64,
-    /// Putting them.
+    /// Duration of the puts, in seconds.
     pub fill_s: f64,
-    /// The first sweep, from the start of the processes.
+    /// Duration of the first sweep in seconds, from the start of the processes.
     pub sweep_s: f64,
-    /// Processor time of the service during all sweeps.
+    /// Processor time of the service during all sweeps, in seconds.
     pub service_cpu_s: f64,
 }
 
-/// A service that holds the blobs.
+/// A service that contains the blobs.
 pub struct Filled {
     server: Server,
     place: Address,
@@ -71,10 +72,11 @@ pub struct Filled {
 }
 
 impl Filled {
-    /// Puts anew what the last sweeps took, and removes its copies: all else stays as it is.
+    /// Puts the blobs again that the last sweeps removed, and deletes their copies; everything else
+    /// stays.
     ///
     /// # Errors
-    /// When the service refuses.
+    /// When a request fails.
     pub async fn refill(&mut self, blobs: &Blobs, bar: &ProgressBar) -> Result<(), ServerError> {
         let begun = Instant::now();
         ask::clear_dead(self.storage.as_ref()).await?;
@@ -87,7 +89,7 @@ impl Filled {
         Ok(())
     }
 
-    /// Ends it.
+    /// Ends the service.
     ///
     /// # Errors
     /// When it cannot be ended.
@@ -100,7 +102,7 @@ impl Round {
     /// Starts the service in this directory, and puts all blobs.
     ///
     /// # Errors
-    /// When it does not start, or refuses.
+    /// When it does not start, or a request fails.
     pub async fn begin(&mut self, dir: &Path, bar: &ProgressBar) -> Result<Filled, ServerError> {
         let (server, _) = self.service.start(dir).await?;
         let address = server.address(Service::Blob);
@@ -118,10 +120,10 @@ impl Round {
         })
     }
 
-    /// Sweeps, and looks at what came of it.
+    /// Sweeps, and reads what exists afterwards.
     ///
     /// # Errors
-    /// When workers do not start, or the service refuses.
+    /// When workers do not start, or a request fails.
     pub async fn run(&self, filled: &Filled) -> Result<(Evidence, Times), ServerError> {
         let Filled {
             server, storage, ..
@@ -186,7 +188,7 @@ impl Round {
             ],
             processes: self.workers,
             kill_every: self.kill_every,
-            // Each sweep has deaths of its own.
+            // Each sweep has its own kills.
             seed: self
                 .kill_seed
                 .wrapping_mul(1_000)

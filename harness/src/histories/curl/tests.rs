@@ -1,5 +1,5 @@
-//! The commands are run by a real shell and a real curl.
-#![expect(clippy::print_stderr, reason = "what did not run is said")]
+//! Runs the commands with a real shell and a real curl.
+#![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
@@ -135,7 +135,8 @@ fn messages_and_entities() -> Vec<Operation> {
     ]
 }
 
-/// What a failing history of these operations prints; each was answered as the model says.
+/// Returns the output for a failing history of these operations, each answered as the model
+/// predicts.
 async fn printed(operations: Vec<Operation>) -> String {
     let mut model = Model::new(START_S);
     let mut names = Names::default();
@@ -153,7 +154,7 @@ async fn printed(operations: Vec<Operation>) -> String {
     script(player.transcript())
 }
 
-/// A smalt on free ports, as its binary starts one, and the variables that name it.
+/// Starts a smalt on free ports as the binary does; returns it with the variables that name it.
 async fn smalt() -> (JoinSet<()>, Vec<(&'static str, String)>) {
     let emulator = Emulator::builder().open().unwrap();
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -184,20 +185,20 @@ async fn is_there(program: &str) -> bool {
     status.await.is_ok_and(|status| status.success())
 }
 
-/// Statuses behind commands, and behind answers: `# 201`, `# 404 BlobNotFound`.
+/// Returns the statuses behind commands, and behind answers: `# 201`, `# 404 BlobNotFound`.
 fn statuses(text: &str) -> Vec<&str> {
     let told = text.lines().filter_map(|line| line.strip_prefix("# "));
     let all = told.filter_map(|told| told.get(..3));
     all.filter(|status| status.parse::<u16>().is_ok()).collect()
 }
 
-/// Quotes, bytes, transactions, sources of copies, HEAD and the clock: everything is answered there
-/// as it was here.
+/// Quotes, bytes, transactions, copy sources, HEAD and the clock: the commands get the same answers
+/// as the history.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_printed_can_be_run() {
+async fn printed_commands_can_be_run() {
     for program in ["bash", "curl", "base64"] {
         if !is_there(program).await {
-            eprintln!("NOT RUN: {program} is not there, so nobody runs the commands");
+            eprintln!("NOT RUN: {program} is not installed, so the commands cannot run");
             return;
         }
     }
@@ -225,7 +226,7 @@ async fn what_is_printed_can_be_run() {
     assert_eq!(shown, noted, "{script}\n{output}");
 }
 
-/// The default of every variable stands where smalt listens by default.
+/// The variables default to smalt's default addresses.
 #[test]
 fn variables_are_explained_once() {
     let script = script("curl -i\n");

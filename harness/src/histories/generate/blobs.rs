@@ -51,11 +51,11 @@ const BLOCK: &str = "BlockBlob";
 const APPEND: &str = "AppendBlob";
 const PAGE: &str = "PageBlob";
 const ANY: &[&str] = &[BLOCK, APPEND, PAGE];
-/// Of a hundred requests about blocks, so many go where some wait, if there is such a name: a list
-/// is of interest when it has something to commit.
+/// Percentage of requests about blocks that go to a blob with uncommitted blocks, if there is one:
+/// a block list needs blocks to commit.
 const WAITING_PERCENT: u8 = 60;
 const BLOCK_IDS: [&[u8]; 4] = [b"aa", b"bb", b"cc", b"longer"];
-/// The largest sequence number: it cannot be incremented.
+/// The largest sequence number, which cannot be incremented.
 const NUMBER_MAX: u64 = i64::MAX as u64;
 
 fn on(
@@ -70,7 +70,7 @@ fn on(
     Some(Operation::Blob(id, operation))
 }
 
-/// On a name that need not be taken.
+/// Returns an operation on a name that need not be in use.
 fn at(
     model: &Model,
     dice: &mut Dice<'_>,
@@ -166,7 +166,7 @@ fn set(
     property: fn(&Hint, &mut Dice<'_>) -> Property,
 ) -> Option<Operation> {
     let id = if dice.misses(Miss::Detail) {
-        // A number that cannot grow is rare.
+        // Blobs whose sequence number cannot grow are rare, so prefer them.
         let largest = |id: &BlobId| model.hint_of_blob(id).number == NUMBER_MAX;
         parts::blob(model, kinds, dice).filter(|id| largest(id) || dice.chance(50))
     } else {
@@ -211,7 +211,7 @@ fn delete(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
             false => parts::moment(hint, dice),
         };
         let wishes = [Some(Snapshots::Include), Some(Snapshots::Only)];
-        // A snapshot has no snapshots; a blob that has some needs to be told.
+        // A snapshot has no snapshots; a blob with snapshots needs `x-ms-delete-snapshots`.
         let needs = snapshot.is_some() == wrong;
         let snapshots = match needs && !(wrong && snapshot.is_none()) {
             true if !hint.snapshots.is_empty() || wrong || dice.chance(30) => {
@@ -230,7 +230,7 @@ fn delete(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
 fn undelete(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     let id = parts::spot(model, dice)?;
     let hint = model.hint_of_blob(&id);
-    // Where nothing was deleted it is of little interest.
+    // Undelete is of little interest when nothing was deleted.
     let is_good = hint.dormant || dice.miss.is_some() || dice.chance(25);
     is_good.then_some(Operation::Blob(id, BlobOperation::Undelete))
 }
@@ -254,7 +254,7 @@ fn lease(
     })
 }
 
-/// A name of a block blob, or one that is not taken; to miss, of another type.
+/// Returns a name of a block blob or an unused one; for a near miss, a blob of another type.
 fn block_spot(model: &Model, dice: &mut Dice<'_>) -> Option<BlobId> {
     if dice.alone.is_some() {
         return parts::blob(model, ANY, dice);
@@ -334,12 +334,12 @@ fn get_block_list(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     Some(Operation::Blob(id, BlobOperation::GetBlockList { lease }))
 }
 
-/// A source of a copy: to miss, it is not there or its condition does not hold.
+/// Returns a copy source; for a near miss, it does not exist or its condition does not hold.
 fn source(model: &Model, dice: &mut Dice<'_>) -> Option<(BlobId, Hint, bool)> {
     let (code, header) = (dice.code.take(), dice.header.map(|header| header.0));
     let late = code == Some(ErrorCode::InfiniteLeaseDurationRequired);
     let wrong = dice.misses(Miss::Detail) && !late;
-    // Of a condition on what is not there nothing is told.
+    // A condition on a blob that does not exist is not reported.
     let told = code.is_some() && code != Some(ErrorCode::CannotVerifyCopySource);
     let absent = wrong && !told && (header == Some(0) || dice.chance(35));
     let id = parts::among(model, |kind| kind.is_empty() == absent, dice)?;
@@ -355,7 +355,7 @@ fn copy(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     }?;
     let hint = model.hint_of_blob(&id);
     let (source, found, fails) = source(model, dice)?;
-    // A lease with an end cannot be copied over; what is wanted for that is the right id.
+    // Copying over a lease of fixed duration fails; that error needs the right lease id.
     let is_late = dice.code == Some(ErrorCode::InfiniteLeaseDurationRequired);
     if dice.miss.is_none() && hint.ends || is_late && !hint.ends {
         return None;
@@ -397,7 +397,7 @@ fn get_tags(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     })
 }
 
-/// `appendpos`, `maxsize` or neither: right, or to miss wrong.
+/// Returns `appendpos`, `maxsize` or neither; for a near miss, with a wrong value.
 fn position(hint: &Hint, most: bool, dice: &mut Dice<'_>) -> Option<Position> {
     let wrong = dice.misses(Miss::Detail);
     let which = match dice.header.map(|header| header.0) {

@@ -31,13 +31,12 @@ pub(super) const KINDS: &[Kind] = &[
     kind("container list", 30, list),
 ];
 
-/// Whether there is no container.
 pub(super) fn is_empty(model: &Model, space: Space) -> bool {
     let all = &CONTAINERS[..space.containers];
     !all.iter().any(|name| model.has_container(name))
 }
 
-/// What a history begins with, and what is always possible.
+/// Returns the first operation of a history, which is always possible.
 pub(super) fn simplest(model: &Model) -> Operation {
     let name = CONTAINERS[0].to_owned();
     if model.has_container(&name) {

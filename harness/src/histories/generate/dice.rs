@@ -1,4 +1,4 @@
-//! Random bytes, taken one after the other, and what they are to be used for.
+//! Random bytes, taken in sequence, and what they are used for.
 
 use smalt_model::hints::{Alone, Standing};
 use smalt_model::outcomes::Header;
@@ -6,26 +6,26 @@ use smalt_protocol::ErrorCode;
 
 use super::Space;
 
-/// Bytes that one choice may take.
+/// Number of bytes that one choice may take.
 pub const DICE: usize = 32;
 
-/// How an operation misses.
+/// The mistake in a near miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
-    /// No lease id, a wrong one, one that is no more.
+    /// No lease id, a wrong one, or one that is no longer valid.
     Lease,
     /// A condition that does not hold.
     Condition,
-    /// A container, blob or queue that is not there.
+    /// A container, blob or queue that does not exist.
     Absent,
     /// A blob of another type.
     Kind,
-    /// What is special to the operation: a range past the end, an expired receipt, ...
+    /// A mistake specific to the operation: a range past the end, an expired receipt, ...
     Detail,
 }
 
 impl Miss {
-    /// All of them.
+    /// All mistakes.
     pub const ALL: [Miss; 5] = [
         Miss::Detail,
         Miss::Lease,
@@ -34,7 +34,7 @@ impl Miss {
         Miss::Kind,
     ];
 
-    /// The one that leads to an error code.
+    /// Returns the mistake that leads to an error code.
     pub fn of(code: ErrorCode) -> Self {
         use ErrorCode as E;
         match code {
@@ -62,22 +62,22 @@ impl Miss {
 /// Random bytes for one operation.
 pub struct Dice<'a> {
     bytes: &'a [u8],
-    /// Other bytes out of the same ones, unless it is zero.
+    /// Derives other bytes from the same input, unless it is zero.
     salt: u8,
-    /// What the history is about.
+    /// The names and operations of the history.
     pub space: Space,
-    /// How the operation is to miss; absent: it is to be done.
+    /// The intended mistake; `None` when the operation should succeed.
     pub miss: Option<Miss>,
-    /// The condition that it is to carry; absent: any.
+    /// The condition header to use; `None` for any.
     pub header: Option<Header>,
-    /// The code that it is to be refused with; absent: any.
+    /// The intended error code; `None` for any.
     pub code: Option<ErrorCode>,
-    /// The blocks that are to stand alone where it goes; absent: anything.
+    /// The kind of uncommitted blocks that the blob should have; `None` for any blob.
     pub alone: Option<Alone>,
 }
 
 impl<'a> Dice<'a> {
-    /// Dice of these bytes.
+    /// Returns dice with these bytes.
     pub fn new(bytes: &'a [u8], space: Space, salt: u8) -> Self {
         Dice {
             bytes,
@@ -90,12 +90,12 @@ impl<'a> Dice<'a> {
         }
     }
 
-    /// What was not taken yet.
+    /// Returns the bytes that were not taken yet.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The next byte; zero behind the last.
+    /// Takes the next byte; zero after the last.
     pub fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.bytes.split_first() else {
             return 0;
@@ -104,7 +104,7 @@ impl<'a> Dice<'a> {
         if self.salt == 0 {
             return *first;
         }
-        // A bijection for each place and salt: as random as the byte itself.
+        // A bijection for each position and salt, so as random as the byte itself.
         let place = u8::try_from(rest.len() % 256).unwrap_or(0);
         let step = place
             .wrapping_mul(59)
@@ -112,35 +112,35 @@ impl<'a> Dice<'a> {
         first.wrapping_add(step).rotate_left(u32::from(self.salt))
     }
 
-    /// A number below this one.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         usize::from(self.byte()) % end.max(1)
     }
 
-    /// A number below this one, which may be larger than a byte.
+    /// Returns a number below `end`, which may exceed a byte.
     pub fn wide_below(&mut self, end: u16) -> u16 {
         let number = u32::from(self.byte()) + 256 * u32::from(self.byte());
         u16::try_from(number * u32::from(end) / 65_536).unwrap_or(0)
     }
 
-    /// A number below a hundred.
+    /// Returns a number below 100.
     pub fn percent(&mut self) -> u8 {
         u8::try_from(u16::from(self.byte()) * 100 / 256).unwrap_or(0)
     }
 
-    /// One of these.
+    /// Picks one of these.
     pub fn one<T: Clone>(&mut self, of: &[T]) -> Option<T> {
         let place = self.below(of.len());
         of.get(place).cloned()
     }
 
-    /// True in about so many of a hundred.
+    /// Returns true with about this probability in percent.
     pub fn chance(&mut self, percent: u8) -> bool {
-        // High bytes are the chance, so that zero is the simple side.
+        // High bytes give true, so that zero gives the simple choice.
         u16::from(self.byte()) * 100 >= (100 - u16::from(percent)) * 256
     }
 
-    /// Whether a lease that stands so can lead to the code that is wanted.
+    /// Whether a lease in this state can lead to the wanted error code.
     pub fn suits(&self, lease: Standing) -> bool {
         use ErrorCode as E;
         use Standing as S;
@@ -159,7 +159,7 @@ impl<'a> Dice<'a> {
         }
     }
 
-    /// Whether the operation is to miss this way.
+    /// Whether the operation should have this mistake.
     pub fn misses(&self, how: Miss) -> bool {
         self.miss == Some(how)
     }

@@ -1,4 +1,4 @@
-//! What many operations have in common: names, leases, conditions.
+//! Common parts of operations: names, leases, conditions.
 
 use smalt_model::Model;
 use smalt_model::hints::Hint;
@@ -12,10 +12,10 @@ use super::{BLOBS, CONTAINERS, QUEUES};
 
 /// Values of metadata and tags.
 pub(super) const VALUES: [&str; 3] = ["v0", "v1", "v2"];
-/// Of a hundred operations that may carry a condition, so many do.
+/// Percentage of operations with a condition, among those that may have one.
 const CONDITION_PERCENT: u8 = 35;
 
-/// A container that is there or, to miss, one that is not.
+/// Returns an existing container; for a near miss, one that does not exist.
 pub(super) fn container(model: &Model, dice: &mut Dice<'_>) -> Option<String> {
     let wanted = !dice.misses(Miss::Absent);
     let all = &CONTAINERS[..dice.space.containers];
@@ -31,7 +31,7 @@ pub(super) fn container(model: &Model, dice: &mut Dice<'_>) -> Option<String> {
     dice.one(&fitting).map(str::to_owned)
 }
 
-/// A queue that is there or, to miss, one that is not.
+/// Returns an existing queue; for a near miss, one that does not exist.
 pub(super) fn queue(model: &Model, dice: &mut Dice<'_>) -> Option<String> {
     let wanted = !dice.misses(Miss::Absent);
     let all = &QUEUES[..dice.space.queues];
@@ -50,7 +50,8 @@ fn id(container: &str, blob: &str) -> BlobId {
     }
 }
 
-/// A blob of one of these types; to miss, one of another type, none, or none in no container.
+/// Returns a blob of one of these types; for a near miss, one of another type, none, or one in a
+/// missing container.
 pub(super) fn blob(model: &Model, kinds: &[&str], dice: &mut Dice<'_>) -> Option<BlobId> {
     if dice.alone.is_some() {
         return among(model, str::is_empty, dice);
@@ -68,7 +69,7 @@ pub(super) fn blob(model: &Model, kinds: &[&str], dice: &mut Dice<'_>) -> Option
     among(model, fits, dice)
 }
 
-/// A blob whose type fits, in a container that is there.
+/// Returns a blob of a suitable type in an existing container.
 pub(super) fn among(
     model: &Model,
     fits: impl Fn(&str) -> bool,
@@ -78,7 +79,7 @@ pub(super) fn among(
     named(model, fits, dice)
 }
 
-/// A name of a blob that fits, in a container that is there.
+/// Returns the name of a suitable blob in an existing container.
 pub(super) fn named(
     model: &Model,
     fits: impl Fn(&str, &str) -> bool,
@@ -99,7 +100,7 @@ pub(super) fn named(
     Some(id(container, blob))
 }
 
-/// A name for a blob that is made or replaced.
+/// Returns a name for a blob that is created or replaced.
 pub(super) fn spot(model: &Model, dice: &mut Dice<'_>) -> Option<BlobId> {
     if dice.code.is_some() && !dice.misses(Miss::Absent) {
         return among(model, |_| true, dice);
@@ -113,12 +114,12 @@ fn any_lease(dice: &mut Dice<'_>) -> LeaseId {
     LeaseId(u32::try_from(dice.below(PROPOSED_LEASES as usize + 2)).unwrap_or(0))
 }
 
-/// An id that clients propose.
+/// Returns a lease id that a client proposes.
 fn own_lease(dice: &mut Dice<'_>) -> LeaseId {
     LeaseId(u32::try_from(dice.below(PROPOSED_LEASES as usize)).unwrap_or(0))
 }
 
-/// The lease id that passes or, to miss, none, another, or one that is no more.
+/// Returns the valid lease id; for a near miss, none, another one, or a former one.
 pub(super) fn lease(hint: &Hint, dice: &mut Dice<'_>) -> Option<LeaseId> {
     if !dice.misses(Miss::Lease) {
         return hint.lease;
@@ -133,7 +134,7 @@ pub(super) fn lease(hint: &Hint, dice: &mut Dice<'_>) -> Option<LeaseId> {
     }
 }
 
-/// The condition of a header, so that it holds or does not.
+/// Returns a condition in this header that holds or, for a near miss, does not.
 fn made(header: u8, hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Option<Condition> {
     let fails = dice.misses(Miss::Condition);
     let other = Some(Tag(u32::from(dice.byte()) % (model.numbers().tags + 1)));
@@ -151,12 +152,12 @@ fn made(header: u8, hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Option<C
     })
 }
 
-/// A condition of a blob, most often none.
+/// Returns a condition on a blob, usually none.
 pub(super) fn condition(hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Option<Condition> {
     chosen(&[1, 2, 3, 4, 5, 6, 7], hint, model, dice)
 }
 
-/// A condition of a container, most often none.
+/// Returns a condition on a container, usually none.
 pub(super) fn date(hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Option<Condition> {
     chosen(&[5, 6], hint, model, dice)
 }
@@ -172,7 +173,7 @@ fn chosen(headers: &[u8], hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Op
     None
 }
 
-/// The condition of a copy's source; `fails`: one that does not hold.
+/// Returns the condition on a copy source, which does not hold if `fails`.
 pub(super) fn source_condition(
     hint: &Hint,
     model: &Model,
@@ -195,7 +196,7 @@ pub(super) fn source_condition(
     condition
 }
 
-/// Lease and condition of a write to a blob.
+/// Returns lease id and condition for a write to a blob.
 pub(super) fn guard(hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Guard {
     Guard {
         lease: lease(hint, dice),
@@ -203,7 +204,7 @@ pub(super) fn guard(hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Guard {
     }
 }
 
-/// A snapshot of a blob or, to miss, one that is none.
+/// Returns a snapshot of a blob; for a near miss, one that does not exist.
 pub(super) fn moment(hint: &Hint, dice: &mut Dice<'_>) -> Option<Moment> {
     if dice.misses(Miss::Absent) {
         return dice.chance(50).then(|| Moment(u32::from(dice.byte())));
@@ -212,7 +213,7 @@ pub(super) fn moment(hint: &Hint, dice: &mut Dice<'_>) -> Option<Moment> {
     dice.one(&hint.snapshots).filter(|_| chosen)
 }
 
-/// Lease and condition of a read: a snapshot has no lease to name.
+/// Returns lease id and condition for a read; a read of a snapshot has no lease id.
 pub(super) fn reader(
     hint: &Hint,
     snapshot: Option<Moment>,
@@ -226,14 +227,13 @@ pub(super) fn reader(
     }
 }
 
-/// The id that a lease operation names.
+/// Returns the lease id for a lease operation.
 fn held(hint: &Hint, dice: &mut Dice<'_>) -> LeaseId {
     let known = hint.lease.or(hint.lapsed);
     let known = known.filter(|_| !dice.misses(Miss::Lease));
     known.unwrap_or_else(|| any_lease(dice))
 }
 
-/// Acquire.
 pub(super) fn acquire(hint: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
     let again = hint.lease.filter(|_| !dice.misses(Miss::Lease));
     LeaseAction::Acquire {
@@ -242,22 +242,18 @@ pub(super) fn acquire(hint: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
     }
 }
 
-/// Renew.
 pub(super) fn renew(hint: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
     LeaseAction::Renew(held(hint, dice))
 }
 
-/// Change.
 pub(super) fn change(hint: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
     LeaseAction::Change(held(hint, dice), own_lease(dice))
 }
 
-/// Release.
 pub(super) fn release(hint: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
     LeaseAction::Release(held(hint, dice))
 }
 
-/// Break.
 pub(super) fn end(_: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
     LeaseAction::Break {
         period_s: dice.one(&[None, Some(0), Some(10), Some(60)]).flatten(),

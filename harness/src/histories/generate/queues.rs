@@ -32,7 +32,8 @@ fn on(
     Some(Operation::Queue(name, make(dice)))
 }
 
-/// A new one, one that is there with the same metadata or, to miss, with other metadata.
+/// Creates a new queue, or one that exists with the same metadata; for a near miss, with other
+/// metadata.
 fn create(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     let name = dice.one(&QUEUES[..dice.space.queues])?;
     let known = model.metadata_of_queue(name).cloned();
@@ -51,7 +52,7 @@ fn set_metadata(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
 fn put(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     on(model, dice, |dice| {
         let hidden = dice.one(&[0, 1, 30, 3_600]).unwrap_or(0);
-        // It has to be seen before it expires.
+        // The message must become visible before it expires.
         let late = dice.misses(Miss::Detail);
         let ttl_s = match late {
             true => Some(i64::try_from(hidden.max(1)).unwrap_or(1)),
@@ -80,7 +81,8 @@ fn peek(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     })
 }
 
-/// A message with its receipt or, to miss, with an earlier one, or one that is no more.
+/// Returns a message with its receipt; for a near miss, an earlier receipt, or a message that no
+/// longer exists.
 fn message(model: &Model, queue: &str, dice: &mut Dice<'_>) -> (MessageId, Receipt) {
     let known = dice.one(&model.receipts(queue));
     let numbers = model.numbers();

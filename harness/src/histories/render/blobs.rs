@@ -188,7 +188,7 @@ fn properties(request: Request, property: Property) -> Request {
     }
 }
 
-/// First byte and, unless to the end, last byte, as a range.
+/// Renders a range from its first and last byte; `None` for the end.
 fn bytes((first, last): (u64, Option<u64>)) -> String {
     let last = last.map_or_else(String::new, |last| last.to_string());
     format!("bytes={first}-{last}")

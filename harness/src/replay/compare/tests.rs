@@ -1,4 +1,4 @@
-//! The comparer on its own: two answers by hand, and what it must say of them.
+//! Tests of the comparer: two handwritten answers and the expected differences.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::wire::Answer;
 const URL: &str = "https://account.blob.core.windows.net/c/b";
 const XML: (&str, &str) = ("content-type", "application/xml");
 
-/// One account, as every trace of our own has it, at a target of either style.
+/// One account, which every trace of smalt's own format has, at a target of either style.
 struct Pair {
     hosts: Hosts,
     bindings: Bindings,
@@ -44,7 +44,7 @@ impl Pair {
         comparer.compare(method, recorded, live)
     }
 
-    /// Aspects and places of what differs.
+    /// Returns aspects and places of the differences.
     fn seen(&mut self, recorded: &Answer, live: &Answer) -> Vec<(Aspect, String)> {
         let found = self.compare("GET", recorded, live).into_iter();
         found.map(|one| (one.aspect, one.at)).collect()
@@ -67,8 +67,8 @@ fn path_style() -> Addressing {
     }
 }
 
-/// An address of the account is one that the target would write; any other account, service, host
-/// or scheme is wrong, in headers, attributes and elements.
+/// An address of the account must be the one that the target writes; any other account, service,
+/// host or scheme is a difference, in headers, attributes and elements.
 #[test]
 fn addresses_name_the_right_account() {
     for (addressing, right, wrong) in [
@@ -113,7 +113,7 @@ fn addresses_name_the_right_account() {
     }
 }
 
-/// Status, code, names and values of headers are each seen, and named.
+/// Differences in status, code, and names and values of headers are each found and named.
 #[test]
 fn heads_are_compared_exactly() {
     let recorded = answer(
@@ -159,7 +159,7 @@ fn heads_are_compared_exactly() {
     }
 }
 
-/// What the service makes up is equal where it was equal, and different where it was different.
+/// Invented values are equal where they were equal, and different where they were different.
 #[test]
 fn relations_hold_both_ways() {
     let tagged = |tag: &str| answer(200, &[("etag", tag)], "");
@@ -167,17 +167,17 @@ fn relations_hold_both_ways() {
     assert_eq!(pair.seen(&tagged("\"0x1\""), &tagged("\"0xA\"")), []);
     assert_eq!(pair.seen(&tagged("\"0x2\""), &tagged("\"0xB\"")), []);
     let broken = vec![(Aspect::Relations, "etag".to_owned())];
-    // The recorded one changed, the live one did not; and the other way round.
+    // The recorded value changed and the live one did not; and the other way round.
     assert_eq!(pair.seen(&tagged("\"0x3\""), &tagged("\"0xA\"")), broken);
     assert_eq!(pair.seen(&tagged("\"0x1\""), &tagged("\"0xC\"")), broken);
     let unquoted = vec![(Aspect::HeaderValues, "etag".to_owned())];
     assert_eq!(pair.seen(&tagged("\"0x4\""), &tagged("0xD")), unquoted);
 }
 
-/// An element that is there on one side only is seen, and what stands beside it is still compared
-/// and bound.
+/// An element on one side only is a difference, and the elements beside it are still compared and
+/// bound.
 #[test]
-fn elements_beside_a_missing_one_count() {
+fn elements_beside_a_missing_one_are_compared() {
     let listing = |marker: &str, more: &str, name: &str| {
         let text = format!("<R>{more}<Name>{name}</Name><NextMarker>{marker}</NextMarker></R>");
         answer(200, &[XML], &text)
@@ -191,9 +191,9 @@ fn elements_beside_a_missing_one_count() {
     assert_eq!(again, relation);
 }
 
-/// Bodies are documents where both are, and bytes otherwise.
+/// Bodies are documents where both sides have documents, and bytes otherwise.
 #[test]
-fn bodies_are_compared_as_what_they_are() {
+fn bodies_are_compared_by_their_kind() {
     let mut pair = Pair::new(Addressing::Host);
     let text = |kind: &str, body: &str| answer(200, &[("content-type", kind)], body);
     for (recorded, live, equal) in [

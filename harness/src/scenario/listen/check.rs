@@ -1,12 +1,11 @@
-//! Judges a listener's run by its history alone.
+//! Checks a listener's run from its history alone.
 //!
 //! - Here, message by message: LS1, LS2, LS5, LS6, LS3 and LL2 at the end.
-//! - [`owners`]: each message in each listener's hands: LS3, LS4, LS5, LL2's alarm, what the log
-//!   says.
-//! - [`pace`]: numbers and times: LS7 to LS10, LL1, LL3, LL4, and requests that need not be.
-//! - [`fleet`]: what listeners owe each other: one idle poller, one budget; the alarm in a run.
+//! - [`owners`]: each message while a listener has it: LS3, LS4, LS5, the alarm of LL2, the log.
+//! - [`pace`]: numbers and times: LS7 to LS10, LL1, LL3, LL4, and unnecessary requests.
+//! - [`fleet`]: all listeners together: one idle poller, one budget, and the alarm during a run.
 //!
-//! LL5 is no rule of its own: clocks that are off must change nothing that the others see.
+//! LL5 has no check of its own: clocks that are off must not change what the other checks see.
 
 mod arrivals;
 mod fleet;
@@ -33,11 +32,10 @@ use crate::scenario::faults::GARBLED;
 use crate::scenario::history::{Event, Exchange, Fate, Happening, element, elements};
 use crate::scenario::marks::{Marks, mark};
 
-/// What is known about one message.
 #[derive(Default)]
 struct Known {
     number: usize,
-    /// Its text in the queue.
+    /// Text of the message in the queue.
     stored: String,
     gets: u32,
     done: bool,
@@ -45,9 +43,9 @@ struct Known {
     poisoned: u32,
     /// When the service drops it; `None` for never.
     expires: Option<Timestamp>,
-    /// Lives that had it and died.
+    /// Whether a life had it and died.
     orphaned: bool,
-    /// The queue was deleted under it.
+    /// Whether the queue was deleted while the message was in it.
     swept_away: bool,
 }
 
@@ -56,18 +54,18 @@ struct Judge<'a> {
     names: &'a Names,
     history: &'a [Event],
     messages: BTreeMap<String, Known>,
-    /// Receipts that the same owner of a message has replaced by an update. A later get of the same
-    /// life is another owner: its receipt replaces nothing. With it, when a request can be sent
-    /// that knows: what is far away hears of it later.
+    /// Pop receipts that the same owner of a message has replaced by an update, with the time from
+    /// which on a request can be sent that knows of it: a distant sender learns of it later. A
+    /// later get of the same life makes a new owner, whose receipt replaces nothing.
     replaced: BTreeMap<(String, String), Timestamp>,
-    /// Messages that a life took and has not been seen to end.
+    /// Messages that a life got and has not been seen to finish.
     held: BTreeSet<(String, String)>,
     payloads: Payloads,
     violations: Vec<Violation>,
     marks: Marks,
 }
 
-/// What does not hold, and what was seen. Times are judged where time is virtual.
+/// Returns the violations and marks of a run. Times are checked only where time is virtual.
 pub(super) fn check(
     history: &[Event],
     plan: &ListenPlan,
@@ -121,12 +119,13 @@ pub(super) fn check(
     (violations, marks)
 }
 
-/// Whether the sender learned from the answer, at once: not from one that made no sense.
+/// Whether the sender learned the result from the answer at once; a garbled answer does not tell
+/// it.
 fn is_told(exchange: &Exchange) -> bool {
     exchange.delivered && exchange.fault != Some(GARBLED)
 }
 
-/// The messages of a get's answer: id, receipt, dequeue count, hidden until, expires.
+/// A message in the answer of a get: id, receipt, dequeue count, hidden until, expires.
 struct Taken<'a> {
     id: &'a str,
     receipt: &'a str,
@@ -153,7 +152,7 @@ fn taken(xml: &str) -> Vec<Taken<'_>> {
         .collect()
 }
 
-/// When the owner put a message.
+/// Returns when the owner put a message.
 fn put_at(history: &[Event], id: &str) -> Option<Timestamp> {
     history.iter().find_map(|event| match &event.what {
         Happening::Exchange(e) if event.actor == "owner" && e.method == "POST" => {
@@ -164,7 +163,7 @@ fn put_at(history: &[Event], id: &str) -> Option<Timestamp> {
     })
 }
 
-/// Messages that never expire have a time in the year 9999.
+/// Whether a message never expires: the service gives such messages a time in the year 9999.
 fn never_expires(expires: Timestamp) -> bool {
     expires.iso_s().starts_with("9999")
 }
@@ -288,7 +287,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The owner's message: its id is known to the service alone.
+    /// Records a message of the owner: only the service knows its id.
     fn put(&mut self, exchange: &Exchange) {
         let Some(answer) = exchange.done() else {
             return;
@@ -312,7 +311,7 @@ impl Judge<'_> {
         }
     }
 
-    /// How often each message was taken in truth.
+    /// Counts how often each message was really taken.
     fn got(&mut self, number: usize, exchange: &Exchange) {
         let Some(answer) = exchange.done() else {
             return;
@@ -324,13 +323,13 @@ impl Judge<'_> {
             known.gets += 1;
             if message.count != known.gets {
                 let (count, gets) = (message.count, known.gets);
-                let what = format!("taken {gets} times, the service says {count}");
+                let what = format!("taken {gets} times, but the service counts {count}");
                 self.violations.push(Violation::at("service", number, what));
             }
         }
     }
 
-    /// What an answer tells a life.
+    /// Records what a life learns from an answer.
     fn told(&mut self, event: &Event, exchange: &Exchange) {
         let actor = event.actor.as_str();
         let Some(answer) = exchange.done() else {
@@ -345,7 +344,7 @@ impl Judge<'_> {
             }
             ("PUT", Some(id)) => {
                 let used = exchange.parameter("popreceipt").unwrap_or_default();
-                // The answer is on its way as long as the next request will be.
+                // The answer takes as long as the next request will.
                 let lag = Duration::from_millis(2 * self.plan.shape.lag_ms);
                 let replaced = (id.to_owned(), used.to_owned());
                 self.replaced.insert(replaced, event.at.plus(lag));
@@ -357,7 +356,7 @@ impl Judge<'_> {
         }
     }
 
-    /// LS1 and LS2: an update or delete of a message.
+    /// LS1 and LS2: checks an update or delete of a message.
     fn used(&mut self, number: usize, actor: &str, exchange: &Exchange, id: &str) {
         let used = exchange.parameter("popreceipt").unwrap_or_default();
         let replaced = self.replaced.get(&(id.to_owned(), used.to_owned()));
@@ -371,13 +370,13 @@ impl Judge<'_> {
             };
             known.deleted = true;
             if !known.done && known.poisoned == 0 {
-                let what = format!("{actor} deleted {id}: neither done nor in the poison queue");
+                let what = format!("{actor} deleted {id}, neither done nor in the poison queue");
                 self.violated("LS1", number, what);
             }
         }
     }
 
-    /// A copy in the poison queue: it says whose it is, never expires, and is whole.
+    /// Checks a copy in the poison queue: it names its message, never expires, and is complete.
     fn poisoned(&mut self, number: usize, exchange: &Exchange) {
         if exchange.done().is_none() {
             return;
@@ -391,7 +390,7 @@ impl Judge<'_> {
         let envelope: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let id = envelope["id"].as_str().unwrap_or_default().to_owned();
         let Some(known) = self.messages.get_mut(&id) else {
-            return self.violated("LS1", number, format!("a poison copy of nothing: {text}"));
+            return self.violated("LS1", number, format!("copies an unknown message: {text}"));
         };
         known.poisoned += 1;
         let (of, orphaned, stored) = (known.number, known.orphaned, known.stored.clone());
@@ -407,26 +406,26 @@ impl Judge<'_> {
         }
     }
 
-    /// LS5, LS6: a handler begins.
+    /// LS5, LS6: checks the start of a handler.
     fn started(&mut self, number: usize, (id, count, body): (&str, u32, &str)) {
         let Some(known) = self.messages.get(id) else {
             return self.violated("LS6", number, format!("{id} was never put"));
         };
         let (gets, of, done) = (known.gets, known.number, known.done);
         if gets > self.plan.shape.max_dequeue {
-            let what = format!("{id} was taken {gets} times, and counted {count}");
+            let what = format!("{id} was taken {gets} times, its dequeue count is {count}");
             self.violated("LS5", number, what);
         }
         if body != self.plan.body(of) {
-            self.violated("LS6", number, format!("{id} came as {body}"));
+            self.violated("LS6", number, format!("the handler got {id} as {body}"));
         }
         if done {
             self.mark("handled again after it was done");
         }
     }
 
-    /// LS3 and LL2: each message came to the end that its own behaviour and the number of times
-    /// that it was taken allow, whatever happened to the others.
+    /// LS3 and LL2: each message came to an end that its own behaviour and its dequeue count allow,
+    /// whatever happened to the others.
     fn end(&mut self) {
         let most = self.plan.shape.max_dequeue;
         let over = self.history.last().map_or(Timestamp::MIN, |event| event.at);
@@ -441,14 +440,14 @@ impl Judge<'_> {
             let name = format!("{id} (m{:04}, {behaviour:?})", known.number);
             let expired = known.expires.is_some_and(|expires| expires <= over);
             if !known.deleted && !expired && !known.swept_away {
-                found.push(Violation::of_run("LL2", format!("{name} is still there")));
+                found.push(Violation::of_run("LL2", format!("{name} is still queued")));
             }
             if expired && !known.deleted {
                 mark(&mut self.marks, "expired");
             }
             let never = behaviour.failures().is_none_or(|failures| failures >= most);
             if never && known.done {
-                let what = format!("{name} was done beyond {most}");
+                let what = format!("{name} was done after more than {most} gets");
                 found.push(Violation::of_run("LS5", what));
             }
             let excused = never || known.gets >= most || too_slow(self.plan, behaviour);
@@ -464,13 +463,13 @@ impl Judge<'_> {
     }
 }
 
-/// Without renewal a handler gets no more time than one visibility.
+/// Whether a handler without renewal needs more time than one visibility timeout.
 fn too_slow(plan: &ListenPlan, behaviour: Behaviour) -> bool {
     let ms = match behaviour {
         Behaviour::Slow(seconds) => u64::from(seconds) * 1_000,
         Behaviour::Ok(ms) => u64::from(ms),
         _ => 0,
     };
-    // What remains of a lock in the end is kept for cancelling the handler.
+    // The end of a lock is reserved for cancelling the handler.
     !plan.shape.renew && ms + 4_000 >= u64::from(plan.shape.visibility_s) * 1_000
 }

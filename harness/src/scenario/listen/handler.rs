@@ -1,4 +1,4 @@
-//! A handler that does what the plan says about a message, and writes down what it did.
+//! A handler that treats messages as the plan says, and records what it did.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,17 +10,16 @@ use super::plan::{Behaviour, ListenPlan};
 use crate::scenario::history::Happening;
 use crate::scenario::wire::Wire;
 
-/// The handler of one worker's life.
+/// The handler of one life.
 pub(super) struct Scripted {
-    /// Where it writes down what it did.
+    /// Records the acts.
     pub wire: Arc<Wire>,
-    /// The life.
+    /// Name of the life.
     pub actor: String,
-    /// What it does.
     pub plan: Arc<ListenPlan>,
 }
 
-/// A run of the handler: its end is written down even when it is dropped in the middle.
+/// A run of the handler. Its end is recorded even when it is dropped in the middle.
 struct Run<'a> {
     of: &'a Scripted,
     id: String,
@@ -60,7 +59,7 @@ impl Handler for Scripted {
         run.verdict = name;
         drop(run);
         if name == "panic" {
-            // Without the message of a panic that nobody wants to read in a test's output.
+            // Does not print the message of the panic.
             std::panic::resume_unwind(Box::new("the handler panics by plan"));
         }
         verdict

@@ -1,4 +1,4 @@
-//! The listeners of a run: each lives, dies or is told to stop, and lives again.
+//! The listeners of a run: each starts, dies or stops, and starts again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,39 +21,38 @@ use crate::scenario::history::Happening;
 use crate::scenario::wire::Wire;
 use crate::scenario::world::{self, Which, World};
 
-/// A worker that died or was replaced is started again after this long.
+/// Time in seconds after which a worker that died or was replaced starts again.
 const RESTART_S: u64 = 5;
-/// Beyond this the service refuses what was dated by a clock (15 minutes).
+/// Clock skew in seconds beyond which the service rejects signed requests (15 minutes).
 const SKEW_MAX_S: u32 = 900;
 
-/// What one listener is told.
+/// Orders for one listener.
 #[derive(Clone, Copy, Debug, Default)]
 struct Orders {
-    /// How often it was told to make room for a successor.
+    /// Number of times that it was told to make room for a successor.
     replaced: u64,
-    /// Whether its clock has been set right.
+    /// Whether its clock has been corrected.
     repaired: bool,
-    /// No successor any more.
+    /// Whether no successor may start.
     over: bool,
 }
 
-/// What wakes each life: one for each of its queues.
+/// The wakers of each life, one for each of its queues.
 type Wakers = Arc<Mutex<BTreeMap<String, Vec<Waker>>>>;
 
-/// All listeners of a run.
 pub(super) struct Crew {
     wire: Arc<Wire>,
     queue: String,
     orders: Vec<watch::Sender<Orders>>,
     skew_s: Vec<i32>,
-    /// Whether several queues take the place of one.
+    /// Whether partitions replace the queue.
     is_set: bool,
     wakers: Wakers,
     lives: JoinSet<Result<(), String>>,
 }
 
 impl Crew {
-    /// Starts the first life of each.
+    /// Starts the first life of each listener.
     pub(super) fn start(
         world: &World,
         plan: &Arc<ListenPlan>,
@@ -71,7 +70,8 @@ impl Crew {
         };
         let account = plan.shape.account_per_s.map(AccountLimit::new);
         for worker in 0..plan.shape.workers {
-            // One channel each: several waiters of one channel are woken in no certain order.
+            // Each listener has its own channel: several receivers of one channel wake in no fixed
+            // order.
             let (orders, told) = watch::channel(Orders::default());
             let skew_s = plan.shape.skew_s.get(usize::from(worker)).copied();
             let skew_s = skew_s.unwrap_or(0);
@@ -93,7 +93,7 @@ impl Crew {
         crew
     }
 
-    /// Tells one of them to stop; its successor follows.
+    /// Tells one listener to stop; its successor follows.
     pub(super) fn replace(&self, worker: u8) {
         let worker = usize::from(worker) % self.orders.len().max(1);
         if let Some(orders) = self.orders.get(worker) {
@@ -101,7 +101,7 @@ impl Crew {
         }
     }
 
-    /// Sends a trigger to all of them, with the queue's name as somebody else may write it.
+    /// Sends a trigger to all listeners; `in_capitals` changes the case of the queue's name.
     pub(super) fn announce(&self, in_capitals: bool) {
         let name = if in_capitals {
             self.queue.to_ascii_uppercase()
@@ -119,7 +119,7 @@ impl Crew {
         }
     }
 
-    /// Sets the clocks right that the service does not bear, and starts their listeners anew.
+    /// Corrects the clocks that the service does not accept, and restarts their listeners.
     pub(super) fn repair_clocks(&self) {
         for (orders, skew_s) in self.orders.iter().zip(&self.skew_s) {
             if skew_s.unsigned_abs() > SKEW_MAX_S {
@@ -131,7 +131,7 @@ impl Crew {
         }
     }
 
-    /// Ends all of them; what went wrong, in words.
+    /// Ends all listeners. Returns their errors.
     pub(super) async fn end(mut self) -> Vec<String> {
         for orders in &self.orders {
             orders.send_modify(|orders| orders.over = true);
@@ -189,7 +189,7 @@ impl Lives {
         Ok(())
     }
 
-    /// One life to its end: whether it was an orderly one.
+    /// Runs one life to its end. Returns whether it stopped in an orderly way.
     async fn one_life(&self, actor: &Arc<Actor>, listener: &QueueListener) -> Result<bool, String> {
         let wire = &self.world.wire;
         let note = |seen| wire.note(&actor.name, Happening::Listener(seen));
@@ -213,13 +213,13 @@ impl Lives {
         let due = |orders: &Orders| orders.over || orders.replaced > replaced;
         tokio::select! {
             biased;
-            // A channel that is closed cannot tell any more.
+            // A closed channel cannot send any more.
             _ = told.wait_for(due) => self.world.wire.note(&actor.name, Happening::ToldToStop),
             () = actor.told_to_stop() => {}
         }
     }
 
-    /// One life with several queues.
+    /// Runs one life that serves several queues.
     async fn one_life_of_many(
         &self,
         actor: &Arc<Actor>,
@@ -295,7 +295,7 @@ impl Lives {
         })
     }
 
-    /// The seed of a life, and its way to the service.
+    /// Returns the seed of a life and its client.
     fn storage(&self, actor: &Arc<Actor>, number: u64) -> Result<(u64, Arc<dyn Storage>), String> {
         let seed = self.plan.seed ^ (u64::from(self.worker) << 32) ^ (number << 16);
         let lag = Duration::from_millis(self.plan.shape.lag_ms);
@@ -324,7 +324,7 @@ impl Lives {
     }
 }
 
-/// Notes each change of state and number of tasks; never ends.
+/// Records each change of state and number of tasks; never ends.
 async fn watch_pool(mut status: watch::Receiver<PoolStatus>, note: impl Fn(Seen)) {
     let mut last = None;
     while status.changed().await.is_ok() {
@@ -338,7 +338,7 @@ async fn watch_pool(mut status: watch::Receiver<PoolStatus>, note: impl Fn(Seen)
     std::future::pending::<()>().await;
 }
 
-/// Writes down the decisions of one life.
+/// Records the decisions of one life.
 struct Witness {
     wire: Arc<Wire>,
     actor: String,

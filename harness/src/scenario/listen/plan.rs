@@ -1,4 +1,4 @@
-//! What a listener's run is made of: every run draws its own messages, settings, acts and faults.
+//! The plan of a listener's run: its messages, settings, acts and faults, all drawn at random.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,11 +10,11 @@ use super::shape::{Resize, Shape, shapes};
 use crate::scenario::faults::{self, Fault, Menu, Mishap, Operation};
 use crate::scenario::world::{self, Trouble};
 
-/// Time that a handler has; a hanging one is cancelled after it.
+/// Timeout of a handler in seconds; a handler that hangs is cancelled after it.
 pub(super) const HANDLER_TIMEOUT_S: u16 = 40;
-/// Requests of the workers among which mishaps are planned.
+/// Largest number of a request that a fault may be aimed at.
 const REQUESTS_MAX: u16 = 60;
-/// What goes wrong on the wire.
+/// Faults on the wire.
 const MENU: Menu = Menu {
     aims: &[
         (Operation::Any, "", REQUESTS_MAX),
@@ -30,10 +30,10 @@ const MENU: Menu = Menu {
     most: 10,
 };
 
-/// Messages of the plan have smaller numbers; those of the wave, from here on.
+/// Number of the first message of the wave; messages of the plan have smaller numbers.
 pub(super) const WAVE_FIRST: usize = 1_000;
 
-/// Operations of the queue service that fail by rule.
+/// Operations of the queue service that fault rules may fail.
 const OPERATIONS: [&str; 5] = [
     "Messages_Dequeue",
     "MessageId_Delete",
@@ -42,37 +42,37 @@ const OPERATIONS: [&str; 5] = [
     "Queue_Create",
 ];
 
-/// Where the payloads are.
+/// Path of the payload blobs.
 const PAYLOADS_PATH: &str = "/devstoreaccount1/payloads/";
-/// A payload is long enough to travel in a blob.
+/// Repetitions that make a payload long enough to be stored in a blob.
 const PAYLOAD_REPEATS: usize = 20;
 
-/// Where the listeners' own messages go.
+/// Path of the poison queue.
 const POISON_PATH: &str = "/devstoreaccount1/orders-poison";
 
 /// How the handler treats one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Done after so many milliseconds.
+    /// Succeeds after this many milliseconds.
     Ok(u32),
-    /// Done after so many seconds, longer than one visibility.
+    /// Succeeds after this many seconds, which is longer than the visibility timeout.
     Slow(u16),
-    /// Fails so many times, then is done.
+    /// Fails this many times, then succeeds.
     FailFirst(u32),
-    /// Asks so many times for a retry after some seconds, then is done.
+    /// Asks this many times for a retry after this many seconds, then succeeds.
     RetryAfter(u32, u16),
-    /// Panics so many times, then is done.
+    /// Panics this many times, then succeeds.
     PanicFirst(u32),
-    /// Is rejected.
+    /// Rejects the message.
     Reject,
     /// Hangs at every attempt.
     Hang,
-    /// Its text is not what the encoding says: no handler ever sees it.
+    /// The text is invalid in the queue's encoding, so that no handler ever gets it.
     Undecodable,
 }
 
 impl Behaviour {
-    /// Attempts that fail before it is done; `None` when it never is.
+    /// Returns the number of attempts that fail before one succeeds; `None` when none does.
     pub fn failures(self) -> Option<u32> {
         match self {
             Behaviour::Ok(_) | Behaviour::Slow(_) => Some(0),
@@ -83,7 +83,7 @@ impl Behaviour {
         }
     }
 
-    /// The delay that the handler asks for with its retries.
+    /// Returns the delay in seconds that the handler asks for with its retries.
     pub fn asks_for_s(self) -> Option<u16> {
         match self {
             Behaviour::RetryAfter(_, seconds) => Some(seconds),
@@ -97,67 +97,69 @@ impl Behaviour {
 pub enum Arrival {
     /// At the start.
     First,
-    /// At the start, but hidden for so many seconds.
+    /// At the start, hidden for this many seconds.
     Hidden(u16),
-    /// After so many seconds; whether a trigger follows it.
+    /// After this many seconds; the flag says whether a trigger follows.
     Later(u16, bool),
 }
 
-/// One message.
+/// The plan of one message.
 #[derive(Clone, Debug)]
 pub struct MessagePlan {
-    /// What its handler does.
+    /// How the handler treats it.
     pub behaviour: Behaviour,
     /// When it is put.
     pub arrival: Arrival,
-    /// Its time to live in seconds; `None` for ever.
+    /// Time to live in seconds; `None` for a message that never expires.
     pub ttl_s: Option<u16>,
 }
 
-/// What is done to the listeners during the trouble.
+/// An act that disturbs the listeners during the trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// The owner deletes the queue, and makes it anew after so many seconds.
+    /// The owner deletes the queue, and creates it again after this many seconds.
     DeleteQueue(u16),
-    /// A stranger takes what is visible, for so many seconds, and forgets it.
+    /// A stranger gets the visible messages with this visibility timeout in seconds, and forgets
+    /// them.
     Steal(u16),
-    /// The listeners' machine sleeps for so many seconds; a stranger takes what is visible then.
+    /// The listeners' machine sleeps for this many seconds; a stranger takes what becomes visible.
     Sleep(u16),
-    /// A listener is told to stop; its successor starts.
+    /// The listener with this number is told to stop, and its successor starts.
     Stop(u8),
 }
 
-/// What comes after the trouble, when the queue is empty and has been idle.
+/// The messages after the trouble, once the queue is empty and has been idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wave {
-    /// Nothing more.
+    /// No messages.
     None,
-    /// So many messages at once, each so many milliseconds of work; after so many milliseconds one
-    /// listener is told to stop.
+    /// This many messages at once, each with this many milliseconds of work; after the second
+    /// number of milliseconds one listener is told to stop.
     Burst(u16, u32, u32),
-    /// So many messages per second, each so many milliseconds of work, for so many seconds.
+    /// This many messages per second, each with this many milliseconds of work, for this many
+    /// seconds.
     Steady(u8, u32, u16),
 }
 
-/// A whole run.
+/// The plan of a complete run.
 #[derive(Clone, Debug)]
 pub struct ListenPlan {
-    /// Seed of service and workers.
+    /// Seed of the service and the workers.
     pub seed: u64,
-    /// Messages.
+    /// Messages that the owner puts.
     pub messages: Vec<MessagePlan>,
     /// Settings of the listeners and of their surroundings.
     pub shape: Shape,
-    /// What is done during the trouble, and when, in seconds.
+    /// Acts during the trouble, with their times in seconds.
     pub acts: Vec<(u16, Act)>,
-    /// What comes afterwards.
+    /// Messages after the trouble.
     pub wave: Wave,
-    /// What goes wrong.
+    /// Faults.
     pub trouble: Trouble,
 }
 
 impl ListenPlan {
-    /// The body of a message: what its handler must be given.
+    /// Returns the body of a message, which its handler must get.
     pub fn body(&self, number: usize) -> String {
         let body = format!("m{number:04} <&> \u{e9}");
         match self.travels_apart(number) {
@@ -166,13 +168,13 @@ impl ListenPlan {
         }
     }
 
-    /// Whether its body is put into a blob.
+    /// Whether the body is stored in a blob.
     pub fn travels_apart(&self, number: usize) -> bool {
         let is_apart = self.shape.payloads.is_some() && number.is_multiple_of(2);
         is_apart && self.behaviour(number) != Some(Behaviour::Undecodable)
     }
 
-    /// What the handler does with a message.
+    /// Returns how the handler treats a message.
     pub fn behaviour(&self, number: usize) -> Option<Behaviour> {
         if number < WAVE_FIRST {
             return self.messages.get(number).map(|message| message.behaviour);
@@ -183,14 +185,14 @@ impl ListenPlan {
         })
     }
 
-    /// The same, by the body that it was given.
+    /// Returns how the handler treats the message with this body.
     pub fn behaviour_of(&self, body: &str) -> Option<Behaviour> {
         let number = number_of(body)?;
         self.behaviour(number).filter(|_| self.body(number) == body)
     }
 
-    /// Its text as stored, unless its body is in a blob. Undecodable ones end in
-    /// white space, which must survive as well.
+    /// Returns the text as stored, unless the body is in a blob. Undecodable texts end in white
+    /// space, which must survive as well.
     pub fn stored_text(&self, number: usize) -> String {
         let body = self.body(number);
         match (self.shape.base64, self.behaviour(number)) {
@@ -200,7 +202,7 @@ impl ListenPlan {
         }
     }
 
-    /// The number of the message that is stored as `text`.
+    /// Returns the number of the message that is stored as `text`.
     pub fn number_of_stored(&self, text: &str) -> Option<usize> {
         let decoded = STANDARD.decode(text).ok().filter(|_| self.shape.base64);
         match decoded {
@@ -209,8 +211,8 @@ impl ListenPlan {
         }
     }
 
-    /// Whether requests may be held up or lost on their way, so that the history does not show
-    /// when they were sent, or that they were.
+    /// Whether requests may be delayed or lost, so that the history does not show when or whether
+    /// they were sent.
     pub fn hides_requests(&self) -> bool {
         let hidden = |mishap: &Mishap| {
             matches!(
@@ -224,7 +226,7 @@ impl ListenPlan {
         faults.iter().any(|fault| hidden(&fault.mishap)) || self.trouble.rules.iter().any(late)
     }
 
-    /// Whether nothing goes wrong in it.
+    /// Whether the plan contains neither faults nor acts.
     pub fn is_calm(&self) -> bool {
         let faults = !self.trouble.faults.is_empty() || !self.trouble.rules.is_empty();
         let acts = !self.acts.is_empty() || self.shape.partitions.is_some();
@@ -285,17 +287,16 @@ fn waves() -> impl Strategy<Value = Wave> {
     ]
 }
 
-/// What a part of the runs has besides. Drawn after everything else: so a seed of old names the
-/// run of old.
+/// Extra settings of some runs. They are drawn after everything else, so that a seed keeps its run.
 #[derive(Clone, Debug, Default)]
 struct Extras {
     payloads: Option<Compression>,
     partitions: Option<Resize>,
-    /// Faults at requests for payloads.
+    /// Faults of requests for payloads.
     faults: Vec<Fault>,
 }
 
-/// What goes wrong with payloads.
+/// Faults of requests for payloads.
 const PAYLOAD_MENU: Menu = Menu {
     aims: &[
         (Operation::Get, PAYLOADS_PATH, 8),
@@ -326,10 +327,10 @@ fn extras() -> impl Strategy<Value = Extras> {
     })
 }
 
-/// All plans.
+/// Generates all plans.
 pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
     let rules = world::rules(&OPERATIONS).prop_map(|mut rules| {
-        // The owner puts and creates, too, and is to be left alone.
+        // The owner puts messages and creates queues too, and no fault may hit it.
         for rule in &mut rules {
             if ["Messages_Enqueue", "Queue_Create"].contains(&rule.operation.as_str()) {
                 rule.resource = POISON_PATH.to_owned();
@@ -354,7 +355,7 @@ pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
             shape.partitions = extras.partitions;
             trouble.faults.extend(extras.faults);
             for message in &mut messages {
-                // As text everything can be decoded.
+                // Any text can be decoded when bodies are stored as text.
                 if !shape.base64 && message.behaviour == Behaviour::Undecodable {
                     message.behaviour = Behaviour::Reject;
                 }
@@ -375,6 +376,6 @@ pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
     )
 }
 
-/// Every policy has its turn.
+/// The policies, each of which is used in turn.
 pub(super) const POLICIES: [Policy; 4] =
     [Policy::Little, Policy::Seed, Policy::Fixed, Policy::Aimd];

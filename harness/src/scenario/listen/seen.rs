@@ -1,42 +1,42 @@
-//! What a listener lets be seen beside its requests, and what is done to it.
+//! What a listener reports beside its requests, and what is done to it.
 
 use smalt_listener::{Ended, Outcome, PoolState};
 
-/// One thing that is seen.
+/// One observation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
-    /// Its pool changed.
+    /// The pool of tasks changed.
     Pool {
-        /// What it is doing.
+        /// State of the pool.
         state: PoolState,
-        /// Tasks that poll.
+        /// Number of tasks that poll.
         tasks: u32,
     },
-    /// It decided about a message.
+    /// The listener decided about a message.
     Decided {
         /// Message id.
         id: String,
-        /// How often it was taken, as the listener was told.
+        /// Dequeue count of which the listener knows.
         count: u32,
-        /// What became of it.
+        /// The decision.
         outcome: Outcome,
-        /// Whether it says that the message is about to expire.
+        /// Whether the decision says that the message is about to expire.
         expiring: bool,
     },
-    /// It raised the alarm: a message is about to expire.
+    /// The alarm: a message is about to expire.
     Expiring {
         /// Message id.
         id: String,
     },
-    /// One of these, of the listener of one queue of several.
+    /// An observation about the partition with this name.
     Of(String, Box<Seen>),
-    /// A trigger reached it.
+    /// A trigger reached the listener.
     Woken,
-    /// It has stopped.
+    /// The listener has stopped.
     Left(Ended),
-    /// It and all others stood still for so many seconds, their machine asleep.
+    /// The machine of all listeners slept for this many seconds.
     Slept(u64),
-    /// The owner has deleted the queue with all that is in it.
+    /// The owner has deleted the queue with all its messages.
     QueueDeleted,
     /// A stage of the run begins.
     Stage(Stage),
@@ -45,16 +45,16 @@ pub enum Seen {
 /// The stages of a run after the trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The queue is empty and stays so.
+    /// The queue is empty and stays empty.
     Idle,
-    /// One message comes into the idle queue; whether it is announced.
+    /// One message arrives in the idle queue.
     Late {
         /// Whether a trigger follows it.
         announced: bool,
     },
-    /// Messages come at a constant rate that the listeners can bear.
+    /// Messages arrive at a constant rate that the listeners can process.
     Steady,
-    /// Messages come at once, and one listener is replaced meanwhile.
+    /// Messages arrive at once, and meanwhile one listener is replaced.
     Burst,
     /// All listeners are told to stop.
     End,

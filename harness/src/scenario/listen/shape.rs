@@ -13,92 +13,92 @@ use smalt_listener::{ListenerConfig, SentinelConfig};
 use super::Names;
 use super::plan::{HANDLER_TIMEOUT_S, POLICIES};
 
-/// Delays before the second, third and each later attempt.
+/// Delays in seconds before the second, third and each later attempt.
 pub(super) const RETRY_S: [u64; 3] = [1, 4, 20];
-/// Least share of requests that renewals, retries and idle gets leave for others.
+/// Least percentage of the request rate that renewals, retries and idle gets leave for others.
 const RATE_FLOOR: u32 = 20;
 /// Length of the sentinel's lease.
 const LEASE: Duration = Duration::from_secs(15);
 
-/// How the listeners learn that there is something to do.
+/// How the listeners learn that there are messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// So many tasks poll for ever.
+    /// This many tasks poll for ever.
     Poll(u32),
-    /// Triggers, and a look every so many seconds in case that one is lost.
+    /// Triggers, and a get every so many seconds in case a trigger is lost.
     Trigger(u16),
     /// One idle poller for all listeners.
     Sentinel,
 }
 
-/// The settings.
+/// Settings of the listeners.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Listeners.
+    /// Number of listeners.
     pub workers: u8,
-    /// Visibility timeout.
+    /// Visibility timeout in seconds.
     pub visibility_s: u16,
     /// Whether locks are renewed.
     pub renew: bool,
-    /// Attempts before the poison queue.
+    /// Attempts before a message goes to the poison queue.
     pub max_dequeue: u32,
-    /// Messages that one task handles at once.
+    /// Most messages that one task handles at the same time.
     pub slots: u32,
-    /// Whether bodies are written in Base64.
+    /// Whether bodies are stored in Base64.
     pub base64: bool,
     /// How the number of tasks is chosen.
     pub policy: Policy,
-    /// Most tasks.
+    /// Most tasks of one listener.
     pub tasks_max: u32,
-    /// How work is noticed.
+    /// How the listeners learn that there are messages.
     pub mode: Mode,
     /// First and longest idle interval in milliseconds.
     pub idle_ms: (u64, u64),
-    /// How many of the longest intervals the queue is left idle for.
+    /// Length of the idle stage, in longest idle intervals.
     pub idle_rounds: u16,
-    /// Requests per second.
+    /// Requests per second of one listener.
     pub rate_per_s: u32,
-    /// Requests per second of all listeners together, where they share a budget.
+    /// Requests per second of all listeners together; `None` without a shared budget.
     pub account_per_s: Option<u32>,
-    /// How long a lower load must last before tasks are stopped.
+    /// Seconds that a lower load must last before tasks are stopped.
     pub cooldown_s: u16,
-    /// Time for running handlers after the order to stop.
+    /// Seconds for running handlers after the order to stop.
     pub grace_s: u16,
-    /// Whether a missing queue is created.
+    /// Whether a listener creates a missing queue.
     pub create_queue: bool,
-    /// How far each listener's clock is off, in seconds.
+    /// Seconds by which each listener's clock is ahead.
     pub skew_s: [i32; 3],
-    /// How long each way takes a request, in milliseconds.
+    /// Milliseconds that each direction of an exchange takes.
     pub lag_ms: u64,
-    /// How payloads are compressed, where every second message has one in a blob.
+    /// Compression of payloads; when set, every second message has its body in a blob.
     pub payloads: Option<Compression>,
-    /// Several queues in the place of one, and their resize during the trouble.
+    /// The partitions that replace the queue, and their resize during the trouble; `None` for a
+    /// plain queue.
     pub partitions: Option<Resize>,
 }
 
-/// How many queues there are at first, how many later, and when that is said, in seconds.
+/// A change of the number of partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resize {
-    /// At first.
+    /// Number of partitions at first.
     pub from: u32,
-    /// Later.
+    /// Number of partitions afterwards.
     pub to: u32,
-    /// When.
+    /// Time of the change, in seconds.
     pub at_s: u16,
 }
 
-/// How long a sender trusts the map of a partitioned queue.
+/// How long a sender uses the map of a partitioned queue before it reads it again.
 const MAP_TRUSTED: Duration = Duration::from_secs(10);
 
 /// Container of the map of a partitioned queue.
 const MAPS: &str = "maps";
-/// Container of the payloads.
 pub(super) const PAYLOADS: &str = "payloads";
-/// Longer bodies travel in a blob.
+/// Longest body in bytes that is not stored in a blob.
 pub(super) const APART_ABOVE_BYTES: usize = 64;
 
 impl Shape {
-    /// The longest that a visible message waits until somebody looks.
+    /// Returns the longest time that a visible message waits for the next get.
     pub fn longest_sleep(&self) -> Duration {
         match self.mode {
             Mode::Poll(_) => Duration::from_millis(self.idle_ms.1),
@@ -107,7 +107,7 @@ impl Shape {
         }
     }
 
-    /// Requests per second that one listener can count on.
+    /// Returns the requests per second on which one listener can rely.
     pub(super) fn request_rate(&self) -> u32 {
         let share = self
             .account_per_s
@@ -115,7 +115,7 @@ impl Shape {
         share.map_or(self.rate_per_s, |share| share.min(self.rate_per_s))
     }
 
-    /// Tasks that never leave.
+    /// Returns the number of tasks that never stop.
     pub fn floor(&self) -> u32 {
         match self.mode {
             Mode::Poll(tasks) => tasks,
@@ -123,7 +123,8 @@ impl Shape {
         }
     }
 
-    /// Makes room for a load: twice the tasks, and three times the requests that it needs.
+    /// Makes the settings sufficient for a load: twice the tasks and three times the requests that
+    /// it needs.
     pub(super) fn can_bear(&mut self, per_s: u8, work_ms: u32) {
         let busy = (u32::from(per_s) * work_ms).div_ceil(1_000);
         self.tasks_max = self.tasks_max.max((2 * busy).div_ceil(self.slots) + 1);
@@ -132,7 +133,7 @@ impl Shape {
         self.account_per_s = self.account_per_s.map(|all| all.max(3 * needs));
     }
 
-    /// How long the queue is left idle.
+    /// Returns the duration of the idle stage.
     pub fn idle_time(&self) -> Duration {
         match self.mode {
             Mode::Poll(_) => self.longest_sleep() * u32::from(self.idle_rounds),
@@ -141,13 +142,13 @@ impl Shape {
         }
     }
 
-    /// Queues that one life may work off at a time.
+    /// Returns the number of queues that one life may serve at a time.
     pub(super) fn queues_max(&self) -> u32 {
         self.partitions
             .map_or(1, |resize| resize.from.max(resize.to))
     }
 
-    /// The queues, those that are left by and by first.
+    /// Returns the names of the queues, first those that a resize abandons.
     pub(super) fn queues(&self, names: &Names) -> Vec<String> {
         match self.partitions {
             None => vec![names.queue.clone()],
@@ -158,7 +159,7 @@ impl Shape {
         }
     }
 
-    /// The queues that are there at the end.
+    /// Returns the names of the queues that remain at the end.
     pub(super) fn queues_at_last(&self, names: &Names) -> Vec<String> {
         match self.partitions {
             None => vec![names.queue.clone()],
@@ -166,7 +167,7 @@ impl Shape {
         }
     }
 
-    /// What the partitioned queue is, where there is one.
+    /// Returns the settings of the partitioned queue, if there is one.
     pub(super) fn set(&self, names: &Names) -> Option<PartitionSettings> {
         self.partitions.map(|resize| PartitionSettings {
             max_age: MAP_TRUSTED,
@@ -174,7 +175,7 @@ impl Shape {
         })
     }
 
-    /// How payloads travel.
+    /// Returns how payloads are stored, if they are.
     pub(super) fn offload(&self) -> Option<Offload> {
         self.payloads.map(|compression| Offload {
             above_bytes: APART_ABOVE_BYTES,
@@ -184,7 +185,7 @@ impl Shape {
         })
     }
 
-    /// The configuration of one life.
+    /// Returns the configuration of one life.
     pub fn config(&self, names: &Names, worker: &str) -> ListenerConfig {
         let s = |seconds: u16| Duration::from_secs(u64::from(seconds));
         let (idle_tasks, watchdog) = match self.mode {
@@ -232,7 +233,7 @@ impl Shape {
     }
 }
 
-/// All shapes.
+/// Generates all shapes.
 pub(super) fn shapes() -> impl Strategy<Value = Shape> {
     let visibility_s = prop_oneof![5 => 4u16..30, 1 => 60u16..120];
     let counts = (1u8..4, visibility_s, 1u32..5, 1u32..9, 1u32..5);

@@ -1,5 +1,5 @@
-//! Judges a sweeper's run by its history alone (SS1 to SS10, SL1 to SL4): what became of the blobs
-//! here, of the state document in [`ledger`].
+//! Checks a sweeper's run from its history alone (SS1 to SS10, SL1 to SL4): the blobs here, the
+//! state document in [`ledger`].
 
 mod moves;
 
@@ -19,51 +19,50 @@ use crate::scenario::faults::GARBLED;
 use crate::scenario::history::{Answer, Event, Exchange, Happening, elements};
 use crate::scenario::marks::Marks;
 
-/// A blob that was due for so long when it was listed must have been tried in that cycle: a listing
+/// Seconds for which a listed blob was due, from which on the cycle must have tried it: a listing
 /// that is older is never written.
 const LISTED_DUE_S: u64 = 600;
 
 struct Judge<'a> {
     plan: &'a SweepPlan,
     names: &'a Names,
-    /// Names of the main account and of the one for dead blobs.
+    /// Names of the main account and of the account for dead blobs.
     accounts: [&'a str; 2],
     history: &'a [Event],
     model: Model,
     ledger: Ledger,
     notes: Notes,
     cycle: Cycle,
-    /// Since when nothing goes wrong.
+    /// Since when no fault happens.
     calm: Option<Timestamp>,
-    /// Content of every version that a source ever had, by ETag.
+    /// Content of every version of every source, by ETag.
     contents: BTreeMap<String, Bytes>,
-    /// Source ETags of which a worker has seen a whole copy.
+    /// ETags of sources of which a worker has seen a complete copy.
     verified: BTreeSet<String>,
-    /// Source ETags of copies that were replaced afterwards, by their owner or, where the policy
-    /// lets it, by a blob that goes to the same place: no worker can prevent that between its last
+    /// ETags of sources whose copy was replaced afterwards, by its owner or, where the policy
+    /// allows it, by a blob with the same destination: no worker can prevent that between its last
     /// look and its delete.
     replaced: BTreeSet<String>,
-    /// Blobs with snapshots.
     snapshots: BTreeSet<Key>,
     /// ETags that a life has seen in listings and properties.
     seen: BTreeSet<(String, String)>,
     violations: Vec<Violation>,
 }
 
-/// What has happened in the running cycle.
+/// Events of the current cycle.
 #[derive(Default)]
 struct Cycle {
-    /// ETags listed, with the service's time.
+    /// ETags that were listed, with the service's time.
     listed: BTreeMap<String, Timestamp>,
-    /// ETags that a delete or a copy has named.
+    /// ETags in the conditions of a delete or a copy.
     tried: BTreeSet<String>,
     /// Blobs that were leased.
     leased: BTreeSet<Key>,
-    /// Whether a container for dead blobs could not be made.
+    /// Whether a container for dead blobs could not be created.
     create_failed: bool,
 }
 
-/// What does not hold, and what was seen.
+/// Returns the violations and marks of a run.
 pub(super) fn check(
     history: &[Event],
     plan: &SweepPlan,
@@ -162,7 +161,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What a worker has tried, with or without success.
+    /// Records what a worker has tried, whether or not it succeeded.
     fn tried(&mut self, exchange: &Exchange) {
         let named = match model::deed(exchange) {
             Some(Deed::Deleted) => exchange.header("if-match"),
@@ -177,7 +176,7 @@ impl Judge<'_> {
         self.cycle.create_failed |= creates && exchange.done().is_none();
     }
 
-    /// What a life has seen, and what was listed in this cycle.
+    /// Records what a life has seen, and what this cycle listed.
     fn saw(&mut self, actor: &str, exchange: &Exchange, answer: &Answer) {
         if exchange.parameter("comp") == Some("list") {
             for etag in elements(&answer.text(), "Etag") {
@@ -196,7 +195,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A listing has arrived whole.
+    /// Records that a listing has arrived completely.
     fn was_listed(&mut self, exchange: &Exchange) {
         if let (Some("list"), Some(answer)) = (exchange.parameter("comp"), exchange.done()) {
             let date = answer.header("date").and_then(Timestamp::parse_rfc1123);
@@ -210,7 +209,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A worker has looked at a copy: what it is by then.
+    /// Records that a worker has looked at a copy, and the state of the copy then.
     fn looked(&mut self, key: &Key, answer: &Answer) {
         self.model.looked(key, answer);
         let Some(copy) = self.model.blobs.get(key) else {
@@ -224,14 +223,14 @@ impl Judge<'_> {
         self.verified.extend(source.map(str::to_owned));
     }
 
-    /// SS1 to SS5: a blob is gone.
+    /// SS1 to SS5: checks the removal of a blob.
     fn deleted(&mut self, number: usize, event: &Event, exchange: &Exchange) {
         let key = model::key(exchange);
         let Some(version) = self.model.blobs.get(&key).cloned() else {
-            return self.violated("service", number, format!("{key:?} was not there"));
+            return self.violated("service", number, format!("{key:?} did not exist"));
         };
         if !self.is_swept(&key) {
-            return self.violated("SS3", number, format!("{key:?} is nothing that is swept"));
+            return self.violated("SS3", number, format!("{key:?} is outside the sweep"));
         }
         let matched = exchange.header("if-match").map(unquoted);
         if matched != Some(unquoted(&version.etag)) {
@@ -248,7 +247,7 @@ impl Judge<'_> {
             self.violated("SS1", number, format!("{key:?} was not due: {ttl:?}"));
         }
         if exchange.header("x-ms-delete-snapshots").is_some() && !self.plan.with_snapshots {
-            self.violated("DS23", number, format!("{key:?} goes with its snapshots"));
+            self.violated("DS23", number, format!("{key:?} deleted with snapshots"));
         }
         self.snapshots.remove(&key);
         let page = self.under_claim(number, event, exchange);
@@ -260,7 +259,8 @@ impl Judge<'_> {
         }
     }
 
-    /// DS8: whoever removes or copies a blob has claimed its page durably before. The page.
+    /// DS8: checks that a worker has durably claimed the page before it removes or copies a blob.
+    /// Returns the page.
     fn under_claim(&mut self, number: usize, event: &Event, exchange: &Exchange) -> String {
         let id = exchange
             .header("x-ms-client-request-id")
@@ -268,7 +268,7 @@ impl Judge<'_> {
         let id: serde_json::Value = serde_json::from_str(id).unwrap_or_default();
         let page = id["page"].as_str().unwrap_or_default().to_owned();
         if !self.ledger.is_claimed(&page, &event.actor) {
-            let what = format!("{} works on {page}, which it has not claimed", event.actor);
+            let what = format!("{} handles {page}, which it has not claimed", event.actor);
             self.violated("SS6", number, what);
         }
         page
@@ -282,12 +282,12 @@ impl Judge<'_> {
         })
     }
 
-    /// When a version may go.
+    /// Returns when a version may be removed.
     fn due(&self, version: &Version) -> Option<Timestamp> {
         Some(version.due()?.plus_s(3_600 * self.plan.grace_h))
     }
 
-    /// SS5, SS6: anything else that a worker writes must be the state document.
+    /// SS5, SS6: checks any other write of a worker; it must be one of the state document.
     fn wrote(&mut self, number: usize, event: &Event, deed: Deed, exchange: &Exchange) {
         let key = model::key(exchange);
         if deed != Deed::Put || key.1 != self.names.state() {
@@ -326,7 +326,7 @@ impl Judge<'_> {
         }
     }
 
-    /// SS7: all that was there was listed, and all of that which was due was tried.
+    /// SS7: checks that everything was listed, and that every due blob was tried.
     fn closed(&mut self, number: usize, at: Timestamp) {
         self.notes.mark("cycle completed");
         if self.ledger.claimants.len() > 1 {
@@ -369,7 +369,8 @@ impl Judge<'_> {
             && self.plan.removals_max == 0
     }
 
-    /// SL1 and SL2 of the fleet: what was due long enough is gone, and no page is left behind.
+    /// SL1 and SL2 of the fleet: checks that blobs which were due long enough are gone, and that no
+    /// page is left.
     fn converged(&mut self, number: usize, at: Timestamp) {
         let calm = self.calm.unwrap_or(Timestamp::MIN);
         let found = self.left(|due, made| {
@@ -384,7 +385,7 @@ impl Judge<'_> {
         }
     }
 
-    /// SL1: what was due is gone.
+    /// SL1: checks that every due blob is gone.
     fn end(&mut self, now: Timestamp) {
         let found = self.left(|due, _| due.plus_s(3_600) < now);
         let found = found.into_iter().map(|what| Violation::of_run("SL1", what));
@@ -401,7 +402,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Blobs that should have gone, by when they were due and made.
+    /// Returns the blobs that should be gone; `late` gets the times at which a blob was due and
+    /// made.
     fn left(&self, late: impl Fn(Timestamp, Timestamp) -> bool) -> Vec<String> {
         let blobs = self.model.blobs.iter();
         let left = blobs.filter(|(key, version)| {
@@ -417,7 +419,7 @@ impl Judge<'_> {
         left.map(text).collect()
     }
 
-    /// Whether nothing stands in the way of a due blob.
+    /// Whether nothing prevents the removal of a due blob.
     fn may_go(&self, key: &Key, version: &Version) -> bool {
         let kept = self.snapshots.contains(key) && !self.plan.with_snapshots;
         if kept || self.plan.removals_max > 0 {
@@ -430,7 +432,7 @@ impl Judge<'_> {
             return false;
         };
         let there = self.model.blobs.get(&wanted);
-        // A copy that its owner has cut short is no ground for a delete: it is reported each time.
+        // A copy that its owner has truncated does not justify a delete: it is reported each time.
         let this = Some(unquoted(&version.etag));
         let cut_short =
             |copy: &Version| copy.by_owner && copy.value("sourceetag").map(unquoted) == this;

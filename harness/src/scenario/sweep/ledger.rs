@@ -1,4 +1,4 @@
-//! Judges the accepted state documents one after the other (SS6, SS7, SL2, SL4, SS10).
+//! Checks the accepted state documents one after the other (SS6, SS7, SL2, SL4, SS10).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use smalt_protocol::Timestamp;
 use super::plan::SweepPlan;
 use crate::scenario::campaign::Violation;
 
-/// A page that expired is claimed again within this long when nothing goes wrong: polls, a lease of
+/// Seconds within which an expired page is claimed again when no fault happens: polls, the lease of
 /// a worker that died, and the write itself.
 const RECLAIM_S: u64 = 150;
-/// How far a mark may lie in the past when it is written: requests that are late.
+/// Seconds by which a mark may be in the past when it is written: requests can be late.
 const LATE_S: u64 = 900;
 
-/// A document, as far as it is judged.
+/// The parts of a state document that are checked.
 #[derive(Clone, Debug, Default)]
 struct Document {
     fence: u64,
@@ -38,24 +38,23 @@ struct Page {
     deadline: Option<Timestamp>,
 }
 
-/// Who wrote what when.
+/// An accepted write of the state document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write<'a> {
-    /// Place in the history.
+    /// Index in the history.
     pub number: usize,
     /// When it was accepted.
     pub at: Timestamp,
-    /// The writer.
     pub actor: &'a str,
-    /// The document.
+    /// Text of the document.
     pub text: &'a str,
 }
 
-/// What the documents have said so far.
+/// What the state documents have said so far.
 #[derive(Default)]
 pub(super) struct Ledger {
     now: Option<Document>,
-    /// Where the running cycle began in the history, and when.
+    /// Index in the history and time at which the current cycle began.
     pub began: (usize, Timestamp),
     /// Containers that failed in this cycle.
     pub failed: BTreeSet<String>,
@@ -65,19 +64,19 @@ pub(super) struct Ledger {
     pub claimants: BTreeSet<String>,
     /// Every claim: page and owner.
     claims: BTreeSet<(String, String)>,
-    /// Blobs removed, by cycle.
+    /// Number of blobs removed, by cycle.
     removed: BTreeMap<u64, u64>,
-    /// Pages that were claimed again after their worker had not finished.
+    /// Number of pages that were claimed again because their worker had not finished.
     pub reclaimed: u64,
 }
 
 impl Ledger {
-    /// The cycle that a page belongs to.
+    /// Returns the cycle to which a page belongs.
     fn cycle_of(page: &str) -> Option<u64> {
         page.split('/').next()?.parse().ok()
     }
 
-    /// A blob was removed under a claim.
+    /// Counts a blob that was removed under a claim.
     pub(super) fn removed(&mut self, page: &str) {
         if let Some(cycle) = Self::cycle_of(page) {
             *self.removed.entry(cycle).or_default() += 1;
@@ -89,7 +88,8 @@ impl Ledger {
         self.claims.contains(&(page.to_owned(), owner.to_owned()))
     }
 
-    /// Takes in a document. `calm` is since when nothing goes wrong. Whether a cycle was closed.
+    /// Records a document and returns whether it closes a cycle. `calm` is the time since which no
+    /// fault happens.
     pub(super) fn accepted(
         &mut self,
         plan: &SweepPlan,
@@ -128,7 +128,7 @@ impl Ledger {
             let counted = self.removed.get(&old.cycle).copied().unwrap_or(0);
             let in_calm = calm.is_some_and(|calm| self.began.1 > calm.plus_s(LATE_S));
             if in_calm && new.purged != counted {
-                let what = format!("{} counted as removed, it were {counted}", new.purged);
+                let what = format!("{} removals reported, {counted} counted", new.purged);
                 say("DS19", what);
             }
         } else {
@@ -147,25 +147,25 @@ impl Ledger {
         (closed, wrong)
     }
 
-    /// A new cycle begins.
+    /// Begins a new cycle.
     pub(super) fn begins(&mut self, number: usize, at: Timestamp) {
         self.began = (number, at);
         self.failed.clear();
         self.claimants.clear();
     }
 
-    /// SL2: pages that nobody has come back to.
+    /// SL2: returns the pages that nobody has taken over.
     pub(super) fn left_over(&self, at: Timestamp) -> Vec<String> {
         self.now.iter().flat_map(|now| overdue(now, at)).collect()
     }
 
-    /// How many pages are open.
+    /// Returns the number of open pages.
     pub(super) fn pages_open(&self) -> usize {
         let containers = self.now.iter().flat_map(|now| &now.containers);
         containers.map(|container| container.pages.len()).sum()
     }
 
-    /// SS10: cycles that have removed more than one page beyond their limit.
+    /// SS10: returns the cycles that have removed more than one page beyond their limit.
     pub(super) fn beyond(&self, plan: &SweepPlan) -> Vec<String> {
         let limit = plan.removals_max + u64::from(plan.page_size);
         let beyond = self.removed.iter().filter(|(_, count)| **count > limit);
@@ -180,7 +180,7 @@ impl Ledger {
     }
 }
 
-/// Pages of others that are not expired stay as they are (fencing).
+/// Checks that a writer does not change unexpired pages of others (fencing).
 fn others(old: &Document, new: &Document, write: &Write<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
     for (before, after) in old.containers.iter().zip(&new.containers) {
@@ -199,7 +199,7 @@ fn others(old: &Document, new: &Document, write: &Write<'_>) -> Vec<String> {
     wrong
 }
 
-/// SS7: a cycle ends with every page completed, except those of containers that failed.
+/// SS7: checks that a cycle ends with every page completed, except those of containers that failed.
 fn closing(
     old: &Document,
     new: &Document,
@@ -210,7 +210,7 @@ fn closing(
     if new.cycle < old.cycle || new.containers.iter().any(|c| !c.pages.is_empty()) {
         wrong.push((
             "SS7",
-            format!("cycle {} after {}, pages open", new.cycle, old.cycle),
+            format!("cycle {} after {} with open pages", new.cycle, old.cycle),
         ));
     }
     for container in old.containers.iter().filter(|c| !failed.contains(&c.name)) {
@@ -225,11 +225,11 @@ fn closing(
     wrong
 }
 
-/// SL4: the next mark is a mark, and the next one.
+/// SL4: checks that the next mark is a multiple of the interval, and the next one.
 fn marks(plan: &SweepPlan, new: &Document, write: &Write<'_>, calm: bool) -> Vec<String> {
     let every_s = plan.every_s();
     let Some(due) = new.next_due else {
-        return vec!["a closed cycle says nothing of the next".to_owned()];
+        return vec!["a closed cycle does not say when the next begins".to_owned()];
     };
     let slack_s = if calm { 30 } else { LATE_S };
     let late = due.plus_s(slack_s) <= write.at;
@@ -242,7 +242,7 @@ fn marks(plan: &SweepPlan, new: &Document, write: &Write<'_>, calm: bool) -> Vec
         .collect()
 }
 
-/// SL4: no cycle begins before its mark, unless somebody asks for it.
+/// SL4: checks that no cycle begins before its mark, unless somebody asks for it.
 fn early(old: &Document, new: &Document, write: &Write<'_>) -> Option<String> {
     let asked = write.actor.starts_with("quiet");
     let due = old.next_due?;
@@ -255,13 +255,13 @@ fn is_idle(document: &Document) -> bool {
     document.containers.iter().all(idle)
 }
 
-/// Pages that expired long ago.
+/// Returns the pages that expired long ago.
 fn overdue(document: &Document, at: Timestamp) -> Vec<String> {
     let pages = document.containers.iter().flat_map(|c| &c.pages);
     let late = |page: &&Page| page.deadline.is_some_and(|d| d.plus_s(RECLAIM_S) < at);
     pages
         .filter(late)
-        .map(|page| format!("nobody took {page:?}"))
+        .map(|page| format!("no worker took over {page:?}"))
         .collect()
 }
 

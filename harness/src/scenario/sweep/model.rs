@@ -1,5 +1,4 @@
-//! What stands in storage, by the history alone: every version of every blob, as the exchanges
-//! made it.
+//! The content of storage, derived from the history alone: every version of every blob.
 
 use std::collections::BTreeMap;
 
@@ -15,31 +14,29 @@ pub(super) type Key = (String, String, String);
 /// One version of a blob.
 #[derive(Clone, Debug)]
 pub(super) struct Version {
-    /// Its ETag.
     pub etag: String,
-    /// Metadata, names in lower case.
+    /// Metadata, with names in lower case.
     pub metadata: BTreeMap<String, String>,
-    /// Content.
     pub content: Bytes,
-    /// When it was made.
+    /// When it was created.
     pub made: Timestamp,
-    /// Where in the history.
+    /// Index in the history.
     pub number: usize,
-    /// Whether its owner made it.
+    /// Whether its owner wrote it.
     pub by_owner: bool,
     /// Whether it is a copy that was not seen to be complete.
     pub pending: bool,
-    /// Whether it is a copy that was seen to have come to nothing.
+    /// Whether it is a copy that was seen to have failed.
     pub broken: bool,
 }
 
 impl Version {
-    /// A metadata value.
+    /// Returns a metadata value.
     pub(super) fn value(&self, name: &str) -> Option<&str> {
         self.metadata.get(name).map(String::as_str)
     }
 
-    /// When its time is over; `None` when it never says so in a way that counts.
+    /// Returns when it expires; `None` without a valid expiry.
     pub(super) fn due(&self) -> Option<Timestamp> {
         let text = self.value("timetolive")?;
         if let Some(days) = text.strip_prefix('P').and_then(|t| t.strip_suffix('D')) {
@@ -55,27 +52,22 @@ impl Version {
     }
 }
 
-/// What an exchange did.
+/// The effect of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// Wrote content.
     Put,
-    /// Replaced metadata.
     Tagged,
-    /// Copied a blob here.
     Copied,
-    /// Deleted.
     Deleted,
 }
 
-/// All blobs.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    /// The current versions.
+    /// The current version of each blob.
     pub blobs: BTreeMap<Key, Version>,
 }
 
-/// The kind of write that a request on a blob is.
+/// Returns the kind of write that a request on a blob is.
 pub(super) fn deed(exchange: &Exchange) -> Option<Deed> {
     let (_, container, name) = exchange.segments();
     if container.is_empty() || name.is_empty() {
@@ -90,12 +82,12 @@ pub(super) fn deed(exchange: &Exchange) -> Option<Deed> {
     }
 }
 
-/// The blob that a request is about.
+/// Returns the blob of a request.
 pub(super) fn key(exchange: &Exchange) -> Key {
     exchange.segments()
 }
 
-/// Where `DeadBlobContainer` sends a blob.
+/// Returns the container and name to which `DeadBlobContainer` moves a blob.
 pub(super) fn resolve(value: &str, name: &str) -> Option<(String, String)> {
     let (container, rest) = value.split_once('/').unwrap_or((value, ""));
     let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -110,7 +102,7 @@ pub(super) fn resolve(value: &str, name: &str) -> Option<(String, String)> {
 }
 
 impl Model {
-    /// Takes in what properties say about a copy that was pending.
+    /// Updates a pending copy from the properties in an answer.
     pub(super) fn looked(&mut self, key: &Key, answer: &Answer) {
         let Some(version) = self.blobs.get_mut(key) else {
             return;
@@ -126,7 +118,7 @@ impl Model {
         }
     }
 
-    /// Takes in what a successful write did.
+    /// Applies a successful write.
     pub(super) fn apply(
         &mut self,
         number: usize,
@@ -178,7 +170,7 @@ impl Model {
     }
 }
 
-/// The source of a copy.
+/// Returns the source of a copy.
 pub(super) fn source_key(exchange: &Exchange) -> Option<Key> {
     let url: http::Uri = exchange.header("x-ms-copy-source")?.parse().ok()?;
     let mut parts = url.path().trim_start_matches('/').splitn(3, '/');

@@ -1,4 +1,4 @@
-//! What a run of the sweeper has seen: its marks, and promises about single requests (D4).
+//! What a run of the sweeper has shown: its marks, and checks of single requests (D4).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate};
 use crate::scenario::marks::{Marks, mark};
 
-/// What a campaign must have seen.
+/// Marks that a campaign must have seen.
 pub(crate) const SOMETIMES: &[&str] = &[
     "412 on a delete after an overwrite",
     "answer lost: delete",
@@ -38,10 +38,9 @@ pub(crate) const SOMETIMES: &[&str] = &[
 
 /// Notes of a run.
 pub(super) struct Notes {
-    /// What was seen.
     pub marks: Marks,
     lease_s: u64,
-    /// Copies that a life has made whose source is still there.
+    /// Copies that a life has made whose source still exists.
     copied: BTreeSet<(String, Key)>,
     /// Containers in which something was deleted in this cycle.
     deleted_in: BTreeSet<String>,
@@ -50,7 +49,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Of a run of this plan.
+    /// Creates the notes of a run of this plan.
     pub(super) fn new(plan: &SweepPlan) -> Self {
         Notes {
             marks: Marks::new(),
@@ -61,12 +60,12 @@ impl Notes {
         }
     }
 
-    /// One more.
+    /// Counts a mark once more.
     pub(super) fn mark(&mut self, name: &'static str) {
         mark(&mut self.marks, name);
     }
 
-    /// A life has ended by dying.
+    /// Records the death of a life.
     pub(super) fn died(&mut self, actor: &str) {
         self.mark("worker died");
         if self.copied.iter().any(|(life, _)| life == actor) {
@@ -74,12 +73,12 @@ impl Notes {
         }
     }
 
-    /// A new cycle begins.
+    /// Begins a new cycle.
     pub(super) fn begins(&mut self) {
         self.deleted_in.clear();
     }
 
-    /// Takes in a worker's request, before the model does.
+    /// Records a worker's request, before the model does.
     pub(super) fn note(
         &mut self,
         number: usize,
@@ -104,8 +103,8 @@ impl Notes {
         early
     }
 
-    /// D4: what the service asks for with `Retry-After` is granted. Of requests that a life sends
-    /// one at a time, until it lets go of them and begins a new step on the state document.
+    /// D4: checks that a worker waits as `Retry-After` asks. This covers requests that a life sends
+    /// one at a time, until it gives up and begins a new step on the state document.
     fn early(&mut self, number: usize, event: &Event, exchange: &Exchange) -> Option<Violation> {
         let listing = exchange.parameter("comp") == Some("list");
         if exchange.method == "PUT" || exchange.method == "GET" && !listing {
@@ -118,7 +117,8 @@ impl Notes {
         let (method, path) = (exchange.method.clone(), exchange.path.clone());
         let key = (event.actor.clone(), method, path);
         let before = self.not_before.remove(&key);
-        // An answer that never came asks for nothing, as that to the first of two deliveries.
+        // An answer that never arrived asks for nothing; nor does the answer to the first of two
+        // deliveries.
         if exchange.delivered
             && let Fate::Answered(answer) = &exchange.fate
             && let Some(after_s) = answer.header("retry-after").and_then(|s| s.parse().ok())

@@ -1,4 +1,4 @@
-//! The owner of the data: puts it, and changes it in the middle of things.
+//! The owner of the data, who puts blobs and changes them while the workers run.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::scenario::actor::Actor;
 use crate::scenario::world::{Which, World};
 use crate::wire::access::Access;
 
-/// What the owner's own requests name.
+/// Service version of the owner's own requests.
 const VERSION: ApiVersion = ApiVersion::V2021_12_02;
 
-/// The owner of the data, and of what stands in the account for dead blobs.
+/// The owner of the data, and of the blobs in the account for dead blobs.
 #[derive(Clone)]
 pub(super) struct Owner {
     main: Arc<dyn Storage>,
@@ -96,7 +96,7 @@ impl Owner {
         put.await.map(|_| ())
     }
 
-    /// The blob of a path.
+    /// Returns the number of the blob with this path.
     fn number_of(&self, path: &str) -> Option<usize> {
         let path = percent_decode(path).ok()?;
         (0..self.plan.blobs.len()).find(|number| {
@@ -110,8 +110,8 @@ impl Owner {
         })
     }
 
-    /// Does what the plan says under this number, to the blob of this path or of the plan's choice.
-    /// Refusals are part of it: another deed may have taken a lease or removed the blob before.
+    /// Performs the planned act of this number on the blob of this path, or on the blob that the
+    /// plan names. It ignores errors: an earlier act may have leased or removed the blob.
     pub(super) async fn act(&self, number: u8, about: Option<String>) {
         let acts = &self.plan.acts;
         let Some(act) = acts.get(usize::from(number) % acts.len().max(1)) else {
@@ -159,7 +159,7 @@ impl Owner {
         }
     }
 
-    /// Where a blob goes when it is dead.
+    /// Returns the destination of a blob when it is dead.
     fn destination(&self, target: usize) -> Option<(Arc<dyn Storage>, BlobId)> {
         let (_, blob) = self.id(target);
         let dead = self.plan.blobs[target].dead;
@@ -169,7 +169,7 @@ impl Owner {
         Some((Arc::clone(account), BlobId::new(container, name)))
     }
 
-    /// Puts a blob of its own where a dead one may go.
+    /// Puts a blob of the owner's at the destination of a dead one.
     async fn take_destination(&self, target: usize) {
         let Some((account, blob)) = self.destination(target) else {
             return;
@@ -180,7 +180,7 @@ impl Owner {
         let _ = account.put_blob(&cx, &blob, content("foreign"), &put).await;
     }
 
-    /// Cuts short what stands where a dead one may go.
+    /// Truncates the blob at the destination of a dead one.
     async fn spoil_destination(&self, target: usize) {
         let Some((account, blob)) = self.destination(target) else {
             return;
@@ -197,7 +197,7 @@ impl Owner {
         let _ = account.put_blob(&cx, &blob, short, &put).await;
     }
 
-    /// A request that the port has no call for, in the main account.
+    /// Sends a request to the main account for which the client has no method.
     async fn send(&self, path: &str, headers: &[(&str, &str)]) {
         let access = Access::full(VERSION);
         let request = http::Request::put(format!("http://127.0.0.1:10000{}", access.path(path)))
@@ -208,18 +208,18 @@ impl Owner {
         };
         let request = headers.iter().fold(request, with);
         if let Ok(request) = request.body(Bytes::new()) {
-            // Refusals are part of it.
+            // Errors are expected.
             let _ = self.world.wire.owner_sends(request).await;
         }
     }
 }
 
-/// A blob name as part of a path.
+/// Encodes a blob name as part of a path.
 fn encoded(name: &str) -> String {
     name.replace(' ', "%20")
 }
 
-/// Content of [`CONTENT_BYTES`] that says what it is.
+/// Returns a content of [`CONTENT_BYTES`] that begins with `text`.
 fn content(text: &str) -> Bytes {
     let width = usize::try_from(CONTENT_BYTES).unwrap_or(usize::MAX);
     Bytes::from(format!("{text:<width$}"))

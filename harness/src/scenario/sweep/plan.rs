@@ -1,4 +1,4 @@
-//! What a sweeper's run is made of.
+//! The plan of a sweeper's run.
 
 use proptest::prelude::*;
 use smalt::faults::{Fault, Hold, Rule};
@@ -9,20 +9,20 @@ use super::Names;
 use crate::scenario::faults::{self, Menu, Operation};
 use crate::scenario::world::{self, Trouble, Which};
 
-/// What is swept: account, container, prefix.
+/// The targets of the sweep: account, container, prefix.
 pub(super) const SWEPT: [(Which, &str, &str); 4] = [
     (Which::Main, "events", ""),
     (Which::Main, "logs", "app/"),
     (Which::Main, "media", ""),
     (Which::Dead, "retained", ""),
 ];
-/// Which of them may be missing.
+/// Index of the target whose container may be missing.
 pub(super) const MEDIA: usize = 2;
-/// Requests of the workers among which mishaps are planned.
+/// Largest number of a request that a fault may be aimed at.
 const REQUESTS_MAX: u16 = 110;
 /// Most acts of the owner in one plan.
 const ACTS_MAX: u8 = 5;
-/// What goes wrong on the wire.
+/// Faults on the wire.
 const MENU: Menu = Menu {
     aims: &[
         (Operation::Any, "", REQUESTS_MAX),
@@ -42,7 +42,7 @@ const MENU: Menu = Menu {
     late_s: 300,
     most: 20,
 };
-/// Operations of the blob service that fail by rule.
+/// Operations of the blob service that fault rules may fail.
 const OPERATIONS: [&str; 8] = [
     "Container_ListBlobFlatSegment",
     "Container_Create",
@@ -54,30 +54,31 @@ const OPERATIONS: [&str; 8] = [
     "Blob_AcquireLease",
 ];
 
-/// What a blob says about its time.
+/// The expiry of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// Nothing.
+    /// No `TimeToLive`.
     Untagged,
-    /// Over since two hours.
+    /// Expired two hours ago.
     Past,
-    /// Over exactly now.
+    /// Expires exactly now.
     Now,
-    /// Over in so many seconds.
+    /// Expires in this many seconds.
     In(u32),
-    /// Over in so many seconds, written with another zone.
+    /// Expires in this many seconds, written in another time zone.
     InElsewhere(u32),
-    /// Over two days after its last change.
+    /// Expires two days after its last change.
     AfterChange,
-    /// Over so many seconds after a mark at which a cycle begins, or before it: the second.
+    /// Expires this many seconds after the second mark at which a cycle begins; negative for
+    /// before.
     AtMark(i16),
-    /// Over in ten years.
+    /// Expires in ten years.
     Far,
-    /// Something that is no time.
+    /// Has an invalid value.
     Invalid(u8),
 }
 
-/// Values that look like times and are none.
+/// Values that look like times but are invalid.
 const INVALID: [&str; 5] = [
     "nonsense",
     "2026-11-20",
@@ -87,7 +88,7 @@ const INVALID: [&str; 5] = [
 ];
 
 impl Life {
-    /// The value of `TimeToLive`.
+    /// Returns the value of `TimeToLive`.
     pub fn text(self, now: Timestamp, every_s: u64) -> Option<String> {
         let in_s = |seconds: u32| now.floor_s().plus_s(u64::from(seconds));
         match self {
@@ -116,27 +117,27 @@ impl Life {
     }
 }
 
-/// Where a dead blob is to go.
+/// The destination of a dead blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dead {
-    /// It says nothing: deleted.
+    /// No destination: the blob is deleted.
     Unsaid,
     /// `dbc`: its own name in that container.
     Container,
-    /// `dbc/old/`: behind a prefix.
+    /// `dbc/old/`: its own name with a prefix.
     Prefix,
-    /// `dbc/one`: exactly that name, the same for every blob that says so.
+    /// `dbc/one`: exactly that name, which several blobs share.
     Exact,
-    /// No container name.
+    /// An invalid container name.
     Invalid,
-    /// A place that is swept itself.
+    /// A place that is swept as well.
     Swept,
-    /// Its own container: where that account takes the dead, the blob itself.
+    /// Its own container: the blob itself, where that account also takes the dead blobs.
     Own,
 }
 
 impl Dead {
-    /// The value of `DeadBlobContainer`.
+    /// Returns the value of `DeadBlobContainer`.
     pub fn text(self, names: &Names, own: &str) -> Option<String> {
         let dbc = names.container("dbc");
         Some(match self {
@@ -151,103 +152,103 @@ impl Dead {
     }
 }
 
-/// One blob.
+/// The plan of one blob.
 #[derive(Clone, Copy, Debug)]
 pub struct BlobPlan {
-    /// Which of `SWEPT`.
+    /// Index into `SWEPT`.
     pub container: u8,
-    /// Its time.
+    /// Its expiry.
     pub life: Life,
-    /// Its place afterwards.
+    /// Its destination when it is dead.
     pub dead: Dead,
 }
 
-/// What an owner does.
+/// An act of an owner.
 #[derive(Clone, Copy, Debug)]
 pub enum Deed {
-    /// Writes the blob anew.
+    /// Overwrites the blob.
     Overwrite(Life, Dead),
-    /// Changes its metadata alone.
+    /// Replaces only its metadata.
     Tag(Life, Dead),
-    /// Leases it for so many seconds.
+    /// Leases it for this many seconds.
     Lease(u32),
     /// Deletes it.
     Delete,
-    /// Puts another blob where the dead one is to go.
+    /// Puts another blob at the destination of the dead one.
     TakeDestination,
-    /// Cuts short what stands there, and leaves its metadata.
+    /// Truncates the blob at the destination, and keeps its metadata.
     SpoilDestination,
     /// Takes a snapshot.
     Snapshot,
-    /// Breaks the lease on the state document, as an operator would.
+    /// Breaks the lease on the state document, as an operator may.
     BreakLease,
 }
 
 /// One act of the owner.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnerAct {
-    /// Which blob.
+    /// Number of the blob.
     pub blob: u8,
-    /// What.
+    /// The act.
     pub deed: Deed,
 }
 
-/// A whole run.
+/// The plan of a complete run.
 #[derive(Clone, Debug)]
 pub struct SweepPlan {
-    /// Seed of service and workers.
+    /// Seed of the service and the workers.
     pub seed: u64,
-    /// Blobs.
+    /// Blobs of the owners.
     pub blobs: Vec<BlobPlan>,
-    /// What owners do when a mishap says so.
+    /// Acts that mishaps of the owner refer to by index.
     pub acts: Vec<OwnerAct>,
-    /// Workers.
+    /// Number of workers.
     pub workers: u8,
-    /// How much the clock of each worker but the first is ahead, in seconds.
+    /// Seconds by which the clock of each worker but the first is ahead.
     pub skews_s: Vec<i32>,
-    /// Whether they look at it.
+    /// Whether the workers check their own clocks.
     pub wall_clocks: bool,
-    /// Hours from cycle to cycle.
+    /// Hours between two cycles.
     pub every_h: u16,
     /// Blobs per page.
     pub page_size: u32,
-    /// Blobs handled at a time.
+    /// Blobs that a worker handles at the same time.
     pub parallelism: usize,
-    /// How workers share the state.
+    /// How the workers share the state.
     pub backend: StateBackend,
-    /// The account for dead blobs, if there is one.
+    /// The account for dead blobs; `None` where there is none.
     pub dead_account: Option<Which>,
-    /// Hours of grace.
+    /// Grace period in hours.
     pub grace_h: u64,
     /// Most removals of one cycle; 0 for no limit.
     pub removals_max: u64,
-    /// Whether snapshots go with their blob.
+    /// Whether snapshots are deleted with their blob.
     pub with_snapshots: bool,
     /// Whether the container `media` is missing.
     pub media_is_missing: bool,
-    /// Length of the lease.
+    /// Length of the lease in seconds.
     pub lease_s: u32,
-    /// What happens when a destination is taken.
+    /// Policy for a destination that is taken.
     pub on_collision: Collision,
-    /// Whether there is a week of trouble before the quiet cycles.
+    /// Whether a week of trouble precedes the quiet cycles.
     pub lasts: bool,
-    /// What goes wrong.
+    /// Faults.
     pub trouble: Trouble,
 }
 
 impl SweepPlan {
-    /// Seconds from mark to mark.
+    /// Returns the seconds between two marks.
     pub fn every_s(&self) -> u64 {
         3_600 * u64::from(self.every_h)
     }
 
-    /// How much the clock of a worker is ahead, in seconds.
+    /// Returns the seconds by which the clock of a worker is ahead.
     pub fn skew_s(&self, worker: u8) -> i32 {
         let at = usize::from(worker).checked_sub(1);
         at.and_then(|at| self.skews_s.get(at)).copied().unwrap_or(0)
     }
 
-    /// Which of [`SWEPT`] a blob is in.
+    /// Returns the index into [`SWEPT`] of a blob's container.
     pub(super) fn container(&self, number: usize) -> usize {
         match usize::from(self.blobs[number].container) % SWEPT.len() {
             MEDIA if self.media_is_missing => 0,
@@ -255,7 +256,7 @@ impl SweepPlan {
         }
     }
 
-    /// Name of a blob: some lie outside the prefix that is swept.
+    /// Returns the name of a blob; some names are outside the swept prefix.
     pub fn blob_name(&self, number: usize) -> String {
         match (self.container(number), number % 5) {
             (1, 4) => format!("other/b{number:02}"),
@@ -307,7 +308,7 @@ fn acts() -> impl Strategy<Value = Vec<OwnerAct>> {
     proptest::collection::vec(act, 1..=usize::from(ACTS_MAX))
 }
 
-/// Copies that are pending for a while, and what they come to.
+/// Generates a rule that makes copies pend for a while and then succeed or fail.
 fn pending_copies() -> impl Strategy<Value = Option<Rule>> {
     let hold = (1u64..240, any::<bool>()).prop_map(|(seconds, fails)| Hold {
         duration_s: Some(seconds),
@@ -324,7 +325,7 @@ fn pending_copies() -> impl Strategy<Value = Option<Rule>> {
     proptest::option::weighted(0.3, rule)
 }
 
-/// All plans.
+/// Generates all plans.
 pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
     let blob = (0u8..4, lives(), deads());
     let blob = blob.prop_map(|(container, life, dead)| BlobPlan {
@@ -340,7 +341,7 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         Trouble { faults, rules }
     });
     let shape = (2u8..6, 40u16..120, 1u32..8, 1usize..5);
-    // The service accepts a signed date up to 15 minutes off.
+    // The service accepts a signed date that is up to 15 minutes off.
     let skew = prop_oneof![1 => Just(0i32), 2 => -590i32..590, 1 => -890i32..890];
     let clocks = (proptest::collection::vec(skew, 4), any::<bool>());
     let backend = prop_oneof![2 => Just(StateBackend::Lease), 1 => Just(StateBackend::Etag)];

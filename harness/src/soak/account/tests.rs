@@ -1,11 +1,11 @@
-//! Every class of error is found in a real history that was doctored, and none in one that was not.
+//! Every class of error is found in a real history with a change, and none in an unchanged one.
 
 use std::sync::OnceLock;
 
 use super::super::memory;
 use super::*;
 
-/// A run that is long enough to hold everything that the cases below look for.
+/// Returns a history that is long enough for all cases below.
 fn history() -> Vec<Event> {
     static HISTORY: OnceLock<Vec<Event>> = OnceLock::new();
     HISTORY
@@ -13,10 +13,10 @@ fn history() -> Vec<Event> {
         .clone()
 }
 
-/// The first event that this changes.
+/// Applies `change` to the first event that accepts it.
 fn doctor(change: impl Fn(&mut Event) -> bool) -> Vec<Event> {
     let mut events = history();
-    assert!(events.iter_mut().any(change), "there is nothing to doctor");
+    assert!(events.iter_mut().any(change), "no event was changed");
     events
 }
 
@@ -25,7 +25,7 @@ fn finds(wrong: Wrong, events: &[Event]) {
     assert!(account.wrong.contains_key(&wrong), "{wrong:?}: {account:?}");
 }
 
-/// All grants of a history with their events.
+/// Returns all grants of a history with the indexes of their events.
 fn grants(events: &[Event]) -> Vec<(usize, Given)> {
     let mut grants = Vec::new();
     for (at, event) in events.iter().enumerate() {
@@ -36,10 +36,10 @@ fn grants(events: &[Event]) -> Vec<(usize, Given)> {
     grants
 }
 
-/// Another client is given the message of a grant right after it.
+/// Inserts a delivery of the same message to another client right after a grant.
 fn given_again(events: &mut Vec<Event>, at: usize, given: &Given) {
     let mut again = events[at].clone();
-    // Ticks are even from here on: there is room in between.
+    // Multiplies the ticks to make room in between.
     for event in events.iter_mut() {
         event.called *= 4;
         event.returned = event.returned.map(|tick| tick * 4);
@@ -83,7 +83,7 @@ fn a_lost_message_is_found() {
 }
 
 #[test]
-fn a_message_given_out_while_it_is_invisible_is_found() {
+fn a_message_delivered_while_invisible_is_found() {
     let mut events = history();
     let all = grants(&events);
     let (at, given) = all
@@ -100,7 +100,7 @@ fn a_message_given_out_while_it_is_invisible_is_found() {
 }
 
 #[test]
-fn one_grant_for_two_is_found() {
+fn one_delivery_to_two_clients_is_found() {
     let mut events = history();
     let grant = grants(&events).pop().unwrap();
     let mut again = events[grant.0].clone();
@@ -150,7 +150,7 @@ fn a_message_that_comes_back_is_found() {
 
 #[test]
 fn a_stale_receipt_that_works_is_found() {
-    // The message was given to somebody else, and the first one deletes it all the same.
+    // The message was delivered to another client, and the first one deletes it nevertheless.
     let mut events = history();
     let all = grants(&events);
     let (_, given) = all
@@ -201,7 +201,7 @@ fn a_receipt_that_works_twice_is_found() {
 }
 
 #[test]
-fn a_good_receipt_that_is_refused_is_found() {
+fn a_valid_receipt_that_is_rejected_is_found() {
     let mut found = 0;
     let all = history();
     for at in 0..all.len() {
@@ -231,10 +231,10 @@ fn a_history_is_read_as_it_was_saved() {
 }
 
 #[test]
-fn one_seed_is_one_history() {
+fn the_same_seed_gives_the_same_history() {
     assert_eq!(memory::run(7, 500, 4, false), memory::run(7, 500, 4, false));
     assert_ne!(memory::run(7, 500, 4, false), memory::run(8, 500, 4, false));
-    // A shuffled run is as repeatable, and another one.
+    // A shuffled run is repeatable as well, and different.
     assert_eq!(memory::run(7, 500, 4, true), memory::run(7, 500, 4, true));
     assert_ne!(memory::run(7, 500, 4, true), memory::run(7, 500, 4, false));
 }

@@ -1,13 +1,13 @@
-//! Transactions, the chunks that they travel in, and what is computed of a chunk. All of it is a
-//! function of the plan, so that anybody can say beforehand what the sums must be.
+//! Transactions, their chunks, and the result of a chunk. Everything is a function of the plan, so
+//! that the correct sums are known beforehand.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Cents per minute, in peak hours and out of them.
+/// Cents per minute, off-peak and in peak hours.
 const RATES: [u64; 2] = [3, 7];
-/// Every call costs this much at least, in cents.
+/// Smallest charge of a call, in cents.
 const LEAST_CHARGE: u64 = 9;
 
 /// Cents by account.
@@ -22,29 +22,29 @@ pub(crate) struct Transaction {
     pub(crate) peak: bool,
 }
 
-/// What is submitted: so many batches of so many transactions.
+/// The submissions: their number and size.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) submissions: u32,
-    /// Transactions of a submission.
+    /// Transactions per submission.
     pub(crate) transactions: u32,
-    /// Transactions of a chunk, the unit of work.
+    /// Transactions per chunk, the unit of work.
     pub(crate) chunk: u32,
     pub(crate) accounts: u32,
 }
 
-/// A part of a submission: one message of work.
+/// A part of a submission: the body of a work message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Chunk {
     pub(crate) submission: u32,
     pub(crate) number: u32,
-    /// Chunks of its submission.
+    /// Number of chunks of the submission.
     pub(crate) chunks: u32,
     pub(crate) transactions: Vec<Transaction>,
 }
 
-/// What a processor makes of a chunk: one message of results.
+/// The result of a chunk: the body of a result message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PartialSum {
     pub(crate) submission: u32,
@@ -55,7 +55,7 @@ pub(crate) struct PartialSum {
 }
 
 impl Plan {
-    /// The transactions of a submission.
+    /// Returns the transactions of a submission.
     pub(crate) fn submission(&self, submission: u32) -> Vec<Transaction> {
         let first = u64::from(submission) * u64::from(self.transactions);
         let ids = first..first + u64::from(self.transactions);
@@ -72,7 +72,7 @@ impl Plan {
         }
     }
 
-    /// The chunks of a submission: the same ones whenever it is split.
+    /// Returns the chunks of a submission, always the same ones.
     pub(crate) fn chunks(&self, submission: u32) -> Vec<Chunk> {
         let transactions = self.submission(submission);
         let parts = transactions.chunks(self.chunk.max(1) as usize);
@@ -88,7 +88,7 @@ impl Plan {
             .collect()
     }
 
-    /// What the sums must be: computed straight from the transactions, without chunks and queues.
+    /// Returns the correct sums, computed directly from the transactions without chunks and queues.
     pub(crate) fn expected(&self) -> Cents {
         let mut cents = Cents::new();
         for submission in 0..self.submissions {
@@ -99,19 +99,19 @@ impl Plan {
         cents
     }
 
-    /// All transactions.
+    /// Returns the number of all transactions.
     pub(crate) fn total(&self) -> u64 {
         u64::from(self.submissions) * u64::from(self.transactions)
     }
 }
 
-/// What a transaction costs, in cents.
+/// Returns the price of a transaction in cents.
 pub(crate) fn charge(transaction: &Transaction) -> u64 {
     let rate = RATES[usize::from(transaction.peak)];
     (transaction.minutes * rate).max(LEAST_CHARGE)
 }
 
-/// The processor's work.
+/// Computes the result of a chunk.
 pub(crate) fn compute(chunk: &Chunk) -> PartialSum {
     let mut cents = Cents::new();
     for transaction in &chunk.transactions {

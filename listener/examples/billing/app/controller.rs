@@ -1,9 +1,9 @@
-//! The process controller: takes results from their queue, aggregates them and stores the sums.
+//! The controller: takes results from their queue, adds them up and stores the sums.
 //!
-//! Several results are booked by one write of the ledger, under the ETag of the version that they
-//! were added to; only then are their messages deleted. A controller that dies before the write
-//! leaves the messages, one that dies after it leaves duplicates, which the ledger knows. Several
-//! controllers may run: the ETag lets only one of them win, and the other reads again.
+//! One write of the ledger adds several results, under the ETag of the version that was read; only
+//! then are their messages deleted. A controller that dies before the write leaves the messages;
+//! one that dies after it leaves duplicates, which the ledger recognises. Several controllers may
+//! run: the ETag lets only one of them succeed, and the others read again.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use super::batch::PartialSum;
 use super::ledger::Ledger;
 use super::site::Site;
 
-/// The ledger's blob.
+/// Name of the ledger's blob.
 const LEDGER: &str = "ledger.json";
-/// Longest ledger.
+/// Size of the largest ledger.
 const LEDGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Most results of one write.
+/// Largest number of results of one write.
 const TOGETHER: usize = 256;
-/// Attempts at one write that others are ahead of.
+/// Attempts at one write while other controllers write as well.
 const ATTEMPTS: u32 = 10;
 
-/// A result that waits for the ledger, and who wants to know.
+/// A result that waits for the ledger, with the channel for the answer.
 type Waiting = (PartialSum, oneshot::Sender<Result<(), String>>);
 
-/// Works until told to stop, or until so many submissions are complete. Returns the ledger.
+/// Runs until stopped, or until this number of submissions is complete. Returns the ledger.
 pub(crate) async fn run(
     site: &Site,
     submissions: Option<u32>,
@@ -61,7 +61,7 @@ pub(crate) async fn run(
         })
         .await?;
     tracing::info!(received = report.received, "aggregated");
-    // The handler is gone with its listener, and the keeper ends with it.
+    // The keeper ends when the handler is dropped with its listener.
     drop(listener);
     keeper.await?;
     Ok(load(site)
@@ -93,13 +93,13 @@ impl Handler for Controller {
     }
 }
 
-/// The ledger, and the version that it was read from or written as.
+/// The ledger and its version.
 struct Page {
     ledger: Ledger,
     tag: Option<Tag>,
 }
 
-/// Books what waits, as much at a time as there is, until nobody is left.
+/// Books all waiting results together, until no sender is left.
 async fn keep(site: Site, mut waiting: mpsc::Receiver<Waiting>, complete: watch::Sender<usize>) {
     let mut page = load(&site).await.unwrap_or_default();
     let tell = |page: &Option<Page>| {
@@ -115,13 +115,13 @@ async fn keep(site: Site, mut waiting: mpsc::Receiver<Waiting>, complete: watch:
         let booked = booked.map_err(|error| format!("{error:#}"));
         tell(&page);
         for (_, done) in together.drain(..) {
-            // A handler that was cancelled needs no answer.
+            // The receiver is gone if the handler was cancelled.
             let _ = done.send(booked.clone());
         }
     }
 }
 
-/// Adds the sums to the ledger, durably.
+/// Adds the sums to the ledger durably.
 async fn book(site: &Site, page: &mut Option<Page>, sums: &[&PartialSum]) -> anyhow::Result<()> {
     for _ in 0..ATTEMPTS {
         let known = match page.take() {
@@ -152,16 +152,17 @@ async fn book(site: &Site, page: &mut Option<Page>, sums: &[&PartialSum]) -> any
                 *page = Some(Page { ledger, tag });
                 return Ok(());
             }
-            // Somebody else's version stands there, or perhaps ours: what is in it is seen again.
+            // The blob may be another controller's version, or the result of this write; the next
+            // read shows which.
             Err(error) => match error.kind {
                 ErrorKind::ConditionNotMet
                 | ErrorKind::AlreadyExists
                 | ErrorKind::OutcomeUnknown => {}
-                _ => return Err(error).context("the ledger was not written"),
+                _ => return Err(error).context("cannot write the ledger"),
             },
         }
     }
-    anyhow::bail!("the ledger is changed too often")
+    anyhow::bail!("the ledger changed during every attempt")
 }
 
 async fn load(site: &Site) -> anyhow::Result<Option<Page>> {
@@ -172,11 +173,11 @@ async fn load(site: &Site) -> anyhow::Result<Option<Page>> {
             tag: Some(got.properties.etag),
         })),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).context("the ledger was not read"),
+        Err(error) => Err(error).context("cannot read the ledger"),
     }
 }
 
-/// The ledger as it stands.
+/// Reads the current ledger.
 pub(crate) async fn ledger(site: &Site) -> anyhow::Result<Ledger> {
     let page = load(site).await?;
     Ok(page.map(|page| page.ledger).unwrap_or_default())

@@ -1,7 +1,7 @@
-//! The process initiator: splits submissions into chunks and puts them into the work queues.
+//! The initiator: splits submissions into chunks and puts them into the work queues.
 //!
-//! After each submission it writes down how far it is. When it dies it begins the unfinished
-//! submission anew: the same chunks under the same numbers, which the ledger counts once.
+//! After each submission it stores its progress. After a crash it starts the unfinished submission
+//! again, with the same chunks under the same numbers, which the ledger counts once.
 
 use std::time::Duration;
 
@@ -15,16 +15,15 @@ use smalt_sleeve::port::{CallContext, ErrorKind, PutBlob};
 use super::batch::{Chunk, Plan};
 use super::site::Site;
 
-/// Chunks that are put at the same time.
+/// Chunks that are put concurrently.
 const AT_ONCE: usize = 8;
-/// Attempts at one chunk.
 const ATTEMPTS: u32 = 20;
-/// The blob that says how far the initiator is.
+/// Name of the blob with the initiator's progress.
 const PROGRESS: &str = "initiator.json";
-/// A number needs no more.
+/// Enough for a number.
 const PROGRESS_BYTES_MAX: u64 = 64;
 
-/// Puts all submissions that are not yet put, with a pause in between.
+/// Puts all submissions that are not yet put, with a pause after each.
 pub(crate) async fn run(site: &Site, plan: &Plan, pause: Duration) -> anyhow::Result<()> {
     site.prepare().await?;
     let sender = site.work_sender()?;
@@ -40,7 +39,7 @@ pub(crate) async fn run(site: &Site, plan: &Plan, pause: Duration) -> anyhow::Re
     Ok(())
 }
 
-/// Puts a chunk until it is known to be put: a second time does no harm.
+/// Puts a chunk until the put is confirmed; a second copy does no harm.
 async fn put(sender: &PartitionSender, chunk: Chunk) -> anyhow::Result<()> {
     let key = format!("{}/{}", chunk.submission, chunk.number);
     let body = serde_json::to_vec(&chunk)?;
@@ -59,7 +58,7 @@ async fn put(sender: &PartitionSender, chunk: Chunk) -> anyhow::Result<()> {
     }
 }
 
-/// The first submission that is not yet put.
+/// Returns the first submission that is not yet put.
 async fn progress(site: &Site) -> anyhow::Result<u32> {
     let cx = CallContext::default();
     let blob = site.blob(PROGRESS);
@@ -70,7 +69,8 @@ async fn progress(site: &Site) -> anyhow::Result<u32> {
     }
 }
 
-/// There is one initiator; a lost answer is repeated at the next submission.
+/// Stores the progress. There is one initiator; a lost answer is made up for by the next
+/// submission.
 async fn advance(site: &Site, next: u32) -> anyhow::Result<()> {
     let (cx, blob) = (CallContext::default(), site.blob(PROGRESS));
     let (content, put) = (Bytes::from(next.to_string()), PutBlob::default());

@@ -1,11 +1,11 @@
-//! The sums so far, and which chunks are in them.
+//! The sums so far, and the chunks that they contain.
 //!
-//! Messages are delivered at least once, so a result may come twice, or from two processors. The
-//! ledger holds the sums *and* the numbers of the chunks that they are made of, in one blob that is
-//! replaced under its ETag: a result is either in both or in neither, and one that is in already
-//! changes nothing. That makes the sums exact, whoever dies when.
+//! Messages are delivered at least once, so a result may arrive twice, or from two processors. The
+//! ledger holds the sums *and* the numbers of their chunks in one blob that is replaced under its
+//! ETag: a result is either in both or in neither, and a result that is already included changes
+//! nothing. Therefore the sums are exact whichever process dies at any time.
 //!
-//! The numbers of a submission are forgotten when all of it is in: the ledger stays small.
+//! When a submission is complete, the numbers of its chunks are dropped, so the ledger stays small.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,23 +13,23 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::{Cents, PartialSum};
 
-/// The ledger.
+/// The sums and the chunks that they contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
-    /// Submissions that are all in.
+    /// Complete submissions.
     pub(crate) complete: BTreeSet<u32>,
-    /// Chunks that are in, of the other submissions.
+    /// Included chunks of the other submissions.
     pub(crate) open: BTreeMap<u32, BTreeSet<u32>>,
-    /// Transactions that are in.
+    /// Number of included transactions.
     pub(crate) transactions: u64,
-    /// Results that came although they were in.
+    /// Number of results that arrived again.
     pub(crate) duplicates: u64,
-    /// The sums.
+    /// The sums by account.
     pub(crate) cents: Cents,
 }
 
 impl Ledger {
-    /// Adds a result; `false` when it was in already.
+    /// Adds a result; returns `false` if it was already included.
     pub(crate) fn add(&mut self, sum: &PartialSum) -> bool {
         if self.complete.contains(&sum.submission) {
             self.duplicates += 1;

@@ -1,9 +1,9 @@
-//! The parts of the billing example, apart from its command line: so that a test runs them in
+//! The parts of the billing example, without its command line, so that a test can run them in
 //! process.
 //!
 //! - [`batch`]: transactions, chunks and sums; pure.
-//! - [`ledger`]: the sums so far, and which chunks are in them; pure.
-//! - [`site`]: names and settings of what the processes share.
+//! - [`ledger`]: the sums so far, and the chunks that they contain; pure.
+//! - [`site`]: names and settings that the processes share.
 //! - [`initiator`], [`processor`], [`controller`]: the three roles.
 
 pub(crate) mod batch;

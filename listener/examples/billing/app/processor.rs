@@ -1,8 +1,8 @@
-//! The processor: computes chunks, several at a time on several threads, and puts what comes out
-//! into the queue of results. Any number of these processes share the work.
+//! The processor: computes chunks, several at once on several threads, and puts the results into
+//! the queue of results. Any number of these processes share the work.
 //!
-//! The result is put before the chunk is deleted: a processor that dies in between leaves the chunk
-//! to another one, and its result comes twice.
+//! The result is put before the chunk is deleted: if a processor dies in between, another one
+//! processes the chunk again, and its result arrives twice.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use smalt_listener::payload::{SendOptions, Sender};
 use super::batch::{self, Chunk};
 use super::site::Site;
 
-/// Works until told to stop; each chunk takes `work` at least.
+/// Runs until stopped; each chunk takes at least `work`.
 pub(crate) async fn run(
     site: &Site,
     work: Duration,
@@ -49,12 +49,12 @@ impl Handler for Processor {
             Err(error) => return Verdict::reject(format!("not a chunk: {error}")),
         };
         let Ok(body) = serde_json::to_vec(&batch::compute(&chunk)) else {
-            return Verdict::reject("sums that cannot be written");
+            return Verdict::reject("cannot serialise the sums");
         };
         tokio::time::sleep(self.work).await;
         match self.results.send(&body, SendOptions::default()).await {
             Ok(_) => Verdict::Ok,
-            // It may have been put: then the ledger sees it twice, and counts it once.
+            // The result may have been put; the ledger counts a second one only once.
             Err(error) => Verdict::retry(error.to_string()),
         }
     }

@@ -1,4 +1,4 @@
-//! Names and settings of what the processes share.
+//! Names and settings that the processes share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use smalt_listener::partition::{PartitionSender, PartitionSettings, Partitions};
 use smalt_listener::payload::{Offload, Sender};
 use smalt_sleeve::port::{BlobId, CallContext, PortResult, Storage};
 
-/// Queues that chunks are spread over.
+/// Number of queues for chunks.
 const WORK_QUEUES: u32 = 3;
-/// A process that is killed has taken its messages, and the service counts that. So the limit is
-/// far beyond what a message needs by itself.
+/// The service counts the receipts of killed processes as attempts, so the limit is far higher than
+/// a message needs by itself.
 const ATTEMPTS_MAX: u32 = 100;
 
-/// What the processes share: an account, and names in it.
+/// The account and names that the processes share.
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) storage: Arc<dyn Storage>,
-    /// Names of queues begin with it; the container is called so.
+    /// Prefix of the queues' names, and name of the container.
     pub(crate) name: String,
-    /// How long the messages of a process that dies stay hidden.
+    /// How long the messages of a dead process stay hidden.
     pub(crate) visibility: Duration,
-    /// Seed of names and pauses; another one in each process.
+    /// Seed of names and pauses, different in each process.
     pub(crate) seed: u64,
 }
 
 impl Site {
-    /// Creates what is missing.
+    /// Creates missing queues and containers.
     pub(crate) async fn prepare(&self) -> PortResult<()> {
         let cx = CallContext::default();
         self.storage.create_container(&cx, &self.name).await?;
@@ -41,12 +41,11 @@ impl Site {
         Ok(())
     }
 
-    /// A blob of the site.
     pub(crate) fn blob(&self, name: &str) -> BlobId {
         BlobId::new(&self.name, name)
     }
 
-    /// Chunks are large: above 16 KiB they travel in blobs.
+    /// Returns the settings of chunks' payloads: above 16 KiB they are stored in blobs.
     fn payloads(&self) -> Offload {
         Offload {
             above_bytes: 16 * 1024,
@@ -58,7 +57,7 @@ impl Site {
         format!("{}-results", self.name)
     }
 
-    /// The set of queues for chunks.
+    /// Returns the set of queues for chunks.
     pub(crate) fn work(&self) -> anyhow::Result<Arc<Partitions>> {
         let name = format!("{}-work", self.name);
         let settings = PartitionSettings::new(name, WORK_QUEUES, &self.name);
@@ -89,7 +88,7 @@ impl Site {
         )?)
     }
 
-    /// How chunks are listened to; the set of queues gives the name.
+    /// Returns the settings of the listener for chunks; the set of queues provides the name.
     pub(crate) fn work_config(&self, worker: &str) -> ListenerConfig {
         ListenerConfig {
             tasks: Tasks { min: 1, max: 4 },
@@ -97,7 +96,7 @@ impl Site {
         }
     }
 
-    /// How results are listened to.
+    /// Returns the settings of the listener for results.
     pub(crate) fn results_config(&self, worker: &str) -> ListenerConfig {
         ListenerConfig {
             slots: 32,

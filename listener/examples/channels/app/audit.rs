@@ -1,4 +1,4 @@
-//! The check: whether the tables are consistent with each other and with what was asked for.
+//! The check: whether the tables are consistent with each other and with the requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,38 +8,37 @@ use super::site::{BLOGS, CHANNELS, Site, WRITERS, is_valid};
 use super::tables::{Row, TableResult, Tables, text};
 use super::writer;
 
-/// Rows of a page.
 const PAGE: usize = 1000;
 
-/// What stands in the tables and the queue when everybody has ended.
+/// The contents of tables and queue after all processes have ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     /// Channels by name, and whether each is valid.
     pub(crate) channels: BTreeMap<String, bool>,
     /// Blogs by channel.
     pub(crate) blogs: BTreeMap<String, BTreeSet<String>>,
-    /// Writers, and the number of the blog that each is at.
+    /// Writers, and the number of each one's current blog.
     pub(crate) writers: BTreeMap<String, u32>,
-    /// Messages in the queue.
+    /// Number of messages in the queue.
     pub(crate) waiting: u64,
 }
 
-/// What is wrong; nothing when all of it is empty.
+/// The faults that were found; consistent tables have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Faults {
     /// Requests that are not done.
     pub(crate) waiting: u64,
     /// Blogs without a valid channel, each with its channel.
     pub(crate) orphans: Vec<String>,
-    /// Requested channels that are there.
+    /// Requested channels that still exist.
     pub(crate) left: Vec<String>,
-    /// Channels that nobody wanted to go and that are gone or marked.
+    /// Channels that are deleted or marked although nobody requested it.
     pub(crate) lost: Vec<String>,
-    /// Blogs of channels that nobody wanted to go, which are gone.
+    /// Missing blogs of channels that nobody requested to delete.
     pub(crate) missing: Vec<String>,
 }
 
-/// Reads everything.
+/// Reads tables and queue.
 pub(crate) async fn read(site: &Site) -> anyhow::Result<Found> {
     let mut found = Found {
         waiting: site.waiting().await?,
@@ -61,7 +60,7 @@ pub(crate) async fn read(site: &Site) -> anyhow::Result<Found> {
     Ok(found)
 }
 
-/// All entities of a table.
+/// Returns all entities of a table.
 async fn all(tables: &Tables, table: &str) -> TableResult<Vec<Row>> {
     let mut rows = Vec::new();
     let mut from = None;
@@ -76,8 +75,8 @@ async fn all(tables: &Tables, table: &str) -> TableResult<Vec<Row>> {
 }
 
 impl Found {
-    /// What is wrong: no blog may be without a valid channel, every requested channel must be
-    /// gone, and every other must be whole, what its writers wrote included.
+    /// Returns the faults: every blog must have a valid channel, every requested channel must be
+    /// gone, and every other channel must be complete, including the blogs of the writers.
     pub(crate) fn faults(&self, plan: &Plan) -> Faults {
         let requested = plan.requested();
         let mut faults = Faults {
@@ -130,17 +129,17 @@ impl fmt::Display for Found {
 }
 
 impl fmt::Display for Faults {
-    /// One line: how many of each, and the first of them.
+    /// Writes one line: the number of each fault, with its first example.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kinds = [
             ("blogs without a valid channel", &self.orphans),
-            ("requested channels that are there", &self.left),
-            ("channels that were to stay and did not", &self.lost),
-            ("blogs lost from channels that stay", &self.missing),
+            ("requested channels that still exist", &self.left),
+            ("channels deleted without a request", &self.lost),
+            ("blogs missing from other channels", &self.missing),
         ];
         let mut told: Vec<String> = Vec::new();
         if self.waiting > 0 {
-            told.push(format!("requests that are not done: {}", self.waiting));
+            told.push(format!("requests not done: {}", self.waiting));
         }
         for (what, which) in kinds {
             if let Some(first) = which.first() {

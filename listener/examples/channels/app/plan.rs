@@ -1,5 +1,6 @@
-//! Which channels and blogs there are, which of them go, and what writers write meanwhile: all of
-//! it a function of the seed, so that anybody can say beforehand what must be left.
+//! The plan: the channels and blogs, the channels to delete, and the blogs that writers add
+//! meanwhile. Everything is a function of the seed, so that the correct final state is known
+//! beforehand.
 
 use std::collections::BTreeSet;
 
@@ -8,34 +9,35 @@ use smalt_protocol::Timestamp;
 
 use super::tables::{Row, row};
 
-/// 2026-01-01 00:00:00: when the first blog was created.
+/// 2026-01-01 00:00:00, the creation time of the first blog.
 const FIRST_UNIX_S: u64 = 1_767_225_600;
-/// Between two blogs of a channel, in seconds. Blogs of writers lie in between.
+/// Seconds between two blogs of a channel. The blogs of writers are in between.
 const APART_S: u64 = 60;
 
-/// What there is.
+/// The size of the example, and its seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) channels: u32,
-    /// Most blogs of a channel at first.
+    /// Largest number of blogs that a channel has at first.
     pub(crate) blogs: u32,
-    /// Channels that are to go.
+    /// Number of channels to delete.
     pub(crate) requested: u32,
-    /// Blogs that each writer writes.
+    /// Number of blogs per writer.
     pub(crate) written: u32,
 }
 
-/// A blog: where it belongs, and what tells it from others there.
+/// A blog: its channel, and the properties that identify it there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Blog {
     pub(crate) channel: String,
-    /// The RowKey.
+    /// The RowKey, a time.
     pub(crate) created_on: String,
 }
 
 impl Plan {
-    /// Names of all channels. Some have characters that want care in addresses and filters.
+    /// Returns the names of all channels. Some contain characters that need escaping in URLs and
+    /// filters.
     pub(crate) fn channels(&self) -> Vec<String> {
         let name = |number: u32| match number % 4 {
             1 => format!("été {number:03}: 50 % & more"),
@@ -45,7 +47,7 @@ impl Plan {
         (0..self.channels).map(name).collect()
     }
 
-    /// Names of the channels that are to go.
+    /// Returns the names of the channels to delete.
     pub(crate) fn requested(&self) -> BTreeSet<String> {
         let mut drawn: Vec<_> = (0_u64..).zip(self.channels()).collect();
         drawn.sort_by_key(|(number, _)| self.dice(1, *number));
@@ -53,7 +55,7 @@ impl Plan {
         drawn.map(|(_, name)| name).collect()
     }
 
-    /// The blogs that a channel has at first.
+    /// Returns the initial blogs of a channel.
     pub(crate) fn blogs(&self, channel: &str) -> Vec<Blog> {
         let named = channel
             .bytes()
@@ -66,8 +68,8 @@ impl Plan {
         (0..count).map(blog).collect()
     }
 
-    /// The blog of this number that a writer writes. Its time is somewhere among those of the
-    /// others, so that it may stand before the place where a deletion is.
+    /// Returns a writer's blog with this number. Its time lies among those of the others, so that
+    /// it may be before the position of a running deletion.
     pub(crate) fn written(&self, writer: &str, number: u32) -> Blog {
         let named = writer
             .bytes()
@@ -87,14 +89,12 @@ impl Plan {
 }
 
 impl Blog {
-    /// Its entity.
     pub(crate) fn row(&self) -> Row {
         let (channel, created_on) = (&self.channel, &self.created_on);
         let text = format!("What happened in {channel} at {created_on}");
         row(json!({ "PartitionKey": channel, "RowKey": created_on, "Text": text }))
     }
 
-    /// Its keys.
     pub(crate) fn keys(&self) -> (&str, &str) {
         (&self.channel, &self.created_on)
     }

@@ -1,4 +1,4 @@
-//! Makes tables, queue, channels and blogs, and asks for channels to be deleted.
+//! Creates tables, queue, channels and blogs, and requests the deletion of channels.
 
 use std::time::Duration;
 
@@ -10,10 +10,9 @@ use super::plan::Plan;
 use super::site::{BLOGS, CHANNELS, QUEUE, Site, WRITERS, channel_row};
 use super::tables::{Change, TRANSACTION_MAX};
 
-/// Attempts to put one message.
 const ATTEMPTS: u32 = 20;
 
-/// Makes what the plan says. Comes before all others; killed, it begins anew.
+/// Creates what the plan describes. Runs before all other roles; after a crash it starts again.
 pub(crate) async fn setup(site: &Site, plan: &Plan) -> anyhow::Result<()> {
     for table in [CHANNELS, BLOGS, WRITERS] {
         site.tables.create_table(table).await.context(table)?;
@@ -30,10 +29,10 @@ pub(crate) async fn setup(site: &Site, plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks for the plan's channels to be deleted. A message that is put twice does no harm.
+/// Requests the deletion of the plan's channels. A message that is put twice does no harm.
 pub(crate) async fn request(site: &Site, plan: &Plan) -> anyhow::Result<()> {
     let sender = site.sender()?;
-    // A request that nobody got round to yet must not expire.
+    // A request must not expire before a worker processes it.
     let options = SendOptions {
         ttl: MessageTtl::Never,
         ..SendOptions::default()

@@ -1,4 +1,4 @@
-//! What the processes share: an account, the names in it, and how a channel is seen.
+//! What the processes share: an account, the names in it, and access to channels.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,44 +12,44 @@ use smalt_sleeve::{Account, AzureStorage, Clock, Settings, Transport};
 
 use super::tables::{Row, TableResult, Tables, row};
 
-/// Channels: PartitionKey is the name, RowKey is empty.
+/// Table of channels: PartitionKey is the name, RowKey is empty.
 pub(crate) const CHANNELS: &str = "Channels";
-/// Blogs: PartitionKey is the channel's name, RowKey the time of creation, as a text that sorts.
+/// Table of blogs: PartitionKey is the channel's name, RowKey the creation time in a sortable form.
 pub(crate) const BLOGS: &str = "Blogs";
-/// How far each writer is: PartitionKey is its name, RowKey is empty.
+/// Table of the writers' progress: PartitionKey is the writer's name, RowKey is empty.
 pub(crate) const WRITERS: &str = "Writers";
-/// Names of channels that are to be deleted with their blogs.
+/// Queue with the names of channels to delete with their blogs.
 pub(crate) const QUEUE: &str = "deletechannelandblogs";
 
-/// The RowKey of a partition's only entity.
+/// RowKey of a partition's only entity.
 pub(crate) const ONLY: &str = "";
-/// A worker that is killed has taken its messages, and the service counts that. So the limit is far
-/// beyond what a message needs by itself.
+/// The service counts the receipts of killed workers as attempts, so the limit is far higher than a
+/// message needs by itself.
 const ATTEMPTS_MAX: u32 = 100;
-/// Most time of one attempt: the next goes on with what is left, so this only has to be far beyond
-/// a page.
+/// Longest time of one attempt. The next attempt continues with the remaining rows, so this need
+/// only be far longer than a page takes.
 const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(3600);
 
-/// What the processes share.
+/// The account and names that the processes share.
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) tables: Tables,
-    /// How long the message of a worker that dies stays hidden from the others.
+    /// How long the message of a dead worker stays hidden from the others.
     pub(crate) visibility: Duration,
-    /// Seed of pauses; another one in each process.
+    /// Seed of pauses, different in each process.
     pub(crate) seed: u64,
 }
 
 /// A channel as it was read.
 pub(crate) struct Channel {
     pub(crate) valid: bool,
-    /// The ETag.
+    /// ETag of the row.
     pub(crate) tag: String,
 }
 
 impl Site {
-    /// Opens the account that a connection string names.
+    /// Opens the account of a connection string.
     pub(crate) fn open(
         connection_string: &str,
         transport: Arc<dyn Transport>,
@@ -72,7 +72,7 @@ impl Site {
         })
     }
 
-    /// The channel, if there is one.
+    /// Reads a channel; `None` if it does not exist.
     pub(crate) async fn channel(&self, name: &str) -> TableResult<Option<Channel>> {
         let found = self.tables.get(CHANNELS, (name, ONLY)).await?;
         Ok(found.map(|(properties, tag)| Channel {
@@ -81,7 +81,7 @@ impl Site {
         }))
     }
 
-    /// Messages in the queue, hidden ones included.
+    /// Returns the number of messages in the queue, hidden ones included.
     pub(crate) async fn waiting(&self) -> PortResult<u64> {
         let cx = CallContext::default();
         let properties = self.storage.queue_properties(&cx, QUEUE).await?;
@@ -99,7 +99,7 @@ impl Site {
         )?)
     }
 
-    /// How requests are listened to.
+    /// Returns the settings of the listener for requests.
     pub(crate) fn config(&self) -> ListenerConfig {
         ListenerConfig {
             worker: "channels".to_owned(),
@@ -108,7 +108,7 @@ impl Site {
             handler_timeout: ATTEMPT_TIME_MAX,
             retry: vec![Duration::from_secs(1), Duration::from_secs(5)],
             tasks: Tasks { min: 1, max: 2 },
-            // A worker takes two channels at a time, and leaves the others to its fellows.
+            // A worker processes two channels at a time and leaves the others to other workers.
             slots: 1,
             idle: Idle {
                 min: Duration::from_millis(50),
@@ -119,12 +119,12 @@ impl Site {
     }
 }
 
-/// A channel's entity.
+/// Returns a channel's entity.
 pub(crate) fn channel_row(name: &str, valid: bool) -> Row {
     row(json!({ "PartitionKey": name, "RowKey": ONLY, "Valid": valid }))
 }
 
-/// Whether the entity is of a channel that blogs may be written into.
+/// Returns whether blogs may be written into the channel.
 pub(crate) fn is_valid(channel: &Row) -> bool {
     channel.get("Valid").and_then(Json::as_bool) == Some(true)
 }

@@ -1,10 +1,10 @@
-//! A small client of the Table service, for what the example needs of it: JSON without metadata,
-//! Shared Key or SAS, pages with their continuation, entity group transactions.
+//! A small client of the Table service with the operations that the example needs: JSON without
+//! metadata, Shared Key or SAS, pages with their continuation, entity group transactions.
 //!
-//! A request that brought no answer, or a 500 or 503, is sent again. So the answer to a repetition
-//! may speak of the first try: [`TableError::Exists`], [`TableError::Missing`] and
-//! [`TableError::Changed`] can mean that it was executed. Whoever calls must see these three as an
-//! earlier life of his own would have left them, and has to anyway.
+//! A request without an answer, or with a 500 or 503, is sent again. Therefore the answer to a
+//! repetition may refer to the effect of the first try: [`TableError::Exists`],
+//! [`TableError::Missing`] and [`TableError::Changed`] can mean that it was executed. The caller
+//! must treat these three as if an earlier run had made the change, which it has to do anyway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,38 +20,38 @@ use smalt_protocol::uri::{encode_query, parse_query};
 use smalt_protocol::{ApiVersion, Service};
 use smalt_sleeve::{Clock, Transport, TransportError};
 
-/// Most operations of a transaction (*Performing entity group transactions*), and so rows of a page
-/// that a transaction is made of.
+/// Largest number of operations of a transaction (*Performing entity group transactions*), and of
+/// rows of a page from which a transaction is made.
 pub(crate) const TRANSACTION_MAX: usize = 100;
-/// The version that is spoken: any since JSON came will do.
+/// Version of the service to request; any version since JSON was added would do.
 const VERSION: ApiVersion = ApiVersion::V2021_12_02;
-/// Tries of a request.
+/// Tries of one request.
 const TRIES: u32 = 5;
-/// Pause after the first try; it doubles.
+/// Pause after the first try; doubles with each try.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Boundaries: no line of a JSON document that is written in one line can be one.
+/// Boundaries of the multipart bodies, which no line of a one-line JSON document can equal.
 const BATCH: &str = "batch_channels";
 const CHANGES: &str = "changeset_channels";
 
-/// Why a request was not done, or may not have been.
+/// A request failed, or may have failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TableError {
-    /// 404: there is no such entity. A table that is missing is a refusal.
-    #[error("there is no such entity")]
+    /// 404: the entity does not exist. A missing table is `Refused`.
+    #[error("the entity does not exist")]
     Missing,
-    /// 409: there is such an entity.
-    #[error("there is such an entity already")]
+    /// 409: the entity already exists.
+    #[error("the entity already exists")]
     Exists,
-    /// 412: it has another ETag.
+    /// 412: the entity has another ETag.
     #[error("the entity was changed")]
     Changed,
-    /// No answer, or none that says something.
-    #[error("storage does not answer well: {0}")]
+    /// No answer, or none with a meaning.
+    #[error("storage failed: {0}")]
     Unavailable(String),
     /// Any other refusal.
-    #[error("storage refuses: {status} {code}")]
+    #[error("storage refused the request: {status} {code}")]
     Refused { status: u16, code: String },
-    /// A request that cannot be sent, or an answer that cannot be read.
+    /// A request that cannot be sent, or an answer that cannot be parsed.
     #[error("{0}")]
     Malformed(String),
 }
@@ -62,20 +62,20 @@ pub(crate) type Row = Map<String, Json>;
 
 /// One operation of a transaction.
 pub(crate) enum Change {
-    /// Insert Or Replace.
+    /// Insert Or Replace Entity.
     Put(Row),
     /// Delete Entity, whatever its version.
     Delete { partition: String, row: String },
 }
 
-/// Where the next page begins: opaque, and no entity need stand there.
+/// The start of the next page; opaque, and not necessarily an existing entity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Continuation(Vec<(&'static str, String)>);
 
-/// A part of what a query found.
+/// A part of a query's result.
 pub(crate) struct Page {
     pub(crate) rows: Vec<Row>,
-    /// `None` at the end; a page may be empty and not be the last.
+    /// `None` at the end; a page may be empty without being the last.
     pub(crate) next: Option<Continuation>,
 }
 
@@ -89,10 +89,10 @@ pub(crate) struct Tables {
     credential: Credential,
 }
 
-/// What is sent, but for date and signature: those are of each try.
+/// A request without date and signature, which each try adds.
 struct Request {
     method: Method,
-    /// Path and query, below the endpoint.
+    /// Path and query below the endpoint.
     target: String,
     headers: Vec<(&'static str, String)>,
     body: Bytes,
@@ -101,7 +101,7 @@ struct Request {
 type Answer = http::Response<Bytes>;
 
 impl Tables {
-    /// The tables of the account that a connection string names.
+    /// Opens the tables of a connection string's account.
     pub(crate) fn open(
         connection_string: &str,
         transport: Arc<dyn Transport>,
@@ -119,7 +119,7 @@ impl Tables {
         })
     }
 
-    /// Create Table, unless it is there.
+    /// Create Table, if it does not exist.
     pub(crate) async fn create_table(&self, table: &str) -> TableResult<()> {
         let request = Request::new(Method::POST, "/Tables").with(&json!({ "TableName": table }));
         match self.send(&request).await {
@@ -128,7 +128,7 @@ impl Tables {
         }
     }
 
-    /// Query Entities for one: its properties and its ETag.
+    /// Query Entities for one entity; returns its properties and its ETag.
     pub(crate) async fn get(
         &self,
         table: &str,
@@ -158,7 +158,7 @@ impl Tables {
         self.send(&request.with(entity)).await.map(drop)
     }
 
-    /// Merge Entity, if its ETag is this one. Returns the new one.
+    /// Merge Entity, if its ETag is `tag`. Returns the new ETag.
     pub(crate) async fn merge(
         &self,
         table: &str,
@@ -172,7 +172,7 @@ impl Tables {
         header(&answer, "etag").ok_or_else(|| unreadable("no ETag"))
     }
 
-    /// Delete Entity, if its ETag is this one, or `*`.
+    /// Delete Entity, if its ETag is `tag`, or `tag` is `*`.
     pub(crate) async fn delete(
         &self,
         table: &str,
@@ -184,7 +184,7 @@ impl Tables {
         self.send(&request).await.map(drop)
     }
 
-    /// Query Entities: at most `top` of a partition, or of the whole table, from `after` on.
+    /// Query Entities: at most `top` of a partition, or of the whole table, starting at `after`.
     pub(crate) async fn page(
         &self,
         table: &str,
@@ -217,8 +217,8 @@ impl Tables {
         Ok(Page { rows, next })
     }
 
-    /// Entity Group Transaction: all changes or none. They are of one partition, and at most
-    /// [`TRANSACTION_MAX`].
+    /// Entity Group Transaction: makes all changes or none. They must belong to one partition and
+    /// number at most [`TRANSACTION_MAX`].
     pub(crate) async fn transact(&self, table: &str, changes: &[Change]) -> TableResult<()> {
         let mut body =
             format!("--{BATCH}\r\nContent-Type: multipart/mixed; boundary={CHANGES}\r\n");
@@ -233,7 +233,7 @@ impl Tables {
         transacted(answer.body())
     }
 
-    /// One change of a transaction: a request within the request.
+    /// Formats one change of a transaction, a request within the request.
     fn part(&self, table: &str, change: &Change) -> String {
         let (method, address, rest) = match change {
             Change::Put(entity) => {
@@ -256,7 +256,7 @@ impl Tables {
         )
     }
 
-    /// Sends until there is an answer that says something, and makes an error of a refusal.
+    /// Sends until there is a meaningful answer; returns refusals as errors.
     async fn send(&self, request: &Request) -> TableResult<Answer> {
         let mut pause = PAUSE;
         let mut tries = 0;
@@ -279,7 +279,7 @@ impl Tables {
         }
     }
 
-    /// The request with its date, and with its signature or SAS.
+    /// Returns the request with its date and its signature or SAS.
     fn signed(&self, request: &Request) -> TableResult<http::Request<Bytes>> {
         let malformed = |error: http::Error| TableError::Malformed(error.to_string());
         let mut url = format!("{}{}", self.endpoint, request.target);
@@ -347,7 +347,7 @@ impl Request {
         self
     }
 
-    /// With this document, which need not be answered by another.
+    /// Adds this JSON document, and asks for an answer without one.
     fn with(self, document: &impl serde::Serialize) -> Self {
         let mut request = self
             .header("content-type", "application/json")
@@ -357,12 +357,12 @@ impl Request {
     }
 }
 
-/// The properties of an entity from a JSON object that is written in the code.
+/// Returns the properties of a JSON object literal.
 pub(crate) fn row(json: Json) -> Row {
     into_row(json).unwrap_or_default()
 }
 
-/// A property that is a text; empty where there is none.
+/// Returns a string property; empty if there is none.
 pub(crate) fn text<'a>(row: &'a Row, name: &str) -> &'a str {
     row.get(name).and_then(Json::as_str).unwrap_or_default()
 }
@@ -392,14 +392,14 @@ fn document(body: &[u8]) -> TableResult<Row> {
 }
 
 fn unreadable(what: &str) -> TableError {
-    TableError::Malformed(format!("an answer that cannot be read: {what}"))
+    TableError::Malformed(format!("cannot read the answer: {what}"))
 }
 
 fn is_transient(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502..=504)
 }
 
-/// What a refused request means, by its status and the code in its document.
+/// Returns the error for a refused request by its status and the code in its document.
 fn refusal(status: u16, body: &[u8]) -> TableError {
     let told: Json = serde_json::from_slice(body).unwrap_or_default();
     let code = told["odata.error"]["code"].as_str().unwrap_or_default();
@@ -414,8 +414,8 @@ fn refusal(status: u16, body: &[u8]) -> TableError {
     }
 }
 
-/// Reads the answer to a transaction: a status for each change, or that of the one that was refused
-/// with its document.
+/// Parses the answer to a transaction: a status for each change, or the status and document of the
+/// refused one.
 fn transacted(body: &[u8]) -> TableResult<()> {
     let body = String::from_utf8_lossy(body);
     let statuses = body.lines().filter_map(|line| {

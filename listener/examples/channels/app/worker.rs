@@ -1,6 +1,6 @@
-//! The worker: deletes a channel and all its blogs, as the message says. Any number of these
-//! processes share the work; each may die at any point, and the next that gets the message begins
-//! anew: what is done is found done.
+//! The worker: deletes the channel that a message names, with all its blogs. Any number of these
+//! processes share the work; each may die at any point, and the next one that gets the message
+//! starts again and finds the completed steps done.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use smalt_protocol::table::key::check_key;
 use super::site::{BLOGS, CHANNELS, ONLY, Site, channel_row};
 use super::tables::{self, Change, TRANSACTION_MAX, TableError, TableResult};
 
-/// Attempts at a mark that others are ahead of.
+/// Attempts at a mark while others change the row as well.
 const ATTEMPTS: u32 = 10;
 
-/// How a worker goes about it.
+/// Options of a worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Manner {
-    /// Pretend that each transaction takes this long.
+    /// Simulated duration of each transaction.
     pub(crate) pause: Duration,
-    /// Do not look for blogs again before the channel's row is deleted: DT3, to see what comes of
-    /// it.
+    /// Skips the second look for blogs before the channel's row is deleted (DT3), to show the
+    /// effect.
     pub(crate) forget_second_look: bool,
 }
 
-/// Works until told to stop.
+/// Runs until stopped.
 pub(crate) async fn run(
     site: &Site,
     manner: Manner,
@@ -49,17 +49,17 @@ struct Worker {
 
 #[async_trait]
 impl Handler<String> for Worker {
-    /// Steps a to c; the listener does step d when they are done, and keeps the message from other
+    /// Makes steps a to c. The listener makes step d afterwards, and keeps the message from other
     /// workers until then.
     async fn handle(&self, message: &Message<String>, ctx: &Context) -> Verdict {
         let channel = &message.body;
         if let Err(error) = check_key(channel) {
-            return Verdict::reject(format!("no name of a channel: {error}"));
+            return Verdict::reject(format!("not a channel name: {error}"));
         }
         let deleted = tokio::select! {
             biased;
             deleted = delete_channel(&self.site, channel, self.manner) => deleted,
-            // Somebody else may have the message now, and goes on where this stops.
+            // Another worker may have the message now and continues from here.
             () = ctx.cancelled() => return Verdict::retry("cancelled"),
         };
         match deleted {
@@ -72,7 +72,7 @@ impl Handler<String> for Worker {
     }
 }
 
-/// Steps a to c. Returns how many blogs were found and deleted.
+/// Makes steps a to c. Returns the number of blogs found and deleted.
 pub(crate) async fn delete_channel(
     site: &Site,
     channel: &str,
@@ -84,8 +84,8 @@ pub(crate) async fn delete_channel(
         blogs += look_again(site, channel, manner).await?;
     }
     if let Some(tag) = mark {
-        // The row that was marked and no other: whoever made the channel valid again meanwhile
-        // (412) is seen, and the next attempt begins with the mark.
+        // Deletes only the row that was marked: if a process made the channel valid again
+        // meanwhile, the service answers 412, and the next attempt starts with the mark.
         match site.tables.delete(CHANNELS, (channel, ONLY), &tag).await {
             Ok(()) | Err(TableError::Missing) => {}
             Err(error) => return Err(error),
@@ -94,8 +94,8 @@ pub(crate) async fn delete_channel(
     Ok(blogs)
 }
 
-/// The second look, from the front and until nothing is found: a blog that was written behind the
-/// back of the first pass is gone before the row is.
+/// Makes the second look: passes from the beginning until one finds nothing, so that a blog that
+/// was written behind the first pass is deleted before the row.
 async fn look_again(site: &Site, channel: &str, manner: Manner) -> TableResult<usize> {
     let mut blogs = 0;
     loop {
@@ -106,8 +106,8 @@ async fn look_again(site: &Site, channel: &str, manner: Manner) -> TableResult<u
     }
 }
 
-/// Step a: no writer may begin any more. Returns the ETag of the marked row; none when the row is
-/// gone, which an earlier attempt has done.
+/// Step a: marks the channel, so that no writer starts a blog. Returns the ETag of the marked row;
+/// `None` if an earlier attempt has deleted the row.
 async fn mark_invalid(site: &Site, channel: &str) -> TableResult<Option<String>> {
     for _ in 0..ATTEMPTS {
         let Some(found) = site.channel(channel).await? else {
@@ -119,7 +119,7 @@ async fn mark_invalid(site: &Site, channel: &str) -> TableResult<Option<String>>
         let marked = channel_row(channel, false);
         match site.tables.merge(CHANNELS, &marked, &found.tag).await {
             Ok(tag) => return Ok(Some(tag)),
-            // Somebody changed it, or this is about our own first try: look again.
+            // Another process changed the row, or the own first try did; reads again.
             Err(TableError::Changed) => {}
             Err(TableError::Missing) => return Ok(None),
             Err(error) => return Err(error),
@@ -128,10 +128,11 @@ async fn mark_invalid(site: &Site, channel: &str) -> TableResult<Option<String>>
     Err(TableError::Changed)
 }
 
-/// Step b: deletes the partition's blogs page by page, a transaction each. Returns how many.
+/// Step b: deletes the partition's blogs page by page, with one transaction each. Returns their
+/// number.
 ///
-/// Like every scan it does not see what is inserted behind it: neither before the place where it
-/// is, nor after its last page.
+/// Like every scan it misses blogs that are inserted behind it: before its position, or after its
+/// last page.
 async fn pass(site: &Site, channel: &str, manner: Manner) -> TableResult<usize> {
     let mut deleted = 0;
     let mut from = None;
@@ -148,8 +149,8 @@ async fn pass(site: &Site, channel: &str, manner: Manner) -> TableResult<usize> 
             tokio::time::sleep(manner.pause).await;
             match site.tables.transact(BLOGS, &deletes).await {
                 Ok(()) => deleted += deletes.len(),
-                // All or nothing: somebody deleted one of them, so none of the others is. The same
-                // page again has fewer rows.
+                // Another process deleted one of the blogs, so the whole transaction failed. The
+                // same page now has fewer rows.
                 Err(TableError::Missing) => continue,
                 Err(error) => return Err(error),
             }

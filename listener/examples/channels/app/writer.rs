@@ -1,8 +1,8 @@
-//! The rival: writes blogs into channels, one after the other, while channels are deleted.
+//! The writer: writes blogs into channels, one after the other, while channels are deleted.
 //!
-//! Each blog has a number, and its channel and key follow from that. The number is written down
-//! before the blog is begun and stays until it is over: a writer that dies begins with the same
-//! blog again, and so takes back what its earlier life had no time to.
+//! Each blog has a number that determines its channel and key. The number is stored before the blog
+//! is started and stays until it is finished: a writer that dies starts again with the same blog,
+//! and so removes what its earlier run could not.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use super::plan::{Blog, Plan};
 use super::site::{BLOGS, ONLY, Site, WRITERS};
 use super::tables::{Row, TableError, TableResult, row};
 
-/// What became of a blog.
+/// The result of writing a blog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// It stands, in a channel that was valid after it.
+    /// The blog exists, in a channel that was valid after the insert.
     Stands,
     /// The channel was not valid.
     Refused,
-    /// The channel became invalid meanwhile: the blog was taken back.
+    /// The channel became invalid meanwhile, and the blog was removed.
     TakenBack,
 }
 
-/// Writes all blogs of the writer that are not yet written, with a pause in between. Returns how
-/// many of them were taken back.
+/// Writes all blogs of the writer that are not yet written, with a pause after each. Returns the
+/// number of blogs that were removed again.
 pub(crate) async fn run(
     site: &Site,
     plan: &Plan,
@@ -44,10 +44,10 @@ pub(crate) async fn run(
     Ok(taken_back)
 }
 
-/// Writes one blog: looks whether the channel is valid, inserts, and looks again.
+/// Writes one blog: checks that the channel is valid, inserts, and checks again.
 ///
-/// What is found at the first look may be of an earlier life: an insert that finds the blog there
-/// goes on, and where the channel is not valid the blog is taken back before it is begun.
+/// An earlier run may have inserted the blog already. An insert that finds the blog continues; if
+/// the channel is not valid at first, the blog is removed.
 pub(crate) async fn write(site: &Site, blog: &Blog) -> TableResult<Written> {
     if !may_write(site, blog).await? {
         take_back(site, blog).await?;
@@ -69,7 +69,7 @@ async fn may_write(site: &Site, blog: &Blog) -> TableResult<bool> {
     Ok(channel.is_some_and(|channel| channel.valid))
 }
 
-/// Removes the writer's own blog; the deletion may have been quicker.
+/// Removes the writer's own blog, which the deletion may already have removed.
 async fn take_back(site: &Site, blog: &Blog) -> TableResult<()> {
     match site.tables.delete(BLOGS, blog.keys(), "*").await {
         Ok(()) | Err(TableError::Missing) => Ok(()),
@@ -77,7 +77,7 @@ async fn take_back(site: &Site, blog: &Blog) -> TableResult<()> {
     }
 }
 
-/// The number of the blog that a writer is at.
+/// Returns the number of a writer's current blog.
 pub(crate) fn next(progress: &Row) -> u32 {
     let next = progress.get("Next").and_then(Json::as_u64);
     next.and_then(|next| u32::try_from(next).ok()).unwrap_or(0)

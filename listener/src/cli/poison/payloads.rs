@@ -1,4 +1,5 @@
-//! Payloads of messages in a poison queue: what happens to the blob when the message goes.
+//! Payloads of messages in a poison queue: what happens to the blob when the message is purged or
+//! put back.
 
 use std::sync::Arc;
 
@@ -10,20 +11,20 @@ use smalt_listener::payload::{Offload, PayloadStore};
 use smalt_listener::rules::requeue;
 use smalt_sleeve::port::{MessageTtl, PortResult, QueueMessage, Storage};
 
-/// The payloads that messages of a queue refer to, as far as the file says where they are.
+/// The payloads that messages of a queue refer to.
 pub(crate) struct Payloads {
-    /// None where the file has no `offload` for the queue.
+    /// `None` if the file has no `offload` for the queue.
     pub(crate) place: Option<(Arc<dyn Storage>, Offload)>,
-    /// The queue that messages came from which do not say so themselves.
+    /// The source queue of messages without an envelope.
     pub(crate) queue: String,
-    /// How bodies are written into messages.
+    /// Encoding of the bodies in the messages.
     pub(crate) encoding: Encoding,
-    /// The queue that messages are put back into reads another container, or none.
+    /// Whether the target queue of a requeue reads another container, or none.
     pub(crate) is_elsewhere: bool,
 }
 
 impl Payloads {
-    /// The settings for a queue that the file does not name.
+    /// Returns the settings for a queue that is not in the file.
     pub(crate) fn unknown() -> Self {
         Payloads {
             place: None,
@@ -33,7 +34,7 @@ impl Payloads {
         }
     }
 
-    /// Why a message has to stay: it refers to a payload that nobody could see to.
+    /// Returns why a message has to stay: it refers to a payload that this command cannot reach.
     pub(crate) fn problem(&self, message: &QueueMessage) -> Option<&'static str> {
         let text = stored_text(message);
         let decoded = STANDARD.decode(text.trim()).ok();
@@ -42,13 +43,13 @@ impl Payloads {
             return None;
         }
         match (&self.place, self.is_elsewhere) {
-            (None, _) => Some("its payload lies in a blob: give the --config that has `offload`"),
-            (_, true) => Some("its payload lies in a container that queue does not read from"),
+            (None, _) => Some("its payload is in a blob: give the --config that has `offload`"),
+            (_, true) => Some("its payload is in a container that the target queue does not read"),
             _ => None,
         }
     }
 
-    /// Before a message is deleted for good.
+    /// Prepares the payload before its message is deleted permanently.
     pub(crate) async fn before_purge(&self, message: &QueueMessage) -> PortResult<()> {
         match (self.store(message), self.body(message)) {
             (Some(store), Some(body)) => store.before_discard(&body).await.map(drop),
@@ -56,19 +57,20 @@ impl Payloads {
         }
     }
 
-    /// After it was. What fails is left to the sweeper.
+    /// Discards the payload after its message was deleted. On a failure the sweeper deletes it
+    /// later.
     pub(crate) async fn purged(&self, message: &QueueMessage) {
         if let (Some(store), Some(body)) = (self.store(message), self.body(message))
             && let Err(error) = store.discard(&body).await
         {
             tracing::warn!(
                 op = "purge", msg_id = %message.id, reason = %error,
-                "the payload is left to the sweeper"
+                "cannot delete the payload; the sweeper will delete it"
             );
         }
     }
 
-    /// Before a message is put into this queue, be it its own or another.
+    /// Checks and binds the payload before the message is put into `queue`, its own or another.
     pub(crate) async fn admit(&self, message: &QueueMessage, queue: &str) -> PortResult<()> {
         match (self.store(message), self.body(message)) {
             (Some(store), Some(body)) => store.admit(&body, queue).await,
@@ -76,7 +78,7 @@ impl Payloads {
         }
     }
 
-    /// Gives a payload the life of the message that was put back, or is to be.
+    /// Gives the payload the time to live of the message that was, or will be, put back.
     pub(crate) async fn requeued(
         &self,
         message: &QueueMessage,
@@ -88,7 +90,7 @@ impl Payloads {
         }
     }
 
-    /// The payloads of the queue that a message came from: each is bound to its own.
+    /// Returns the payload store of the message's source queue, to which its payload is bound.
     fn store(&self, message: &QueueMessage) -> Option<PayloadStore> {
         let (storage, offload) = self.place.as_ref()?;
         let envelope = requeue::open(&message.text);
@@ -106,7 +108,7 @@ impl Payloads {
     }
 }
 
-/// The text of the message that a copy was made of.
+/// Returns the text of the original message.
 fn stored_text(message: &QueueMessage) -> String {
     requeue::open(&message.text).map_or_else(|| message.text.clone(), |envelope| envelope.body)
 }

@@ -1,7 +1,7 @@
-//! `poison requeue` and `poison purge`: what they do to each message, and what came of it.
+//! `poison requeue` and `poison purge`: processes each message and reports the result.
 //!
-//! A copy is deleted only after the put was acknowledged. When the answer to a put or delete is
-//! lost, the message may be in both queues; it is never in neither.
+//! A copy is deleted only after the put was acknowledged. If the answer to a put or delete is lost,
+//! the message may be in both queues; it is always in at least one.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,12 +16,10 @@ use smalt_sleeve::port::{CallContext, MessageTtl, PortError, PortResult, QueueMe
 use super::payloads::Payloads;
 use super::walk::{self, AT_ONCE, Held, Walk};
 
-/// Which messages are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Chosen {
-    /// Those with these ids: the copy's own, or the source message's.
+    /// Messages with these ids, either the copy's or the original message's.
     Ids(Vec<String>),
-    /// All.
     All,
 }
 
@@ -37,45 +35,42 @@ impl Chosen {
     }
 }
 
-/// Id of the message that a copy was made of: its own when it is no envelope.
+/// Returns the original message's id, or the message's own if it has no envelope.
 pub(crate) fn source_id(message: &QueueMessage) -> String {
     requeue::open(&message.text).map_or_else(|| message.id.clone(), |envelope| envelope.id)
 }
 
-/// What to do with the chosen messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Action<'a> {
-    /// Put them back.
     Requeue(Wish<'a>),
-    /// Delete them.
     Purge,
 }
 
-/// What became of one message. Closed: each chosen message ends in one of these.
+/// The result for one message. Each chosen message gets exactly one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Became {
-    /// Put back as this new message, and deleted here.
+    /// Put back as this new message; the copy is deleted.
     Requeued {
         queue: String,
         new_id: String,
         ttl: MessageTtl,
     },
-    /// Put back, but the copy is still here: deleting it failed.
+    /// Put back, but deleting the copy failed.
     RequeuedCopyKept { new_id: String, why: String },
-    /// A second copy of a message that was put back just now: deleted.
+    /// A second copy of a message that was just put back; deleted.
     Duplicate,
-    /// Deleted.
+    /// Deleted permanently.
     Purged,
-    /// A dry run: it would be put here.
+    /// Dry run: would be put into this queue.
     WouldRequeue { queue: String, ttl: MessageTtl },
-    /// A dry run: it would be deleted.
+    /// Dry run: would be deleted.
     WouldPurge,
-    /// Left here, for this reason.
+    /// Left in the poison queue, with the reason.
     Left(String),
 }
 
 impl Became {
-    /// The word for it in the output.
+    /// Returns the name used in the output.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Became::Requeued { .. } => "requeued",
@@ -93,8 +88,8 @@ impl Became {
     }
 }
 
-/// What became of one message, with its history: the new message begins at dequeue count 0, so
-/// this line is where the old count and error are noted.
+/// The result for one message with its history. The new message starts at dequeue count 0, so only
+/// this line keeps the old count and error.
 #[derive(Clone, Debug)]
 pub(crate) struct Note {
     pub(crate) message: QueueMessage,
@@ -102,7 +97,7 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// One line for people.
+    /// Formats the note as one line for a terminal.
     pub(crate) fn line(&self) -> String {
         one_line(&self.to_string()).into_owned()
     }
@@ -149,7 +144,7 @@ impl fmt::Display for Note {
                 write!(f, "  in {queue}, expires: {}", ttl_text(*ttl))?;
             }
             Became::RequeuedCopyKept { new_id, why } => {
-                write!(f, "  as {new_id}; its copy is still here: {why}")?;
+                write!(f, "  as {new_id}; its copy was not deleted: {why}")?;
             }
             Became::Left(why) => write!(f, "  {why}")?,
             Became::Duplicate | Became::Purged | Became::WouldPurge => {}
@@ -168,22 +163,20 @@ fn ttl_text(ttl: MessageTtl) -> String {
     }
 }
 
-/// One order to the poison queue.
 pub(crate) struct Order<'a> {
     pub(crate) storage: &'a dyn Storage,
     pub(crate) poison_queue: &'a str,
     pub(crate) chosen: Chosen,
     pub(crate) payloads: Payloads,
     pub(crate) action: Action<'a>,
-    /// Messages at most.
+    /// Largest number of messages to process.
     pub(crate) max: u64,
-    /// Change nothing.
     pub(crate) dry_run: bool,
 }
 
 impl Order<'_> {
-    /// Carries the order out, telling each message as it is done. What was taken and not chosen is
-    /// given back, whatever happens.
+    /// Processes the chosen messages and passes a note for each to `tell`. Gives back every
+    /// received message that was not chosen, even after an error.
     pub(crate) async fn carry_out(&self, mut tell: impl FnMut(Note)) -> PortResult<()> {
         if self.dry_run {
             return self.rehearse(tell).await;
@@ -225,7 +218,7 @@ impl Order<'_> {
         result
     }
 
-    /// Whether every id that was named is done: nothing further needs to be taken.
+    /// Returns whether every named id is done, so that no further messages need to be received.
     fn all_found(&self, done: &HashMap<String, String>) -> bool {
         match &self.chosen {
             Chosen::All => false,
@@ -254,7 +247,7 @@ impl Order<'_> {
         Ok(())
     }
 
-    /// Works a batch off, several at a time; copies of one message one after the other.
+    /// Processes a batch, several messages at once; copies of one message follow each other.
     async fn work(
         &self,
         batch: Vec<Held>,
@@ -300,7 +293,7 @@ impl Order<'_> {
     async fn one(&self, held: &Held) -> Became {
         let message = &held.message;
         if !held.is_ours() {
-            return Became::Left("it took too long to get here: run it again".to_owned());
+            return Became::Left("reaching it took too long; run the command again".to_owned());
         }
         if let Some(why) = self.payloads.problem(message) {
             return Became::Left(why.to_owned());
@@ -316,7 +309,8 @@ impl Order<'_> {
         if let Err(error) = self.payloads.admit(message, &queue).await {
             return Became::Left(error.to_string());
         }
-        // One without an end gets it before the put: a listener may take the message at once.
+        // A payload that must not expire is updated before the put, because a listener may receive
+        // the message at once.
         if ttl == MessageTtl::Never
             && let Err(error) = self.payloads.requeued(message, ttl).await
         {
@@ -330,7 +324,8 @@ impl Order<'_> {
             Ok(receipt) => receipt.id,
             Err(error) => return Became::Left(not_put(&error)),
         };
-        // One with an end, after the put: the copy here has none, and is still needed until then.
+        // A payload that gets an expiry is updated after the put: until then the copy, which never
+        // expires, still needs it.
         let described = match ttl {
             MessageTtl::Never => Ok(()),
             MessageTtl::After(_) => self.payloads.requeued(message, ttl).await,
@@ -348,8 +343,8 @@ impl Order<'_> {
         }
     }
 
-    /// Deletes a message for good, then its payload; which has an end before, so that nothing is
-    /// left when this process ends in between.
+    /// Deletes a message, then its payload. The payload gets an expiry before, so that nothing
+    /// remains if this process ends in between.
     async fn purge(&self, message: &QueueMessage) -> Became {
         let deleted = match self.payloads.before_purge(message).await {
             Ok(()) => self.delete(message).await,
@@ -373,7 +368,7 @@ impl Order<'_> {
     }
 }
 
-/// What tells two copies of one message from two messages: the source's id and the stored text.
+/// Returns the key that copies of one message share: the original's id and the stored text.
 fn key(message: &QueueMessage) -> String {
     match requeue::open(&message.text) {
         Some(envelope) => format!("{}\n{}", envelope.id, envelope.body),
@@ -384,12 +379,12 @@ fn key(message: &QueueMessage) -> String {
 fn not_put(error: &PortError) -> String {
     use smalt_sleeve::port::ErrorKind::{Busy, OutcomeUnknown};
     match error.kind {
-        Busy | OutcomeUnknown => format!("perhaps put, perhaps not: {error}"),
+        Busy | OutcomeUnknown => format!("may have been put: {error}"),
         _ => format!("not put: {error}"),
     }
 }
 
-/// The plan for a message, or why it is left.
+/// Returns the put for a message, or the reason to leave it.
 fn plan(
     message: &QueueMessage,
     wish: &Wish<'_>,
@@ -402,10 +397,10 @@ fn plan(
     match requeue::plan(&copy, wish, now) {
         Plan::Put { queue, text, ttl } => Ok((queue, text, ttl)),
         Plan::Over(at) => Err(format!(
-            "its life ended {}: give it one with --ttl",
+            "it expired at {}; set a new time to live with --ttl",
             at.iso_s()
         )),
-        Plan::Foreign(queue) => Err(format!("it came from queue `{queue}`: say where with --to")),
+        Plan::Foreign(queue) => Err(format!("it came from queue `{queue}`: choose with --to")),
         Plan::Unreadable(at) => Err(format!("its expiry `{at}` is not a time: give --ttl")),
     }
 }

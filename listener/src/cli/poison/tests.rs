@@ -1,4 +1,4 @@
-//! Tests of the poison queue's commands, over queues in memory with faults.
+//! Tests of the poison queue's commands over in-memory queues with faults.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn sealed(id: &str, body: &str) -> String {
     })
 }
 
-/// An account with `count` poisoned messages: `body 0` with the id `m-0`, and so on.
+/// Returns an account with `count` poisoned messages: `body 0` with the id `m-0`, and so on.
 fn account(count: usize) -> FakeStorage {
     let storage = FakeStorage::new(&[QUEUE, POISON]);
     for number in 0..count {
@@ -54,10 +54,9 @@ fn order(storage: &FakeStorage, chosen: Chosen) -> Order<'_> {
     }
 }
 
-/// A message whose payload nobody can see to stays, whatever is asked for, and however its body is
-/// written.
+/// A message whose payload cannot be reached stays, for every action and encoding.
 #[tokio::test(start_paused = true)]
-async fn a_payload_of_an_unknown_place_keeps_its_message() {
+async fn a_message_with_an_unreachable_payload_stays() {
     let claim = Claim::of(b"payload", Compression::Zstd, "payloads", "orders/1").text();
     for body in [claim.clone(), STANDARD.encode(claim)] {
         for (action, dry_run) in [(BACK, false), (Action::Purge, false), (Action::Purge, true)] {
@@ -88,7 +87,7 @@ fn texts(storage: &FakeStorage, queue: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_go_back_as_they_were() {
+async fn all_messages_are_put_back_unchanged() {
     let storage = account(100);
     let notes = notes(&order(&storage, Chosen::All)).await;
     assert_eq!(notes.len(), 100);
@@ -104,9 +103,9 @@ async fn all_go_back_as_they_were() {
     assert!(storage.stored(POISON).is_empty());
 }
 
-/// A copy that is not put is not deleted; one that is not deleted was put.
+/// A copy is deleted only if its message was put.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_deleted_that_was_not_put() {
+async fn a_copy_is_deleted_only_after_its_put() {
     for (op, fault) in [
         (Op::Put, Fault::Before(ErrorKind::Busy)),
         (Op::Put, Fault::LostAnswer),
@@ -132,9 +131,9 @@ async fn nothing_is_deleted_that_was_not_put() {
     }
 }
 
-/// What was taken on the way to the chosen one is visible again.
+/// Messages that were received while searching for the chosen one are visible again.
 #[tokio::test(start_paused = true)]
-async fn one_of_many_by_either_id() {
+async fn one_message_is_found_by_either_id() {
     let storage = account(40);
     let copy_id = storage.stored(POISON)[35].id.clone();
     let chosen = Chosen::Ids(vec!["m-3".to_owned(), copy_id]);
@@ -165,7 +164,7 @@ async fn a_dry_run_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_most_so_many() {
+async fn max_limits_the_messages() {
     let storage = account(10);
     let some = Order {
         max: 4,
@@ -180,7 +179,7 @@ async fn at_most_so_many() {
     assert_eq!(seen.len(), 6);
 }
 
-/// A put whose answer was lost is repeated by the listener: two copies of one message.
+/// The listener repeats a put whose answer was lost, which makes two copies of one message.
 #[tokio::test(start_paused = true)]
 async fn a_second_copy_is_not_put_twice() {
     let storage = account(1);
@@ -193,7 +192,7 @@ async fn a_second_copy_is_not_put_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn purged_is_gone_and_only_what_was_chosen() {
+async fn purge_deletes_only_the_chosen() {
     let storage = account(3);
     let purge = Order {
         action: Action::Purge,
@@ -205,7 +204,7 @@ async fn purged_is_gone_and_only_what_was_chosen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_over_stays_until_given_a_life() {
+async fn an_expired_message_stays_without_a_new_ttl() {
     let storage = FakeStorage::new(&[QUEUE, POISON]);
     let over = sealed("m", "b").replace("\"expires\":null", "\"expires\":\"2020-01-01T00:00:00Z\"");
     storage.put(POISON, &over);
@@ -224,9 +223,9 @@ async fn what_is_over_stays_until_given_a_life() {
     assert!(storage.stored(QUEUE).is_empty(), "it lived for a minute");
 }
 
-/// What a stranger wrote into an envelope is one line of ours, and steers nothing.
+/// A note about a hostile envelope stays on one line and contains no control characters.
 #[tokio::test(start_paused = true)]
-async fn a_note_is_one_line_that_steers_nothing() {
+async fn a_note_is_one_line_without_control_characters() {
     let hostile = "\u{1b}[31m\u{9b}2J\nERROR forged\u{202e}";
     let storage = FakeStorage::new(&[POISON]);
     storage.put(

@@ -1,5 +1,5 @@
-//! A walk over a whole queue: a peek shows 32 messages at most, so what lies behind is taken for a
-//! while and given back.
+//! Walks over a whole queue. A peek shows at most 32 messages, so the walk receives the messages
+//! and gives them back.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,32 +9,31 @@ use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{CallContext, PortError, PortResult, QueueMessage, Storage};
 use tokio::time::Instant;
 
-/// Messages of one get or peek: the most that the service gives.
+/// Messages of one get or peek, the service's maximum.
 pub(crate) const BATCH: u32 = 32;
-/// How long a walk hides what it has taken: long enough for 100,000 messages.
+/// Visibility timeout of received messages, long enough for 100,000 messages.
 pub(crate) const HOLD: Duration = Duration::from_secs(300);
-/// Requests at the same time.
 pub(crate) const AT_ONCE: usize = 16;
-/// What has to be done with a taken message is begun only while it is surely still ours.
+/// An action on a received message starts only if this much of its visibility timeout is left.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// A message that the walk holds.
+/// A message that the walk has received.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) message: QueueMessage,
-    /// The service's time when it was taken.
+    /// The service's time of the get.
     pub(crate) server_time: Timestamp,
     taken_at: Instant,
 }
 
 impl Held {
-    /// Whether nobody else can have it: the moment before the get counts, by the local clock.
+    /// Returns whether the message is certainly still hidden from others, measured by the local
+    /// clock from before the get.
     pub(crate) fn is_ours(&self) -> bool {
         self.taken_at.elapsed() + MARGIN < HOLD
     }
 }
 
-/// A walk over one queue.
 pub(crate) struct Walk<'a> {
     storage: &'a dyn Storage,
     queue: &'a str,
@@ -50,8 +49,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next messages, hidden for [`HOLD`]; none at the end. A message that comes a second time
-    /// (the walk took longer than that) is not shown again.
+    /// Returns the next messages, hidden for [`HOLD`], or none at the end. Skips a message that
+    /// returns because the walk took longer than that.
     pub(crate) async fn next(&mut self) -> PortResult<Vec<Held>> {
         let taken_at = Instant::now();
         let cx = CallContext::default();
@@ -70,7 +69,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Gives messages back, visible at once. One that cannot be given back returns by itself.
+/// Makes messages visible again at once. A message for which this fails returns after its
+/// visibility timeout.
 pub(crate) async fn release(storage: &dyn Storage, queue: &str, held: &[Held]) {
     let releases = stream::iter(held).map(|held| async move {
         let cx = CallContext::default();
@@ -92,8 +92,8 @@ pub(crate) async fn release(storage: &dyn Storage, queue: &str, held: &[Held]) {
     }
 }
 
-/// Looks at up to `most` messages and leaves them: by peek where that shows enough, else by a walk
-/// that gives back what it took (which counts as an attempt at each).
+/// Returns up to `most` messages without keeping them: by peek if that shows enough, otherwise by a
+/// walk that gives them back, which counts as an attempt at each.
 pub(crate) async fn look(
     storage: &dyn Storage,
     queue: &str,

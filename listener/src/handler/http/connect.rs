@@ -1,4 +1,4 @@
-//! Connections to one HTTP endpoint: opened when needed, kept, reused.
+//! A pool of connections to one HTTP endpoint.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,24 +14,24 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Idle connections that are kept.
+/// Largest number of idle connections that are kept.
 const IDLE_MAX: usize = 64;
 
 /// Why a message could not be posted.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The URL is no absolute http or https URL.
+    /// The URL is not an absolute http or https URL.
     #[error("`{0}` is not an http:// or https:// URL")]
     Url(String),
     /// TLS could not be set up.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// No connection.
+    /// The connection could not be opened.
     #[error("cannot connect to {host}: {source}")]
     Connect {
-        /// Host and port.
+        /// Host and port of the endpoint.
         host: String,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
     /// The connection broke.
@@ -39,7 +39,7 @@ pub enum ConnectError {
     Http(#[from] hyper::Error),
 }
 
-/// A connection, ready for the next request.
+/// A connection that can send the next request.
 pub(super) type Connection = SendRequest<Full<Bytes>>;
 
 /// The connections to one endpoint.
@@ -72,13 +72,13 @@ impl Pool {
         })
     }
 
-    /// `Host` header.
+    /// Returns the `Host` header.
     pub(super) fn host_header(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// Sends a request on a kept connection or a new one. A kept connection that turns out to be
-    /// closed gives the request back unsent, and the next one is tried.
+    /// Sends a request on a kept connection or a new one. If a kept connection turns out to be
+    /// closed, the request was not sent, and the next connection is tried.
     pub(super) async fn send(
         &self,
         mut request: Request<Full<Bytes>>,
@@ -139,7 +139,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // It ends when the sender is dropped; its error reaches the sender too.
+    // The task ends when the sender is dropped; the sender gets the error as well.
     tokio::spawn(async move {
         let _ = connection.await;
     });

@@ -1,7 +1,7 @@
-//! Makers of signed queries: what a client appends to a URL.
+//! Builders of signed queries, which a client appends to a URL.
 //!
 //! Source: *Create a service SAS*, *Create an account SAS*, *Create a user delegation SAS*. The
-//! strings that are signed are those that [`Sas::verify`](super::Sas::verify) puts together.
+//! strings to sign are those that [`Sas::verify`](super::Sas::verify) builds.
 
 use super::{Bound, Sas, SasKind, SasTarget};
 use crate::service::Service;
@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 use crate::version::ApiVersion;
 use crate::xml::user_delegation_key::UserDelegationKey;
 
-/// An account SAS to be signed. Empty and absent fields are left out.
+/// An account SAS to sign. Empty and absent fields are omitted.
 #[derive(Clone, Copy, Debug)]
 pub struct AccountSas<'a> {
     /// `sv`: 2015-04-05 or later.
@@ -22,9 +22,9 @@ pub struct AccountSas<'a> {
     pub resource_types: &'a str,
     /// `sp`: letters in the documented order.
     pub permissions: &'a str,
-    /// `st`.
+    /// `st`, the start of its validity.
     pub start: Option<Timestamp>,
-    /// `se`.
+    /// `se`, the end of its validity.
     pub expiry: Timestamp,
     /// `sip`: an address or a range.
     pub ip: &'a str,
@@ -35,7 +35,7 @@ pub struct AccountSas<'a> {
 }
 
 impl AccountSas<'_> {
-    /// The signed query, without `?`.
+    /// Returns the signed query, without `?`.
     pub fn sign(&self, key: &[u8]) -> String {
         let fields = vec![
             ("sv", self.version.to_string()),
@@ -49,7 +49,7 @@ impl AccountSas<'_> {
             ("ses", self.encryption_scope.to_owned()),
         ];
         let (service, account) = (Service::Blob, self.account);
-        // The account's layout names no resource.
+        // The layout of an account SAS does not include a resource.
         let target = SasTarget {
             service,
             account,
@@ -67,19 +67,19 @@ impl AccountSas<'_> {
     }
 }
 
-/// A service SAS to be signed. Empty and absent fields are left out.
+/// A service SAS to sign. Empty and absent fields are omitted.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceSas<'a> {
     /// `sv`: 2012-02-12 or later.
     pub version: ApiVersion,
-    /// The resource. For a blob SAS `blob` decides between `sr=b` and `sr=c`, `snapshot` makes
-    /// it `sr=bs`.
+    /// The resource. For the Blob service `blob` decides between `sr=b` and `sr=c`; `snapshot`
+    /// makes it `sr=bs`.
     pub target: SasTarget<'a>,
-    /// `sp`: letters in the documented order; empty when the policy holds them.
+    /// `sp`: letters in the documented order; empty if the stored policy has them.
     pub permissions: &'a str,
-    /// `st`.
+    /// `st`, the start of its validity.
     pub start: Option<Timestamp>,
-    /// `se`; absent when the policy holds it.
+    /// `se`; `None` if the stored policy has it.
     pub expiry: Option<Timestamp>,
     /// `si`: the id of a stored access policy.
     pub policy_id: &'a str,
@@ -87,13 +87,12 @@ pub struct ServiceSas<'a> {
     pub ip: &'a str,
     /// `spr`: `https` or `https,http`.
     pub protocol: &'a str,
-    /// Further fields by parameter name: `ses`, `rscc`, `spk`, ...; names that no SAS has are
-    /// left out.
+    /// Further fields by parameter name: `ses`, `rscc`, `spk`, ...; unknown names are omitted.
     pub more: &'a [(&'a str, &'a str)],
 }
 
 impl ServiceSas<'_> {
-    /// The signed query, without `?`.
+    /// Returns the signed query, without `?`.
     pub fn sign(&self, key: &[u8]) -> String {
         let tn = match self.target.service {
             Service::Table => self.target.name,
@@ -124,28 +123,27 @@ impl ServiceSas<'_> {
     }
 }
 
-/// A user delegation SAS of a container or blob, to be signed. Empty and absent fields are left
-/// out.
+/// A user delegation SAS of a container or blob, to sign. Empty and absent fields are omitted.
 #[derive(Clone, Copy, Debug)]
 pub struct UserDelegationSas<'a> {
     /// `sv`: 2018-11-09 or later.
     pub version: ApiVersion,
-    /// The resource; `sr` is decided as for a [`ServiceSas`].
+    /// The resource; it determines `sr` as in a [`ServiceSas`].
     pub target: SasTarget<'a>,
     /// `sp`: letters in the documented order.
     pub permissions: &'a str,
-    /// `st`.
+    /// `st`, the start of its validity.
     pub start: Option<Timestamp>,
-    /// `se`: not after the end of the key, or the service refuses it.
+    /// `se`; the service rejects an expiry after that of the key.
     pub expiry: Timestamp,
     /// `spr`: `https` or `https,http`.
     pub protocol: &'a str,
-    /// What signs it; `skoid` to `skv` name it.
+    /// The key that signs; `skoid` to `skv` name it.
     pub key: &'a UserDelegationKey,
 }
 
 impl UserDelegationSas<'_> {
-    /// The signed query, without `?`.
+    /// Returns the signed query, without `?`.
     pub fn sign(&self) -> String {
         let key = self.key;
         let fields = vec![
@@ -172,7 +170,7 @@ impl UserDelegationSas<'_> {
     }
 }
 
-/// `sr`: what of the Blob service is signed; other services have none.
+/// Returns `sr`; services other than Blob have none.
 fn resource_letter(target: &SasTarget<'_>) -> &'static str {
     match (target.service, target.blob) {
         (Service::Blob, None) => "c",

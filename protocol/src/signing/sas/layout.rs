@@ -2,7 +2,7 @@
 //!
 //! Source: *Create a service SAS*, *Create an account SAS*, *Create a user delegation SAS*,
 //! sections on the string-to-sign by version. Fields are signed as received, decoded; an absent
-//! one is an empty line.
+//! field is an empty line.
 
 use super::{Sas, SasKind, SasTarget};
 use crate::service::Service;
@@ -17,7 +17,7 @@ const ACCOUNT: &str = "(account)";
 /// Not a parameter: an empty last line.
 const END: &str = "(end)";
 
-/// Room for what most strings need.
+/// The capacity that most strings need.
 const USUAL_BYTES: usize = 256;
 
 const HEAD: &[&str] = &["sp", "st", "se", RESOURCE];
@@ -51,7 +51,7 @@ pub(super) fn string_to_sign(sas: &Sas, target: &SasTarget<'_>) -> String {
     text
 }
 
-/// The fields of this SAS in signing order.
+/// Returns the fields of this SAS in signing order.
 fn layout(sas: &Sas, service: Service) -> Vec<&'static str> {
     // The first form, without `sv`, has the shortest layout.
     let version = sas.version.unwrap_or(ApiVersion::V2009_07_17);
@@ -74,7 +74,7 @@ fn account(version: ApiVersion) -> Vec<&'static str> {
     fields
 }
 
-/// What blobs, queues and tables have in common.
+/// Returns the first fields, which blobs, queues and tables share.
 fn service_head(version: ApiVersion) -> Vec<&'static str> {
     let mut fields = [HEAD, &["si"]].concat();
     if version >= ApiVersion::V2015_04_05 {
@@ -119,12 +119,12 @@ fn delegation_blob(version: ApiVersion) -> Vec<&'static str> {
     fields
 }
 
-/// Queues and tables know user delegation only since the last layout.
+/// Returns the fields for queues and tables, which support user delegation only in the last layout.
 fn delegation_other() -> Vec<&'static str> {
     [HEAD, DELEGATION, &["skdutid", "sduoid", "sip", "spr", "sv"]].concat()
 }
 
-/// `/blob/account/container/blob`; without the service before 2015-02-21.
+/// Returns `/blob/account/container/blob`; without the service before 2015-02-21.
 fn resource(sas: &Sas, target: &SasTarget<'_>) -> String {
     let mut path = String::new();
     if sas
@@ -150,7 +150,7 @@ fn resource(sas: &Sas, target: &SasTarget<'_>) -> String {
     path
 }
 
-/// The first `depth` segments of a blob's name: the directory that is signed.
+/// Returns the first `depth` segments of a blob's name: the signed directory.
 fn directory<'a>(blob: &'a str, depth: &str) -> &'a str {
     let depth: usize = depth.parse().unwrap_or(0);
     let Some(last) = depth.checked_sub(1) else {

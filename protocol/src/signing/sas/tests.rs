@@ -77,7 +77,7 @@ fn service_sas(
     }
 }
 
-/// A signed query reads back, signs this string and carries this signature.
+/// Checks that a signed query parses, has this string to sign and this signature.
 fn check(signed: &str, target: SasTarget<'_>, text: &str, signature: &str) {
     let read = sas(signed);
     assert_eq!(read.string_to_sign(&target), text);
@@ -144,7 +144,7 @@ fn service_vectors() {
     }
 }
 
-/// Every field filled with its own name, so that a layout reads as its list of names.
+/// Fills every field with its own name and returns the layout as a list of names.
 fn layout_of(version: Option<&str>, extra: &str, target: SasTarget<'_>) -> String {
     let sr = match version {
         Some(version) if version >= "2018-11-09" => "bs",
@@ -275,7 +275,7 @@ fn signed_resources() {
 }
 
 #[test]
-fn fields_that_are_missing_or_malformed_are_refused() {
+fn missing_and_malformed_fields_are_rejected() {
     let malformed = "Signature fields not well formed.";
     for (query, detail) in [
         (
@@ -298,7 +298,7 @@ fn fields_that_are_missing_or_malformed_are_refused() {
         ("sig=x&sv=&sr=b&sp=r&se=2030-01-01", malformed),
         ("sig=x&sv=2021-12-02&sr=b&sp=rr&se=2030-01-01", malformed),
         ("sig=x&sv=2021-12-02&sr=b&sp=r&se=tomorrow", malformed),
-        // A kind of SAS that its version does not know.
+        // A kind of SAS that its version does not support.
         (
             "sig=x&sv=2015-02-21&ss=b&srt=o&sp=r&se=2030-01-01",
             malformed,
@@ -367,9 +367,8 @@ fn the_window_includes_its_start_and_excludes_its_expiry() {
     }
 }
 
-/// What a client signs with a delegated key is what the service puts together.
 #[test]
-fn a_user_delegation_sas_is_signed_as_it_is_verified() {
+fn a_user_delegation_sas_verifies_with_its_signature() {
     let delegated = UserDelegationKey {
         object_id: "o".to_owned(),
         tenant_id: "t".to_owned(),
@@ -405,9 +404,8 @@ fn a_user_delegation_sas_is_signed_as_it_is_verified() {
     assert_eq!(sas(&whole.sign()).get("sr"), "c");
 }
 
-/// The key of a user delegation has a window of its own.
 #[test]
-fn a_user_delegation_key_lives_in_its_window() {
+fn a_user_delegation_key_is_valid_only_in_its_window() {
     let sas = sas(
         "sig=x&sv=2020-02-10&sr=b&sp=r&se=2030-01-01&skoid=o&sktid=t\
         &skt=2020-01-01&ske=2020-01-03&sks=b&skv=2020-02-10",
@@ -468,7 +466,7 @@ fn addresses_and_protocols() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(
+    fn any_text_is_parsed_or_rejected(
         sv in "(2021-12-02|.{0,10})", sp in "[a-z]{0,4}", rest in "[a-z&=0-9%-]{0,40}",
     ) {
         let raw = format!("sig=x&sv={sv}&sp={sp}&{rest}");

@@ -1,9 +1,8 @@
-//! Reads an entity or a table from an Atom entry.
+//! Parses an entity or a table from an Atom entry.
 //!
 //! `<entry><content><m:properties><d:Age m:type="Edm.Int32">39</d:Age>`: a property without a type
-//! is an `Edm.String`, one with `m:null="true"` has no value. Names are taken without their
-//! prefixes, which are the client's choice. Source: *Payload format for Table service operations*;
-//! recordings.
+//! is an `Edm.String`, one with `m:null="true"` has no value. Namespace prefixes are ignored, since
+//! clients choose them. Source: *Payload format for Table service operations*; recordings.
 
 use crate::error::{ErrorCode, StorageError};
 use crate::table::body::{Builder, invalid};
@@ -13,10 +12,10 @@ use crate::table::name::TABLE_NAME;
 use crate::table::value::{EdmType, Value};
 use crate::xml::read::{ELEMENTS_MAX, Element, read_document};
 
-/// Reads an entity.
+/// Parses an entity.
 ///
 /// # Errors
-/// As the reader of JSON does.
+/// The same as the JSON reader.
 pub(crate) fn read_entity(body: &[u8]) -> Result<EntityBody, StorageError> {
     let root = entry(body)?;
     let mut builder = Builder::default();
@@ -31,7 +30,7 @@ pub(crate) fn read_entity(body: &[u8]) -> Result<EntityBody, StorageError> {
     Ok(builder.finish())
 }
 
-/// Reads the name of a table that is to be created, as it stands there.
+/// Parses the name of a table to create, without validating it.
 ///
 /// # Errors
 /// 400 `InvalidInput` for anything but an entry, 400 `PropertiesNeedValue` without a name.
@@ -77,7 +76,7 @@ fn value(property: &Element<'_>) -> Result<Value, StorageError> {
         _ => property.trimmed(),
     };
     let read = literal::read(edm, text).filter(|_| property.children.is_empty());
-    read.ok_or_else(|| invalid("a value is not of its type"))
+    read.ok_or_else(|| invalid("a value does not have its type"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tests of reading Atom entries.
+//! Tests of parsing Atom entries.
 
 use super::*;
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn code(properties: &str) -> Option<ErrorCode> {
 }
 
 #[test]
-fn entities_are_read() {
+fn entities_are_parsed() {
     let body = document(
         "<d:PartitionKey m:type=\"Edm.String\">p</d:PartitionKey><d:RowKey></d:RowKey>\
          <d:gone m:null=\"true\" /><d:Timestamp>soon</d:Timestamp>\
@@ -47,7 +47,7 @@ fn entities_are_read() {
 }
 
 #[test]
-fn entities_are_refused() {
+fn malformed_entities_are_rejected() {
     use ErrorCode::{DuplicatePropertiesSpecified, InvalidInput, PropertyNameInvalid};
     for (properties, expected) in [
         ("<d:a m:type=\"Edm.Int32\">x</d:a>", InvalidInput),
@@ -76,7 +76,7 @@ fn entities_are_refused() {
 }
 
 #[test]
-fn tables_are_named() {
+fn table_names_are_parsed() {
     let named = |properties: &str| {
         read_table_name(document(properties).as_bytes()).map_err(|error| error.code())
     };
@@ -89,7 +89,7 @@ fn tables_are_named() {
 
 proptest! {
     #[test]
-    fn any_properties_are_read_or_refused(inner in "[<>/=\"a-d:mtype &;]{0,40}") {
+    fn any_properties_are_parsed_or_rejected(inner in "[<>/=\"a-d:mtype &;]{0,40}") {
         let _ = read_entity(document(&inner).as_bytes());
         let _ = read_table_name(document(&inner).as_bytes());
     }

@@ -13,16 +13,16 @@ use crate::xml::write::XmlWriter;
 /// The attribute of a property without a value.
 const NULL: (&str, &str) = ("m:null", "true");
 
-/// What the entries of a document have in common.
+/// The values that all entries of a document share.
 struct Entries<'a> {
     scope: &'a Scope<'a>,
-    /// The table, or the list of tables.
+    /// The name of the table, or `Tables`.
     set: &'a str,
     /// The time of the answer, to the second.
     updated: String,
 }
 
-/// One entity.
+/// Writes one entity.
 pub(crate) fn entity(
     scope: &Scope<'_>,
     table: &str,
@@ -38,7 +38,7 @@ pub(crate) fn entity(
     xml.finish()
 }
 
-/// A page of entities.
+/// Writes a page of entities.
 pub(crate) fn entities<'a>(
     scope: &Scope<'_>,
     table: &str,
@@ -58,7 +58,7 @@ pub(crate) fn entities<'a>(
     entries.close_feed(xml, has_entries)
 }
 
-/// One table.
+/// Writes one table.
 pub(crate) fn table(scope: &Scope<'_>, name: &str) -> Vec<u8> {
     let mut xml = XmlWriter::without_mark();
     let entries = Entries::new(scope, TABLES);
@@ -68,7 +68,7 @@ pub(crate) fn table(scope: &Scope<'_>, name: &str) -> Vec<u8> {
     xml.finish()
 }
 
-/// A page of tables.
+/// Writes a page of tables.
 pub(crate) fn tables<'a>(scope: &Scope<'_>, names: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
     let mut xml = XmlWriter::without_mark();
     let entries = Entries::new(scope, TABLES);
@@ -93,7 +93,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// The root element with the namespaces of the document.
+    /// Opens the root element with the namespaces of the document.
     fn open_root(&self, xml: &mut XmlWriter, name: &str, tag: Option<&str>) {
         let mut attributes = vec![
             ("xml:base", self.scope.endpoint),
@@ -116,7 +116,7 @@ impl<'a> Entries<'a> {
         xml.empty_with("link", &[("rel", "self"), ("title", set), ("href", set)]);
     }
 
-    /// A feed without entries has an author in their place.
+    /// Closes the feed. A feed without entries has an author instead.
     fn close_feed(&self, mut xml: XmlWriter, has_entries: bool) -> Vec<u8> {
         if !has_entries {
             author(&mut xml);
@@ -125,7 +125,7 @@ impl<'a> Entries<'a> {
         xml.finish()
     }
 
-    /// What an entry has before its content: `path` addresses it within the service.
+    /// Writes the part of an entry before its content; `path` is its address within the service.
     fn head(&self, xml: &mut XmlWriter, path: &str) {
         let term = format!("{}.{}", self.scope.account, self.set);
         xml.element("id", &format!("{}{path}", self.scope.endpoint));
@@ -186,7 +186,7 @@ fn close_properties(xml: &mut XmlWriter) {
     xml.close("content");
 }
 
-/// `<d:Age m:type="Edm.Int32">39</d:Age>`; a text's type is not named.
+/// Writes `<d:Age m:type="Edm.Int32">39</d:Age>`; omits the type of a string.
 fn property(xml: &mut XmlWriter, name: &str, value: &Value) {
     let written = match value {
         Value::Double(number) if number.is_infinite() => {
@@ -203,7 +203,7 @@ fn property(xml: &mut XmlWriter, name: &str, value: &Value) {
     xml.close(&element);
 }
 
-/// A text; white space at its ends is said to count.
+/// Writes a string; marks leading or trailing white space as significant.
 fn text(xml: &mut XmlWriter, name: &str, written: &str) {
     let element = format!("d:{name}");
     let is_space = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');

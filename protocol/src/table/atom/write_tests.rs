@@ -1,4 +1,4 @@
-//! Tests of writing Atom: the shapes of the recordings, and that entries read back.
+//! Tests of writing Atom: the recorded shapes, and round trips of entries.
 
 use super::*;
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn person(properties: &[(&str, Value)]) -> Entity {
     }
 }
 
-/// What an entry says of itself, between its start and its content.
+/// Returns the part of an entry between its start and its content.
 fn entry_head(set: &str, path: &str) -> String {
     format!(
         "<id>https://a.table.core.windows.net/{path}</id><category term=\"a.{set}\" \
@@ -56,7 +56,7 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 #[test]
-fn an_entity() {
+fn entities_are_written_as_recorded() {
     let given = person(&[
         ("sex", Value::String("ma<le ".to_owned())),
         ("age", Value::Int32(39)),
@@ -84,7 +84,7 @@ fn an_entity() {
 }
 
 #[test]
-fn feeds() {
+fn feeds_are_written_as_recorded() {
     let start = format!(
         "{HEAD}<feed{NAMESPACES}><id>https://a.table.core.windows.net/people</id>\
          <title type=\"text\">people</title><updated>2015-06-23T00:12:29Z</updated>\
@@ -105,7 +105,7 @@ fn feeds() {
 }
 
 #[test]
-fn tables_and_their_list() {
+fn tables_and_their_list_are_written_as_recorded() {
     let inner = entry_head("Tables", "Tables('abc')") + &content("<d:TableName>abc</d:TableName>");
     assert_eq!(
         text(table(&scope(), "abc")),
@@ -120,7 +120,7 @@ fn tables_and_their_list() {
 
 proptest! {
     #[test]
-    fn entries_read_back(
+    fn entries_parse_back(
         names in proptest::collection::btree_map("[a-zA-Z_]{1,5}", any_value(), 0..6),
     ) {
         let fits = |value: &Value| match value {

@@ -1,21 +1,21 @@
-//! A filter as a tree.
+//! The syntax tree of a filter.
 
 use crate::table::value::Value;
 
-/// What holds for an entity or does not.
+/// A condition that is true or false for an entity.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Condition {
-    /// `and` of several.
+    /// All terms, joined by `and`.
     All(Vec<Condition>),
-    /// `or` of several.
+    /// Any term, joined by `or`.
     Any(Vec<Condition>),
     Not(Box<Condition>),
     Compare(Operand, Comparison, Operand),
-    /// A property that is `true`, or the literal.
+    /// A boolean property or literal on its own.
     Holds(Operand),
 }
 
-/// What stands at a side of a comparison.
+/// One side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Operand {
     Property(String),
@@ -23,7 +23,6 @@ pub(super) enum Operand {
     Null,
 }
 
-/// An operator of comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
     Equal,

@@ -1,4 +1,4 @@
-//! Whether a filter holds for an entity.
+//! Evaluates a filter for an entity.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use crate::table::entity::Fields;
 use crate::table::filter::condition::{Comparison, Condition, Operand};
 use crate::table::value::{Value, ValueRef};
 
-/// The depth of this recursion is that of the filter, which was bounded when it was read.
+/// Recurses as deep as the filter, whose depth the parser limits.
 pub(super) fn holds(condition: &Condition, fields: &impl Fields) -> bool {
     match condition {
         Condition::All(terms) => terms.iter().all(|term| holds(term, fields)),
@@ -58,12 +58,12 @@ fn compare(
     comparison.holds(one.compare(other))
 }
 
-/// A literal that is an `Edm.Int32`, as the larger type of number that it is compared with.
+/// Converts an `Edm.Int32` literal to the larger numeric type that it is compared with.
 ///
-/// "Querying tables and entities" asks for a constant of the property's type. Reported of
-/// production by the testers of Storage Explorer, issues 5346 and 6866: a small whole number finds
-/// an `Edm.Int64` and an `Edm.Double` too, while `7L` finds neither an `Edm.Int32` nor an
-/// `Edm.Double`. Azurite does likewise.
+/// "Querying tables and entities" asks for a constant of the property's type. The testers of
+/// Storage Explorer report of production (issues 5346 and 6866) that a small whole number also
+/// matches an `Edm.Int64` and an `Edm.Double`, while `7L` matches neither an `Edm.Int32` nor an
+/// `Edm.Double`. Azurite does the same.
 fn widened<'a>(value: ValueRef<'a>, operand: &Operand, with: ValueRef<'_>) -> ValueRef<'a> {
     match (value, operand, with) {
         (ValueRef::Int32(number), Operand::Literal(_), ValueRef::Int64(_)) => {
@@ -77,7 +77,7 @@ fn widened<'a>(value: ValueRef<'a>, operand: &Operand, with: ValueRef<'_>) -> Va
 }
 
 impl Comparison {
-    /// Whether it holds for two values of this order; nothing but `ne` holds for a NaN.
+    /// Returns whether the comparison is true for this order; for a NaN only `ne` is true.
     pub(super) fn holds(self, order: Option<Ordering>) -> bool {
         let Some(order) = order else {
             return self == Comparison::NotEqual;

@@ -5,23 +5,21 @@ use crate::table::address::quoted;
 use crate::table::literal;
 use crate::table::value::{EdmType, Value};
 
-/// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    /// A property, an operator or another word.
+    /// A property, an operator or another keyword.
     Word(String),
-    /// A literal with its type.
     Literal(Value),
     Open,
     Close,
     End,
 }
 
-/// Reads a text token by token.
+/// Splits a filter into tokens.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
-    /// Bytes that were read.
+    /// Bytes consumed so far.
     at: usize,
 }
 
@@ -30,7 +28,7 @@ impl<'a> Lexer<'a> {
         Lexer { text, at: 0 }
     }
 
-    /// The refusal of the token that was read last, with the position behind it in UTF-16 units, as
+    /// Returns the error for the last token, with the position after it in UTF-16 units, as
     /// recorded.
     pub(super) fn error(&self) -> StorageError {
         let read = self.text.get(..self.at).unwrap_or(self.text);
@@ -39,7 +37,6 @@ impl<'a> Lexer<'a> {
         StorageError::new(ErrorCode::InvalidInput).with_message(message)
     }
 
-    /// The next token.
     pub(super) fn next(&mut self) -> Result<Token, StorageError> {
         let rest = self.rest();
         let blank = rest.len() - rest.trim_start().len();
@@ -68,14 +65,14 @@ impl<'a> Lexer<'a> {
         token
     }
 
-    /// `'O''Neil'`.
+    /// Parses `'O''Neil'`.
     fn text_literal(&mut self) -> Result<Token, StorageError> {
         let (text, behind) = quoted(self.rest()).ok_or_else(|| self.error_at_end())?;
         self.at = self.text.len() - behind.len();
         Ok(Token::Literal(Value::String(text)))
     }
 
-    /// A word, or a literal that is introduced by one: `guid'..'`.
+    /// Parses a word, or a literal with a prefix: `guid'..'`.
     fn word(&mut self) -> Result<Token, StorageError> {
         let word = leading(self.rest(), |c| c.is_alphanumeric() || c == '_');
         self.at += word.len();
@@ -83,7 +80,7 @@ impl<'a> Lexer<'a> {
             return self.typed(word);
         }
         Ok(match word {
-            // Azurite's reading of production: in any case. Its issue 1947.
+            // Accepted in any case, as Azurite observed of production (its issue 1947).
             _ if word.eq_ignore_ascii_case("true") => Token::Literal(Value::Boolean(true)),
             _ if word.eq_ignore_ascii_case("false") => Token::Literal(Value::Boolean(false)),
             "NaN" => Token::Literal(Value::Double(f64::NAN)),
@@ -105,7 +102,7 @@ impl<'a> Lexer<'a> {
         value.map(Token::Literal).ok_or_else(|| self.error())
     }
 
-    /// `7`, `-7L`, `7.5`, `1e3`, `7d`, `-INF`.
+    /// Parses `7`, `-7L`, `7.5`, `1e3`, `7d`, `-INF`.
     fn number(&mut self) -> Result<Token, StorageError> {
         let mut previous = ' ';
         let word = leading(self.rest(), |c| {
@@ -128,14 +125,14 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The characters at the start that belong together.
+/// Returns the leading characters for which `belongs` is true.
 fn leading(text: &str, mut belongs: impl FnMut(char) -> bool) -> &str {
     let end = text.find(|c| !belongs(c)).unwrap_or(text.len());
     text.get(..end).unwrap_or_default()
 }
 
-/// A number by its form: `L` names an `Edm.Int64`, a point, an exponent or `d` an `Edm.Double`;
-/// what is too large for an `Edm.Int32` is an `Edm.Int64`.
+/// Parses a number by its form: `L` marks an `Edm.Int64`; a point, an exponent or `d` an
+/// `Edm.Double`; a number too large for an `Edm.Int32` is an `Edm.Int64`.
 fn number_value(word: &str) -> Option<Value> {
     if word == "-INF" {
         return Some(Value::Double(f64::NEG_INFINITY));
@@ -152,7 +149,7 @@ fn number_value(word: &str) -> Option<Value> {
     literal::read(EdmType::Int32, word).or_else(|| literal::read(EdmType::Int64, word))
 }
 
-/// Bytes as pairs of hexadecimal digits.
+/// Parses bytes from pairs of hexadecimal digits.
 fn hex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> = text
         .chars()

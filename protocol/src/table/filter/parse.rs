@@ -1,17 +1,18 @@
-//! Reads a filter by recursive descent, a method for each level of precedence: `or`, `and`, `not`,
-//! comparisons.
+//! Parses a filter by recursive descent, with one method per level of precedence: `or`, `and`,
+//! `not`, comparisons.
 
 use crate::error::StorageError;
 use crate::table::filter::condition::{Comparison, Condition, Operand};
 use crate::table::filter::lex::{Lexer, Token};
 use crate::table::value::Value;
 
-/// Nesting of brackets and `not`: ours, more than a person writes.
+/// Maximum nesting of parentheses and `not`: smalt's own limit, more than a person writes.
 const DEPTH_MAX: usize = 100;
-/// Comparisons of a filter: ours. The documented number is 15, and not held to.
+/// Maximum comparisons of a filter: smalt's own limit. The service does not enforce the documented
+/// limit of 15.
 const COMPARISONS_MAX: usize = 1_000;
 
-/// What was read between operators: a condition, or what can become one.
+/// A parsed term between operators: a condition, or an operand that can become one.
 enum Term {
     Condition(Condition),
     Operand(Operand),
@@ -24,7 +25,7 @@ struct Parser<'a> {
     comparisons: usize,
 }
 
-/// Reads a whole filter, and counts its comparisons.
+/// Parses a whole filter, and counts its comparisons.
 pub(super) fn parse(text: &str) -> Result<(Condition, usize), StorageError> {
     let mut lexer = Lexer::new(text);
     let token = lexer.next()?;
@@ -56,7 +57,7 @@ impl Parser<'_> {
         Ok(std::mem::replace(&mut self.token, next))
     }
 
-    /// Steps over a word if it stands here.
+    /// Consumes `word` if it is the current token.
     fn eat(&mut self, word: &str) -> Result<bool, StorageError> {
         let is_here = matches!(&self.token, Token::Word(here) if here == word);
         if is_here {
@@ -150,7 +151,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads something one level deeper.
+    /// Parses one level deeper, within the limit.
     fn deeper(
         &mut self,
         read: fn(&mut Self) -> Result<Term, StorageError>,
@@ -171,7 +172,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Where a condition is needed, an operand has to be true or false.
+    /// Converts a term to a condition; an operand must be boolean.
     fn condition(&mut self, term: Term) -> Result<Condition, StorageError> {
         match term {
             Term::Condition(condition) => Ok(condition),

@@ -1,8 +1,8 @@
-//! The keys that a filter leaves: what a query has to look at.
+//! The key ranges of a filter, which a query has to scan.
 //!
-//! Each part of a filter is reduced to a region that contains everything it can match: stretches of
-//! partitions, and in each of them stretches of rows. `not` is carried inwards to the comparisons,
-//! which it turns round. What is said of other properties leaves all keys.
+//! Each part of a filter is reduced to a region that contains everything it can match: intervals of
+//! partitions, each with intervals of rows. `not` is pushed down to the comparisons and inverts
+//! them. A comparison of any other property allows all keys.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -11,38 +11,38 @@ use crate::table::entity::{PARTITION_KEY, ROW_KEY};
 use crate::table::filter::condition::{Comparison, Condition, Operand};
 use crate::table::value::{Value, compare_text};
 
-/// Stretches of rows that a region tells apart, over all its partitions; where there would be more,
-/// neighbours become one. Ours: several for each of the comparisons that a filter can make, of
-/// which each puts an end to two stretches at most.
+/// Maximum row stretches of a region, over all its partitions; beyond it, neighbours are merged.
+/// smalt's own limit: several for each comparison of the largest filter, and each comparison ends
+/// at most two stretches.
 const STRETCHES_MAX: usize = 4_096;
 
-/// Texts between two bounds, in the order of [`compare_text`].
+/// The strings between two bounds, in the order of [`compare_text`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// Where it begins.
+    /// The lower bound.
     pub lower: Bound<String>,
-    /// Where it ends.
+    /// The upper bound.
     pub upper: Bound<String>,
 }
 
-/// Entities whose partition key lies in one interval and whose row key in one of several. With a
-/// single partition those of a row interval lie side by side; else in each partition there is a
-/// stretch of them.
+/// The entities whose partition key lies in one interval and whose row key lies in one of several.
+/// With a single partition the entities of a row interval are contiguous; otherwise there is a
+/// contiguous stretch in each partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
-    /// Their partition keys.
+    /// The interval of the partition keys.
     pub partition_key: Interval,
-    /// Their row keys, in each of the partitions: in order, apart from one another, at least one.
+    /// The intervals of the row keys within each partition: at least one, sorted and disjoint.
     pub row_keys: Vec<Interval>,
 }
 
-/// The ranges of a whole filter, in order and disjoint.
+/// Returns the ranges of a whole filter, sorted and disjoint.
 pub(super) fn of(condition: &Condition) -> Vec<KeyRange> {
     let region = region(condition, true);
     region.iter().map(Part::key_range).collect()
 }
 
-/// A place between texts.
+/// A position between strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut<'a> {
     Start,
@@ -51,7 +51,7 @@ enum Cut<'a> {
     End,
 }
 
-/// The texts between two places, of which the first comes first.
+/// The strings between two positions; `from` is before `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stretch<'a> {
     from: Cut<'a>,
@@ -63,7 +63,7 @@ const EVERYTHING: Stretch<'static> = Stretch {
     to: Cut::End,
 };
 
-/// Stretches in order, apart from one another.
+/// Sorted, disjoint stretches.
 type Stretches<'a> = Vec<Stretch<'a>>;
 
 /// Partitions and, in each of them, some rows.
@@ -73,7 +73,7 @@ struct Part<'a> {
     rows: Stretches<'a>,
 }
 
-/// Parts in order, apart from one another.
+/// Sorted parts with disjoint partitions.
 type Region<'a> = Vec<Part<'a>>;
 
 fn everything<'a>() -> Region<'a> {
@@ -83,8 +83,8 @@ fn everything<'a>() -> Region<'a> {
     }]
 }
 
-/// Where a condition can hold or, with `holds` false, where it can fail. The depth of this
-/// recursion is that of the filter, which was bounded when it was read.
+/// Returns the keys for which a condition can be true or, if `holds` is false, can be false.
+/// Recurses as deep as the filter, whose depth the parser limits.
 fn region(condition: &Condition, holds: bool) -> Region<'_> {
     match condition {
         Condition::Not(term) => region(term, !holds),
@@ -101,10 +101,10 @@ fn region(condition: &Condition, holds: bool) -> Region<'_> {
     }
 }
 
-/// What is left of two lists of rows.
+/// Combines two lists of rows: their union or intersection.
 type Join = for<'a> fn(&[Stretch<'a>], &[Stretch<'a>]) -> Stretches<'a>;
 
-/// The regions of several terms, joined in pairs, so that many cost little more than few.
+/// Joins the regions of several terms in pairs, so that the cost of many terms grows slowly.
 fn combined(terms: &[Condition], holds: bool, join: Join) -> Region<'_> {
     let mut regions: Vec<_> = terms.iter().map(|term| region(term, holds)).collect();
     while regions.len() > 1 {
@@ -117,7 +117,8 @@ fn combined(terms: &[Condition], holds: bool, join: Join) -> Region<'_> {
     regions.pop().unwrap_or_else(everything)
 }
 
-/// What a comparison leaves. A key is a text: compared with anything else it matches nothing.
+/// Returns the region of a comparison. Keys are strings, so a comparison with any other type
+/// matches nothing.
 fn compared<'a>(name: &str, comparison: Comparison, value: &'a Value, holds: bool) -> Region<'a> {
     if name != PARTITION_KEY && name != ROW_KEY {
         return everything();
@@ -149,9 +150,9 @@ fn compared<'a>(name: &str, comparison: Comparison, value: &'a Value, holds: boo
         .collect()
 }
 
-/// The texts that compare so with this one.
+/// Returns the strings for which the comparison with `text` is true.
 fn stretches(comparison: Comparison, text: &str) -> Stretches<'_> {
-    // Nothing comes before the empty text.
+    // No string is less than the empty string.
     let before = if text.is_empty() {
         Cut::Start
     } else {
@@ -176,8 +177,8 @@ fn stretches(comparison: Comparison, text: &str) -> Stretches<'_> {
     }
 }
 
-/// Two regions joined: between any two places where a part of either begins or ends, their rows
-/// are.
+/// Joins two regions: splits the partitions wherever a part of either region begins or ends, and
+/// joins the rows of each piece.
 fn joined<'a>(one: &[Part<'a>], other: &[Part<'a>], join: Join) -> Region<'a> {
     let parts = one.iter().chain(other).map(|part| part.partitions);
     let mut cuts: Vec<Cut<'_>> = parts.flat_map(|part| [part.from, part.to]).collect();
@@ -214,7 +215,8 @@ fn joined<'a>(one: &[Part<'a>], other: &[Part<'a>], join: Join) -> Region<'a> {
     region
 }
 
-/// The rows of the partitions that begin here, where no part begins or ends soon.
+/// Returns the rows at the partitions from `from` to the next cut; empty where the region has no
+/// part.
 fn rows_at<'r, 'a>(region: &'r [Part<'a>], from: Cut<'a>) -> &'r [Stretch<'a>] {
     let place = region.partition_point(|part| part.partitions.to.compare(&from).is_le());
     let part = region.get(place);
@@ -222,7 +224,7 @@ fn rows_at<'r, 'a>(region: &'r [Part<'a>], from: Cut<'a>) -> &'r [Stretch<'a>] {
     part.map_or(&[], |part| part.rows.as_slice())
 }
 
-/// What lies in either list.
+/// Returns the union of two lists.
 fn either<'a>(one: &[Stretch<'a>], other: &[Stretch<'a>]) -> Stretches<'a> {
     let mut all = [one, other].concat();
     all.sort_by(|a, b| a.from.compare(&b.from));
@@ -238,7 +240,7 @@ fn either<'a>(one: &[Stretch<'a>], other: &[Stretch<'a>]) -> Stretches<'a> {
     merged
 }
 
-/// What lies in both lists.
+/// Returns the intersection of two lists.
 fn both<'a>(one: &[Stretch<'a>], other: &[Stretch<'a>]) -> Stretches<'a> {
     let (mut i, mut j) = (0, 0);
     let mut common = Vec::new();
@@ -267,7 +269,7 @@ fn both<'a>(one: &[Stretch<'a>], other: &[Stretch<'a>]) -> Stretches<'a> {
     common
 }
 
-/// At most so many stretches: neighbours become one.
+/// Merges neighbours until there are at most `most` stretches.
 fn thinned(stretches: Stretches<'_>, most: usize) -> Stretches<'_> {
     if stretches.len() <= most {
         return stretches;
@@ -344,7 +346,7 @@ impl Part<'_> {
 }
 
 impl KeyRange {
-    /// Whether an entity with these keys lies in it.
+    /// Returns whether the range contains an entity with these keys.
     pub fn contains(&self, partition_key: &str, row_key: &str) -> bool {
         let is_wanted = |rows: &Interval| rows.contains(row_key);
         self.partition_key.contains(partition_key) && self.row_keys.iter().any(is_wanted)
@@ -352,23 +354,23 @@ impl KeyRange {
 }
 
 impl Interval {
-    /// All texts.
+    /// The interval of all strings.
     pub const EVERYTHING: Interval = Interval {
         lower: Bound::Unbounded,
         upper: Bound::Unbounded,
     };
 
-    /// The only text in it, if it is made for one.
+    /// Returns the only string of the interval, if it was made for a single one.
     pub fn single(&self) -> Option<&str> {
         match (&self.lower, &self.upper) {
             (Bound::Included(lower), Bound::Included(upper)) if lower == upper => Some(lower),
-            // Nothing comes before the empty text.
+            // No string is less than the empty string.
             (Bound::Unbounded, Bound::Included(upper)) if upper.is_empty() => Some(upper),
             _ => None,
         }
     }
 
-    /// Whether a text lies in it.
+    /// Returns whether the interval contains a string.
     pub fn contains(&self, text: &str) -> bool {
         let begins = match &self.lower {
             Bound::Unbounded => true,
@@ -378,7 +380,7 @@ impl Interval {
         begins && !self.ends_before(text)
     }
 
-    /// Whether a text lies behind all of it.
+    /// Returns whether a string lies after the whole interval.
     pub fn ends_before(&self, text: &str) -> bool {
         match &self.upper {
             Bound::Unbounded => false,
@@ -389,7 +391,7 @@ impl Interval {
 }
 
 impl Comparison {
-    /// The same with its sides exchanged.
+    /// Returns the comparison with its sides exchanged.
     const fn mirrored(self) -> Self {
         match self {
             Comparison::Equal => Comparison::Equal,
@@ -401,7 +403,7 @@ impl Comparison {
         }
     }
 
-    /// What holds of two texts where this does not.
+    /// Returns the comparison that is true for two strings exactly when this one is false.
     const fn opposite(self) -> Self {
         match self {
             Comparison::Equal => Comparison::NotEqual,

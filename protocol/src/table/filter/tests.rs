@@ -1,4 +1,4 @@
-//! Tests of filters: the language, what matches, and that key ranges leave nothing out.
+//! Tests of filters: the language, what matches, and that key ranges include every match.
 
 use super::*;
 use crate::table::value::Value;
@@ -46,9 +46,9 @@ fn matches(table: &[(&str, bool)]) {
     }
 }
 
-/// A literal has a type; a small whole number finds larger types too.
+/// A literal has a type, but a small whole number also matches larger types.
 #[test]
-fn which_numbers_match() {
+fn numbers_compare_across_types_as_documented() {
     matches(&[
         ("Age eq 39", true),
         ("Age ne 39", false),
@@ -80,7 +80,7 @@ fn which_numbers_match() {
 }
 
 #[test]
-fn what_matches() {
+fn filters_match_entities() {
     matches(&[
         ("", true),
         ("  ", true),
@@ -140,9 +140,9 @@ fn tables_are_filtered_by_name() {
     assert!(!filter.matches(&TableRow("zzzb")));
 }
 
-/// The first was recorded; positions are counted in UTF-16 units, behind what was not expected.
+/// The first filter was recorded; positions are in UTF-16 units, after the unexpected token.
 #[test]
-fn what_is_refused_and_where() {
+fn malformed_filters_are_rejected_with_a_position() {
     for (filter, position) in [
         ("aaa bbb ccc", 7),
         ("Name eq 'ü😀' bbb", 17),
@@ -209,7 +209,7 @@ fn shown(bound: &Bound<String>, included: &str, excluded: &str) -> String {
     }
 }
 
-/// `=a..<b =1..=2`: partition keys, row keys.
+/// Formats key ranges as `=a..<b =1..=2`: partition keys, row keys.
 fn ranges(filter: &str) -> Vec<String> {
     let interval = |i: &Interval| {
         let (lower, upper) = (shown(&i.lower, "=", ">"), shown(&i.upper, "=", "<"));
@@ -280,9 +280,8 @@ fn ranges_of_keys() {
     }
 }
 
-/// `not` bounds as the opposite does.
 #[test]
-fn ranges_of_what_is_negated() {
+fn ranges_of_negated_filters() {
     let cases: [(&str, &[&str]); 11] = [
         ("not (PartitionKey lt 'x')", &["=x..* *..*"]),
         ("not (PartitionKey ne 'x')", &["=x..=x *..*"]),
@@ -314,7 +313,7 @@ fn each_of(name: &str, count: usize) -> String {
     terms.join(" or ")
 }
 
-/// As many as a filter can name are told apart; of products of long lists neighbours become one.
+/// As many ranges as a filter can name stay apart; products of long lists are merged.
 #[test]
 fn the_number_of_ranges_is_bounded() {
     for count in [65, 100, 1_000] {
@@ -398,7 +397,6 @@ fn filter_of_keys() -> impl Strategy<Value = String> {
     })
 }
 
-/// Whether each interval ends before the next begins.
 fn are_in_order(intervals: &[&Interval]) -> bool {
     intervals.windows(2).all(|pair| {
         let (Bound::Included(end) | Bound::Excluded(end)) = &pair[0].upper else {
@@ -433,10 +431,9 @@ proptest! {
         }
     }
 
-    /// A filter of three and more comparisons of keys, however negated, leaves what it accepts and
-    /// nothing else.
+    /// The ranges of a filter with comparisons of keys only, however negated, are exact.
     #[test]
-    fn of_keys_alone_ranges_are_exact(
+    fn ranges_of_filters_on_keys_only_are_exact(
         filter in filter_of_keys(),
         keys in proptest::collection::vec(("[a-c\u{ffff}😀]{0,2}", "[a-c\u{ffff}😀]{0,2}"), 30),
     ) {
@@ -461,7 +458,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(
+    fn any_text_is_parsed_or_rejected(
         pieces in proptest::collection::vec(
             prop_oneof![
                 "(PartitionKey|eq|and|or|not|null|true|datetime|guid|X)",

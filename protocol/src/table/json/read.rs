@@ -1,11 +1,10 @@
-//! Reads an entity or a table from a JSON object.
+//! Parses an entity or a table from a JSON object.
 //!
-//! `{"Name":"x","Age@odata.type":"Edm.Int64","Age":"39"}`: a member `X@odata.type` names the type
-//! of member `X`, before or behind it. Members and annotations that begin with `odata.` describe
-//! the entity and are skipped, other annotations too: clients send back what they were given, and
-//! OData has a reader ignore what it does not know. Without a type a number is an `Edm.Int32` if
-//! it has no point and fits, an `Edm.Double` otherwise. Source: *Payload format for Table service
-//! operations*; recordings.
+//! `{"Name":"x","Age@odata.type":"Edm.Int64","Age":"39"}`: a member `X@odata.type` gives the type
+//! of member `X`, before or after it. Members that begin with `odata.` and other annotations are
+//! skipped: clients send back what they received, and OData requires readers to ignore unknown
+//! annotations. Without a type a number is an `Edm.Int32` if it has no point and fits, an
+//! `Edm.Double` otherwise. Source: *Payload format for Table service operations*; recordings.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,15 +18,14 @@ use crate::table::literal;
 use crate::table::name::TABLE_NAME;
 use crate::table::value::{EdmType, Value};
 
-/// What stands between the name of a property and the annotation that names its type.
+/// The annotation of a property's type, after the name and `@`.
 const TYPE: &str = "odata.type";
-/// What members begin with that describe an entity.
+/// The prefix of members that describe the entity.
 const CONTROL: &str = "odata.";
 
-/// Members in their order; one name can come twice.
+/// The members of an object in order; names can repeat.
 struct Members(Vec<(String, Member)>);
 
-/// A member's value as JSON has it.
 #[derive(Debug, PartialEq)]
 enum Member {
     Null,
@@ -35,16 +33,17 @@ enum Member {
     Whole(i64),
     Real(f64),
     Text(String),
-    /// An object or a list: nothing that a property can be.
+    /// An object or a list, which a property cannot be.
     Nested,
 }
 
-/// Reads an entity.
+/// Parses an entity.
 ///
 /// # Errors
-/// 400 `InvalidInput` for what is no JSON object, an unknown type and a value that is not of its
-/// type; `DuplicatePropertiesSpecified`, `TooManyProperties`, `PropertyNameInvalid`,
-/// `PropertyNameTooLong`, `PropertyValueTooLarge`, `OutOfRangeInput`, `KeyValueTooLarge`.
+/// 400 `InvalidInput` for anything but a JSON object, an unknown type and a value that does not
+/// have its declared type; `DuplicatePropertiesSpecified`, `TooManyProperties`,
+/// `PropertyNameInvalid`, `PropertyNameTooLong`, `PropertyValueTooLarge`, `OutOfRangeInput`,
+/// `KeyValueTooLarge`.
 pub(crate) fn read_entity(body: &[u8]) -> Result<EntityBody, StorageError> {
     let (types, members) = split(read_members(body)?)?;
     let mut builder = Builder::default();
@@ -59,7 +58,7 @@ pub(crate) fn read_entity(body: &[u8]) -> Result<EntityBody, StorageError> {
     Ok(builder.finish())
 }
 
-/// Reads the name of a table that is to be created, as it stands there.
+/// Parses the name of a table to create, without validating it.
 ///
 /// # Errors
 /// 400 `InvalidInput` for anything but an object, 400 `PropertiesNeedValue` without a name.
@@ -69,7 +68,7 @@ pub(crate) fn read_table_name(body: &[u8]) -> Result<String, StorageError> {
     match name {
         Some((_, Member::Text(name))) => Ok(name),
         None | Some((_, Member::Null)) => Err(ErrorCode::PropertiesNeedValue.into()),
-        Some(_) => Err(invalid("the table's name is no text")),
+        Some(_) => Err(invalid("the table's name is not a string")),
     }
 }
 
@@ -80,7 +79,7 @@ fn read_members(body: &[u8]) -> Result<Members, StorageError> {
 
 type Types = HashMap<String, EdmType>;
 
-/// The types that are named, and the members that are properties.
+/// Splits members into the declared types and the properties.
 fn split(members: Members) -> Result<(Types, Vec<(String, Member)>), StorageError> {
     let mut types = Types::new();
     let mut properties = Vec::new();
@@ -101,7 +100,7 @@ fn split(members: Members) -> Result<(Types, Vec<(String, Member)>), StorageErro
 
 fn named_type(member: &Member) -> Result<EdmType, StorageError> {
     let Member::Text(name) = member else {
-        return Err(invalid("a type is no text"));
+        return Err(invalid("a type is not a string"));
     };
     EdmType::parse(name).ok_or_else(|| invalid("unknown type"))
 }
@@ -121,7 +120,7 @@ fn typed(member: Member, edm: Option<EdmType>) -> Result<Value, StorageError> {
         (Member::Real(number), None) => Some(Value::Double(*number)),
         (Member::Null | Member::Nested, None) => None,
     };
-    inferred.ok_or_else(|| invalid("a value is not of its type"))
+    inferred.ok_or_else(|| invalid("a value does not have its type"))
 }
 
 fn int32(number: i64) -> Option<Value> {
@@ -198,7 +197,7 @@ impl<'de> Visitor<'de> for MemberVisitor {
         Ok(Member::Text(text))
     }
 
-    /// What is nested is passed over, to the depth that the JSON reader allows.
+    /// Skips a nested object, as deep as the JSON parser allows.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Member, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(Member::Nested)

@@ -1,4 +1,4 @@
-//! Tests of reading JSON: bodies of the recordings' shapes, and what is refused.
+//! Tests of parsing JSON: recorded bodies and malformed ones.
 
 use super::*;
 use proptest::prelude::*;
@@ -53,14 +53,14 @@ fn types_are_named_or_inferred() {
 }
 
 #[test]
-fn names_that_differ_in_case_are_two() {
+fn names_that_differ_in_case_are_distinct() {
     let body = r#"{"ETag":"foo","etag":"bar","timestamp":"1999","Etag":"baz"}"#;
     let names: Vec<_> = properties(body).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["ETag", "etag", "timestamp", "Etag"]);
 }
 
 #[test]
-fn bodies_are_refused() {
+fn malformed_bodies_are_rejected() {
     use ErrorCode::{
         DuplicatePropertiesSpecified, InvalidInput, KeyValueTooLarge, OutOfRangeInput,
         PropertyNameInvalid, PropertyNameTooLong,
@@ -145,7 +145,7 @@ fn sizes_are_bounded() {
 }
 
 #[test]
-fn tables_are_named() {
+fn table_names_are_parsed() {
     let named = |body: &str| read_table_name(body.as_bytes()).map_err(|error| error.code());
     assert_eq!(named("\u{feff}{\"TableName\":\"x\"}\n").as_deref(), Ok("x"));
     assert_eq!(named(r#"{"TableName":7}"#), Err(ErrorCode::InvalidInput));
@@ -155,13 +155,13 @@ fn tables_are_named() {
 
 proptest! {
     #[test]
-    fn any_body_is_read_or_refused(body in "[\\[\\]{}\":,a@odata.type EdmIn0-9\\\\u-]{0,60}") {
+    fn any_body_is_parsed_or_rejected(body in "[\\[\\]{}\":,a@odata.type EdmIn0-9\\\\u-]{0,60}") {
         let _ = read_entity(body.as_bytes());
         let _ = read_table_name(body.as_bytes());
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..60)) {
+    fn any_bytes_are_parsed_or_rejected(body in proptest::collection::vec(any::<u8>(), 0..60)) {
         let _ = read_entity(&body);
     }
 }

@@ -11,13 +11,13 @@ use crate::table::payload::Scope;
 use crate::table::query::Select;
 use crate::table::value::Value;
 
-/// A JSON text being written.
+/// A JSON document under construction.
 struct Json {
     out: String,
     metadata: Metadata,
 }
 
-/// One entity: the answer to a read and to an insert.
+/// Writes one entity: the answer to a read or an insert.
 pub(crate) fn entity(
     metadata: Metadata,
     scope: &Scope<'_>,
@@ -33,7 +33,7 @@ pub(crate) fn entity(
     json.out.into_bytes()
 }
 
-/// A page of entities.
+/// Writes a page of entities.
 pub(crate) fn entities<'a>(
     metadata: Metadata,
     scope: &Scope<'_>,
@@ -51,7 +51,7 @@ pub(crate) fn entities<'a>(
     json.close_list()
 }
 
-/// One table.
+/// Writes one table.
 pub(crate) fn table(metadata: Metadata, scope: &Scope<'_>, name: &str) -> Vec<u8> {
     let mut json = Json::new(metadata);
     json.out.push('{');
@@ -61,7 +61,7 @@ pub(crate) fn table(metadata: Metadata, scope: &Scope<'_>, name: &str) -> Vec<u8
     json.out.into_bytes()
 }
 
-/// A page of tables.
+/// Writes a page of tables.
 pub(crate) fn tables<'a>(
     metadata: Metadata,
     scope: &Scope<'_>,
@@ -78,7 +78,7 @@ pub(crate) fn tables<'a>(
     json.close_list()
 }
 
-/// Appends a text as a JSON string. Everything outside of ASCII is escaped, as recorded.
+/// Appends a JSON string. Escapes everything outside of ASCII, as recorded.
 pub(crate) fn push_string(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
@@ -93,7 +93,7 @@ pub(crate) fn push_string(out: &mut String, text: &str) {
             ' '..='\u{7f}' => out.push(c),
             _ => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
-                    // Writing to a text cannot fail.
+                    // Writing to a `String` cannot fail.
                     let _ = write!(out, "\\u{unit:04x}");
                 }
             }
@@ -108,7 +108,7 @@ impl Json {
         Json { out, metadata }
     }
 
-    /// `"odata.metadata":"https://../$metadata#products/@Element&$select=a,b"`.
+    /// Writes `"odata.metadata":"https://../$metadata#products/@Element&$select=a,b"`.
     fn context(&mut self, scope: &Scope<'_>, what: &str, select: Option<&Select>) {
         if self.metadata == Metadata::None {
             return;
@@ -168,7 +168,7 @@ impl Json {
         }
     }
 
-    /// The members that describe an entity.
+    /// Writes the members that describe an entity.
     fn control(&mut self, scope: &Scope<'_>, table: &str, entity: &Entity) {
         if self.metadata == Metadata::None {
             return;
@@ -226,7 +226,7 @@ impl Json {
     }
 }
 
-/// Whether a reader infers the type from the value.
+/// Returns whether a client can infer the type from the JSON value.
 fn shows_its_type(value: &Value) -> bool {
     match value {
         Value::Boolean(_) | Value::Int32(_) | Value::String(_) => true,
@@ -235,7 +235,7 @@ fn shows_its_type(value: &Value) -> bool {
     }
 }
 
-/// A number that is seen to be an `Edm.Double`: `3.0`, `1E+20`.
+/// Writes a number so that it is recognisably an `Edm.Double`: `3.0`, `1E+20`.
 fn with_point(number: &str) -> String {
     if number.contains(['.', 'E']) {
         number.to_owned()

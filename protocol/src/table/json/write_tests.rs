@@ -1,4 +1,4 @@
-//! Tests of writing JSON: the shapes of the recordings, and that what is written reads back.
+//! Tests of writing JSON: the recorded shapes, and round trips.
 
 use super::*;
 use proptest::prelude::*;
@@ -46,7 +46,6 @@ fn written(metadata: Metadata, select: Option<&str>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// An object of these members.
 fn object(members: &[&[&str]]) -> String {
     format!("{{{}}}", members.concat().join(","))
 }
@@ -57,7 +56,7 @@ const TAG: &str = r#""odata.etag":"W/\"datetime'2021-04-13T15%3A57%3A41.73697Z'\
 const KEYS: [&str; 2] = [r#""PartitionKey":"p'k""#, r#""RowKey":":@""#];
 const TIME_TYPE: &str = r#""Timestamp@odata.type":"Edm.DateTime""#;
 const TIME: &str = r#""Timestamp":"2021-04-13T15:57:41.73697Z""#;
-/// The properties; those that name a type are left out where no types are named.
+/// The properties; the tests leave out the type annotations at the level without types.
 const PROPERTIES: [&str; 15] = [
     r#""Due":200.23"#,
     r#""Even":3.0"#,
@@ -161,7 +160,7 @@ fn any_entity() -> impl Strategy<Value = Entity> {
     })
 }
 
-/// What JSON does not tell apart: the two zeros, and one NaN from another.
+/// Maps what JSON cannot distinguish to one value: the two zeros, and different NaNs.
 fn as_read(properties: &Properties) -> Properties {
     let one = |value: &Value| match value {
         Value::Double(number) if *number == 0.0 => Value::Double(0.0),
@@ -174,7 +173,7 @@ fn as_read(properties: &Properties) -> Properties {
 
 proptest! {
     #[test]
-    fn entities_read_back_where_types_are_named(given in any_entity(), is_full in any::<bool>()) {
+    fn entities_parse_back_at_levels_with_types(given in any_entity(), is_full in any::<bool>()) {
         prop_assume!(given.properties.get("Timestamp").is_none());
         let metadata = if is_full { Metadata::Full } else { Metadata::Minimal };
         let bytes = entity(metadata, &SCOPE, "t", None, &given);

@@ -1,4 +1,4 @@
-//! What calls do to the model.
+//! Effects of calls on the model.
 
 use bytes::Bytes;
 use smalt_protocol::Timestamp;

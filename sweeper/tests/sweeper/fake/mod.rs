@@ -1,6 +1,6 @@
 //! A small model of the storage service: blobs with ETags, leases, snapshots and copies in memory,
-//! time from tokio's (paused) clock, faults at any call, and a judge that checks every write of a
-//! worker against the safety properties.
+//! time from tokio's (paused) clock, faults at any call, and a check of every write of a worker
+//! against the safety properties.
 
 mod effects;
 mod storage;
@@ -46,24 +46,24 @@ pub(crate) struct Copy {
     pub(crate) ends: Timestamp,
 }
 
-/// What happens at a call.
+/// The effect of a fault on a call.
 #[derive(Clone)]
 pub(crate) enum Act {
-    /// Fails and nothing was done.
+    /// The call fails without effect.
     Refuse(ErrorKind),
-    /// Is done, but the answer is lost.
+    /// The call is executed, but its response is lost.
     LoseAnswer,
-    /// Never returns; the call was not done. The worker is taken for dead.
+    /// The call never returns and has no effect. The worker counts as dead.
     DieBefore,
-    /// Never returns; the call was done.
+    /// The call never returns, but is executed.
     DieAfter,
-    /// Takes this long before it is done.
+    /// The call takes this long before it is executed.
     Stall(Duration),
-    /// Somebody else acts just before it.
+    /// Another client acts just before the call.
     Meanwhile(Arc<dyn Fn(&World) + Send + Sync>),
 }
 
-/// A fault of one worker: at its `nth` call (from 1) of `operation`, or of any.
+/// A fault of one worker: at its `nth` call (from 1) of `operation`, or of any operation.
 #[derive(Clone)]
 pub(crate) struct Fault {
     pub(crate) operation: Option<&'static str>,
@@ -85,27 +85,26 @@ pub(crate) struct Inner {
     pub(crate) containers: BTreeSet<(String, String)>,
     pub(crate) violations: Vec<String>,
     pub(crate) calls: Vec<String>,
-    /// Containers that a credential may not touch.
+    /// Containers to which access is denied.
     pub(crate) denied: BTreeSet<String>,
     /// How long copies stay pending.
     pub(crate) copy_time: Duration,
-    /// So many copies fail.
+    /// Number of copies that will fail.
     pub(crate) failing_copies: u32,
-    /// Complete copies that their owner wrote over: place, version of the source, and how many
-    /// calls there had been.
+    /// Complete copies that their owner overwrote: place, version of the source, and the number of
+    /// calls at that time.
     written_over: Vec<(Key, String, usize)>,
     pub(crate) allow_overwrite: bool,
     pub(crate) grace: Duration,
-    /// What is judged is no sweep but an operator's command: `tag` or `undo`.
+    /// Whether the checks apply to an operator's command (`tag` or `undo`) instead of a sweep.
     pub(crate) operator: bool,
-    /// Pages that the state ever named, with their owners: `owner page`.
+    /// Pages ever listed in the state, with their owners: `owner page`.
     pub(crate) claimed: BTreeSet<String>,
-    /// Calls under way, and the most there ever were.
+    /// Current and maximum number of concurrent calls.
     pub(crate) under_way: (usize, usize),
     ticks: u64,
 }
 
-/// The service.
 pub(crate) struct World {
     inner: Mutex<Inner>,
     began: Instant,
@@ -140,7 +139,7 @@ impl World {
         start().plus(self.began.elapsed())
     }
 
-    /// The owner writes a blob: a new version.
+    /// Writes a new version of a blob as its owner.
     pub(crate) fn put(&self, place: &str, metadata: &[(&str, &str)]) {
         let content = format!("content of {place} {}", self.lock().ticks);
         self.put_bytes(place, content.into_bytes(), metadata);
@@ -174,7 +173,7 @@ impl World {
         inner.blobs.insert(key, blob);
     }
 
-    /// The owner sets metadata, if the blob is there.
+    /// Sets metadata as the owner, if the blob exists.
     pub(crate) fn set_metadata(&self, place: &str, metadata: &[(&str, &str)]) {
         let mut inner = self.lock();
         let key = key(place);
@@ -260,7 +259,7 @@ impl World {
     }
 }
 
-/// `account/container/name`.
+/// Parses `account/container/name`.
 pub(crate) fn key(place: &str) -> Key {
     let mut parts = place.splitn(3, '/');
     let mut next = || parts.next().expect("account/container/name").to_owned();
@@ -273,7 +272,7 @@ impl Inner {
         self.ticks
     }
 
-    /// A pending copy of a source that changes fails.
+    /// Fails the pending copies of a source that changes.
     fn spoil_copies(&mut self, source: &Key) {
         for blob in self.blobs.values_mut() {
             if let Some(copy) = &mut blob.copy
@@ -295,8 +294,8 @@ impl Inner {
         }
     }
 
-    /// Whether a copy of this version was looked at while it stood, and not since somebody else
-    /// wrote over it: no worker could know.
+    /// Returns whether a copy of this version was checked before its owner overwrote it, but not
+    /// since: no worker could know of the change.
     fn was_verified(&self, etag: &str) -> bool {
         let over = self
             .written_over
@@ -309,7 +308,7 @@ impl Inner {
         })
     }
 
-    /// Lets copies end whose time has come.
+    /// Ends the copies whose time has come.
     fn settle(&mut self, now: Timestamp) {
         for blob in self.blobs.values_mut() {
             if let Some(copy) = &mut blob.copy
@@ -322,7 +321,7 @@ impl Inner {
         }
     }
 
-    /// SS1, SS3, SS4: judges a delete by a worker.
+    /// SS1, SS3, SS4: checks a delete by a worker.
     fn judge_delete(&mut self, key: &Key, by: &str, conditional: bool, now: Timestamp) {
         let Some(blob) = self.blobs.get(key) else {
             return;
@@ -335,12 +334,12 @@ impl Inner {
             if !conditional || !self.blobs.iter().any(same) {
                 let name = &key.2;
                 self.violations
-                    .push(format!("U1: deleted what stands nowhere else: {name}"));
+                    .push(format!("U1: deleted the only content: {name}"));
             }
             return;
         }
         if !self.claimed.contains(by) {
-            wrong.push("D1: deleted on the strength of a claim that was never written");
+            wrong.push("D1: deleted under a claim that was never written");
         }
         if !conditional {
             wrong.push("SS2: deleted without a condition");
@@ -350,7 +349,7 @@ impl Inner {
             .map(|ttl| ttl.due(blob.modified));
         match due {
             None => wrong.push("SS5: deleted an untagged blob"),
-            Some(due) if due.plus(self.grace) > now => wrong.push("SS1: deleted before its time"),
+            Some(due) if due.plus(self.grace) > now => wrong.push("SS1: deleted before it was due"),
             Some(_) => {}
         }
         if metadata_value(&blob.metadata, "DeadBlobContainer").is_some() {
@@ -373,7 +372,7 @@ impl Inner {
             .extend(wrong.iter().map(|w| format!("{w}: {place}")));
     }
 
-    /// SS5, SS6, SS8: judges a write by a worker.
+    /// SS5, SS6, SS8: checks a write by a worker.
     fn judge_write(&mut self, key: &Key, content: Option<&[u8]>, conditional: bool) {
         let place = format!("{}/{}", key.1, key.2);
         if self.operator && content.is_none() {

@@ -1,4 +1,4 @@
-//! The port on top of the model.
+//! Implements the port on the model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) struct Plan {
 }
 
 impl Account {
-    /// The accounts `acct` and `archive` as one worker sees them.
+    /// Returns the accounts `acct` and `archive` as one worker sees them.
     pub(crate) fn pair(
         world: &Arc<World>,
         faults: Vec<Fault>,
@@ -68,7 +68,7 @@ impl Account {
             .filter(due)
             .map(|f| f.act.clone())
             .collect();
-        // A small generator: latency orders the workers' calls differently for each noise.
+        // A small generator: the latency orders the workers' calls differently for each `noise`.
         let noise = plan
             .noise
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -82,7 +82,7 @@ impl Account {
         std::future::pending().await
     }
 
-    /// One call: latency, faults, and the effect at one moment in between.
+    /// Makes one call: latency, faults, and the effect at one moment in between.
     async fn call<T>(
         &self,
         operation: &'static str,

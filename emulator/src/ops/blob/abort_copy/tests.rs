@@ -1,4 +1,4 @@
-//! Copies that are held pending, as a rule of the control endpoint may hold them.
+//! Tests with copies that a rule of the control endpoint holds pending.
 
 use smalt_protocol::Metadata;
 
@@ -93,7 +93,7 @@ async fn a_pending_copy_is_aborted_by_its_id() {
 }
 
 #[tokio::test]
-async fn a_pending_copy_takes_no_other_write() {
+async fn pending_copy_rejects_other_writes() {
     let store = store().await;
     begin(&store).await;
     let list = super::super::put_block_list::PutBlockList::parse(&call(&[], &[])).unwrap();

@@ -1,4 +1,4 @@
-//! Append Block: adds bytes to the end of an append blob.
+//! Append Block: appends bytes to an append blob.
 //!
 //! Source: "Append Block".
 //!
@@ -22,7 +22,7 @@ use crate::ops::lookup::Found;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Append Block.
+/// The Append Block operation.
 pub struct AppendBlock {
     append: Append,
     length: u64,
@@ -72,8 +72,8 @@ impl Write for AppendBlock {
     }
 }
 
-/// Tags are times. Recorded: here, and nowhere else, one from before all times of Windows is
-/// refused instead of not matching.
+/// ETags are times. Recorded: only this operation rejects an ETag whose time lies before the first
+/// FILETIME, instead of treating it as unmet.
 fn check_tag_is_a_time(call: &Call) -> Result<(), StorageError> {
     let tag = call.header("if-match")?.and_then(ETag::parse);
     if tag.is_some_and(|tag| tag < ETag::from_tick(Timestamp::WINDOWS_EPOCH)) {

@@ -1,4 +1,4 @@
-//! Append Block From URL: adds a range of another blob to the end of an append blob.
+//! Append Block From URL: appends a range of another blob to an append blob.
 //!
 //! Source: "Append Block From URL".
 //!
@@ -24,7 +24,7 @@ use crate::ops::lookup::Found;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Append Block From URL.
+/// The Append Block From URL operation.
 pub struct AppendBlockFromUrl {
     append: Append,
     source: SourceRange,
@@ -66,7 +66,8 @@ impl Write for AppendBlockFromUrl {
         let has_conditions = self.source.has_conditions();
         let (staged, hashes) = self.source.into_bytes()?;
         let hashes = Hashes {
-            // Recorded: the MD5 in every version, but the CRC64 to conditions on the source.
+            // Recorded: the MD5 in every version, but the CRC64 if there are conditions on the
+            // source.
             by_md5: hashes.by_md5 || !has_conditions,
             ..hashes
         };

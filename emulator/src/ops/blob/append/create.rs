@@ -1,6 +1,6 @@
-//! Put Blob of an append blob: an empty one, in place of whatever stood under its name.
+//! Put Blob of an append blob: creates an empty one and replaces any blob of that name.
 //!
-//! Source: "Put Blob". It takes no bytes: Append Block brings them.
+//! Source: "Put Blob". It takes no body: Append Block adds the bytes.
 //!
 //! ```http
 //! PUT /devstoreaccount1/logs/2026-11-21.log
@@ -25,7 +25,7 @@ use crate::reply::Reply;
 use crate::rules::encryption::Encryption;
 use crate::store::{Stamp, Transaction, View};
 
-/// Put Blob of an append blob.
+/// The Put Blob operation for append blobs.
 pub struct CreateAppendBlob {
     creation: Creation,
     headers: ContentHeaders,

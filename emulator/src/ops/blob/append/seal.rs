@@ -1,7 +1,7 @@
-//! Append Blob Seal: nothing can be appended any more.
+//! Append Blob Seal: makes an append blob read-only for appends.
 //!
-//! Source: "Append Blob Seal". Metadata, properties and tags stay open to change, and the blob can
-//! be replaced or deleted. To seal twice is no error.
+//! Source: "Append Blob Seal". Metadata, properties and tags can still change, and the blob can be
+//! replaced or deleted. Sealing twice succeeds.
 //!
 //! ```http
 //! PUT /devstoreaccount1/logs/2026-11-21.log?comp=seal
@@ -22,7 +22,7 @@ use crate::records::BlobRecord;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Append Blob Seal.
+/// The Append Blob Seal operation.
 pub struct SealAppendBlob {
     name: BlobName,
     guard: Guard,

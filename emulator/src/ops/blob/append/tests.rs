@@ -1,4 +1,5 @@
-//! Positions by table, and the largest append blob, put together without sending each block.
+//! Tests positions by table, and the largest append blob, which is built without sending each
+//! block.
 
 use super::super::testing::{call, run, store};
 use super::create::CreateAppendBlob;
@@ -8,7 +9,7 @@ use crate::records::{BlobContent, Record};
 use crate::store::Store;
 
 #[test]
-fn positions_are_judged_by_length() {
+fn positions_are_checked_against_length() {
     let (position, size) = (
         ErrorCode::AppendPositionConditionNotMet,
         ErrorCode::MaxBlobSizeConditionNotMet,
@@ -30,7 +31,7 @@ fn positions_are_judged_by_length() {
 }
 
 #[test]
-fn positions_are_numbers() {
+fn positions_must_be_numbers() {
     for text in ["-1", "x", "1.5", "18446744073709551616"] {
         for name in [
             "x-ms-blob-condition-appendpos",
@@ -44,7 +45,7 @@ fn positions_are_numbers() {
     assert_eq!(none.unwrap(), Position::default());
 }
 
-/// Makes the blob of this many blocks of one byte each.
+/// Creates the blob with `count` blocks of one byte each.
 async fn with_blocks(store: &Store, count: usize) {
     let create = CreateAppendBlob::parse(&call(&[], &[])).unwrap();
     run(store, create).await.unwrap();
@@ -70,7 +71,7 @@ async fn with_blocks(store: &Store, count: usize) {
 }
 
 #[tokio::test]
-async fn a_blob_takes_fifty_thousand_blocks_and_no_more() {
+async fn blob_accepts_at_most_fifty_thousand_blocks() {
     let store = store().await;
     with_blocks(&store, BLOCKS_COMMITTED_MAX - 1).await;
     let append = || {

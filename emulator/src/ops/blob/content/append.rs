@@ -1,24 +1,24 @@
-//! Appending to a block list: a write of one chunk, however long the list is.
+//! Appends to a block list: writes one chunk, however long the list is.
 //!
 //! Each holder of a list knows how many of its blocks are its own: the first ones. A snapshot or a
-//! copy thus shares a list that goes on growing. The first to append behind blocks that are not its
-//! own gets a list of its own, unless nobody else is left: then the foreign blocks go.
+//! copy can thus share a list that still grows. A holder that appends to a list in which another
+//! holder has appended gets its own copy, unless it is the only one left: then the other's blocks
+//! are removed.
 
 use super::blocks::{self, CHUNK_BLOCKS};
 use crate::keys;
 use crate::records::{BlobContent, BlockListChunk, CommittedBlock, Record};
 use crate::store::{self, StoreError, StoreResult, Transaction};
 
-/// Where a list goes on.
+/// The state of a list behind a holder's blocks.
 enum End {
-    /// Behind the last block that is written.
     Free,
-    /// Others have appended since.
+    /// Another holder has appended.
     Taken,
 }
 
 /// Adds a block to a content of `length` bytes. Takes over the reference to the block's payload.
-/// `fresh_id` is an id that no list has: the tick of the commit.
+/// `fresh_id` is an unused list id: the tick of the commit.
 pub fn append(
     tx: &mut Transaction<'_>,
     content: BlobContent,
@@ -38,7 +38,7 @@ pub fn append(
         }
         BlobContent::Blocks { id, count } => (id, count),
         BlobContent::Pages { .. } => {
-            return Err(StoreError::Corrupt("an append blob of pages".to_owned()));
+            return Err(StoreError::Corrupt("an append blob has pages".to_owned()));
         }
     };
     if let End::Taken = end(tx, id, count)? {
@@ -64,7 +64,7 @@ pub fn append(
     })
 }
 
-/// Whether anything is written behind the first `count` blocks.
+/// Whether there are blocks behind the first `count`.
 fn end(tx: &Transaction<'_>, id: u64, count: u32) -> StoreResult<End> {
     let written = BlockListChunk::load(tx, &keys::block_list(id, count / CHUNK_BLOCKS))?;
     let written = written.map_or(0, |chunk| chunk.blocks.len());
@@ -75,7 +75,7 @@ fn end(tx: &Transaction<'_>, id: u64, count: u32) -> StoreResult<End> {
     })
 }
 
-/// A list of its own for one of several holders: once, as long as the list is.
+/// Copies the list for one of several holders, with a cost proportional to its length.
 fn fork(
     tx: &mut Transaction<'_>,
     content: BlobContent,
@@ -91,7 +91,7 @@ fn fork(
     blocks::write(tx, fresh_id, &own)
 }
 
-/// Removes what is behind the first `count` blocks.
+/// Removes the blocks behind the first `count`.
 fn cut(tx: &mut Transaction<'_>, id: u64, count: u32) -> StoreResult<()> {
     let mut number = count / CHUNK_BLOCKS;
     let mut kept = (count % CHUNK_BLOCKS) as usize;

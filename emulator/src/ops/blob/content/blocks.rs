@@ -1,8 +1,8 @@
-//! Committed block lists: written once and counted. All that ever changes is that one grows at its
-//! end ([`append`](super::append())), behind what each of its holders counts as its own.
+//! Committed block lists, written once and reference-counted. A list changes only by growing at its
+//! end ([`append`](super::append())), behind the blocks that its holders count as their own.
 //!
-//! A list is kept in chunks, so that no value of the store grows with it, and each chunk says where
-//! its first byte is, so that a range of a large blob is found by bisection.
+//! A list is stored in chunks, so that no value of the store grows with it, and each chunk has the
+//! offset of its first byte, so that a range of a large blob is found by bisection.
 
 use std::ops::Range;
 
@@ -12,11 +12,11 @@ use crate::keys;
 use crate::records::{BlobContent, BlockListChunk, CommittedBlock, Record};
 use crate::store::{self, PayloadId, StoreError, StoreResult, Transaction, View};
 
-/// Blocks of one chunk: with ids of 64 bytes it stays well below the store's largest value.
+/// Blocks per chunk: with ids of 64 bytes a chunk stays well below the store's largest value.
 pub(super) const CHUNK_BLOCKS: u32 = 64;
 
-/// Writes a new list under an id that no other list has (the tick of the commit), with one holder.
-/// Takes over one reference to the payload of each block.
+/// Writes a new list with one holder. `id` must be unused (the tick of the commit). Takes over one
+/// reference to the payload of each block.
 pub fn write(
     tx: &mut Transaction<'_>,
     id: u64,
@@ -40,7 +40,7 @@ pub fn write(
     })
 }
 
-/// All blocks of a content, in order; none unless it was made of blocks.
+/// Returns all blocks of a content, in order; none unless it is a block list.
 pub fn read(view: &dyn View, content: BlobContent) -> StoreResult<Vec<CommittedBlock>> {
     let BlobContent::Blocks { id, count } = content else {
         return Ok(Vec::new());
@@ -49,13 +49,14 @@ pub fn read(view: &dyn View, content: BlobContent) -> StoreResult<Vec<CommittedB
     for number in 0..chunks(count) {
         blocks.extend(chunk(view, id, number)?.blocks);
     }
-    // What others have appended since.
+    // Other holders may have appended.
     blocks.truncate(count as usize);
     Ok(blocks)
 }
 
-/// Takes a list apart that nobody else holds: its blocks, each with its reference to its payload,
-/// are the caller's. Absent when others hold the list, or when there is none; nothing happens then.
+/// Removes a list that has no other holder, and gives the caller its blocks with the references to
+/// their payloads. If others hold the list, or the content is not a list, changes nothing and
+/// returns `None`.
 pub fn dissolve(
     tx: &mut Transaction<'_>,
     content: BlobContent,
@@ -73,21 +74,20 @@ pub fn dissolve(
     Ok(Some(blocks))
 }
 
-/// Adds a holder.
 pub(super) fn retain(tx: &mut Transaction<'_>, id: u64) -> StoreResult<()> {
     let holders = holders(tx, id)?;
     set_holders(tx, id, holders + 1);
     Ok(())
 }
 
-/// Takes a holder away; the last one releases every block.
+/// Removes a holder; the last one releases every block.
 pub(super) fn release(tx: &mut Transaction<'_>, id: u64, count: u32) -> StoreResult<()> {
     let holders = holders(tx, id)?;
     if holders > 1 {
         set_holders(tx, id, holders - 1);
         return Ok(());
     }
-    // With what others appended who are gone by now.
+    // Includes blocks that former holders appended.
     let mut number = 0;
     while number < chunks(count) || tx.get(&keys::block_list(id, number))?.is_some() {
         for block in chunk(tx, id, number)?.blocks {
@@ -101,10 +101,10 @@ pub(super) fn release(tx: &mut Transaction<'_>, id: u64, count: u32) -> StoreRes
     Ok(())
 }
 
-/// What a visit calls for each payload: its id, and the range of it that is asked for.
+/// Called for each payload with its id and the requested range in it.
 pub(super) type Visit<'a> = dyn FnMut(PayloadId, Range<u64>) -> StoreResult<()> + 'a;
 
-/// Visits the payloads that hold a range of the list's bytes, in order.
+/// Visits the payloads of a range of the list's bytes, in order.
 pub(super) fn visit(
     view: &dyn View,
     id: u64,
@@ -132,7 +132,7 @@ pub(super) fn visit(
     Ok(())
 }
 
-/// The last chunk that starts at or before a byte.
+/// Returns the last chunk that starts at or before a byte.
 fn first_chunk(view: &dyn View, id: u64, count: u32, byte: u64) -> StoreResult<u32> {
     let (mut low, mut high) = (0, chunks(count));
     while high - low > 1 {
@@ -155,13 +155,13 @@ pub(super) fn chunk(view: &dyn View, id: u64, number: u32) -> StoreResult<BlockL
         .ok_or_else(|| StoreError::Corrupt(format!("chunk {number} of list {id} is missing")))
 }
 
-/// How many hold a list; one where nothing is written.
+/// Returns the number of holders of a list; 1 if there is no record of it.
 pub fn holders(view: &dyn View, id: u64) -> StoreResult<u64> {
     let Some(value) = view.get(&keys::block_list_refs(id))? else {
         return Ok(1);
     };
     let bytes = <[u8; 8]>::try_from(value.as_ref())
-        .map_err(|_| StoreError::Corrupt(format!("the count of list {id} is no number")))?;
+        .map_err(|_| StoreError::Corrupt(format!("the count of list {id} is not a number")))?;
     Ok(u64::from_be_bytes(bytes))
 }
 

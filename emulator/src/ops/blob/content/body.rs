@@ -1,4 +1,4 @@
-//! A response body over several payloads, one open at a time.
+//! A response body that reads several payloads, one open at a time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,13 +13,10 @@ use super::located::Piece;
 use crate::body::Body;
 use crate::store::{self, PayloadReader, Store, StoreResult};
 
-/// Zeros to send, as often as it takes.
 pub(super) static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// A piece being sent.
 enum Open {
     Payload(PayloadReader),
-    /// This many zeros are left.
     Zeros(u64),
 }
 
@@ -59,7 +56,7 @@ impl ContentBody {
         self.boxed_unsync()
     }
 
-    /// The next bytes; none at the end.
+    /// Returns the next bytes; `None` at the end.
     ///
     /// # Errors
     /// When the disk fails, or the blob is gone.
@@ -78,7 +75,7 @@ impl ContentBody {
         }
     }
 
-    /// Opens a piece; one that is still to be searched gives way to what is found.
+    /// Opens a piece. A piece that has not been located yet is replaced by the pieces found.
     fn open(&mut self, piece: Piece) -> StoreResult<Option<Open>> {
         Ok(match piece {
             Piece::Held(payload, range) => Some(Open::Payload(payload.reader(range))),

@@ -1,4 +1,4 @@
-//! A range of a blob, found: what a response is made of after the view is gone.
+//! The location of a range of a blob, from which a response is built after the view is gone.
 
 use std::ops::{ControlFlow, Range};
 
@@ -10,14 +10,14 @@ use crate::records::BlobContent;
 use crate::reply::Content;
 use crate::store::{self, Payload, PayloadId, Store, StoreResult, View};
 
-/// Small payloads held for one response. Those beyond it are looked up when they are sent, so that
-/// a blob of many small blocks is never in memory whole.
+/// Bytes of small payloads kept in memory for one response. Others are looked up when they are
+/// sent, so that a blob of many small blocks is never in memory as a whole.
 const HELD_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Pieces of a page blob found at once. Those beyond it are looked for when it is their turn. As
-/// many as 4 MiB can be in, so that a range of that length is found at one moment.
+/// Pieces of a page blob located at once; others are located when they are sent. 4 MiB have at most
+/// this many pieces, so a range of that length is consistent.
 const PAGE_PIECES_MAX: usize = 8 * 1024;
 
-/// Where a range of bytes is, in order.
+/// The location of a range of bytes, in order.
 #[derive(Debug, Default)]
 pub struct Located {
     pieces: Vec<Piece>,
@@ -25,23 +25,20 @@ pub struct Located {
     held_bytes: u64,
 }
 
-/// A range of one payload, or what stands for one.
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
-    /// Held alive.
+    /// Bytes of a payload that is kept alive.
     Held(Payload, Range<u64>),
-    /// To be looked up when it is its turn; where the blob is gone by then, the response breaks
-    /// off.
+    /// Bytes of a payload that is looked up when they are sent; if the blob is gone by then, the
+    /// response breaks off.
     Later(PayloadId, Range<u64>),
-    /// This many bytes that are zero.
     Zeros(u64),
-    /// A range of a page blob, to be searched when it is its turn; where the blob has changed by
-    /// then, the response breaks off.
+    /// A range of a page blob that is located when it is sent; if the blob has changed by then, the
+    /// response breaks off.
     Pages(BlobContent, Range<u64>),
 }
 
 impl Located {
-    /// Appends a range of a payload.
     pub(super) fn push(&mut self, id: PayloadId, payload: Payload, range: Range<u64>) {
         self.length += range.end - range.start;
         if let Some(bytes) = payload.inline() {
@@ -55,7 +52,6 @@ impl Located {
         });
     }
 
-    /// Appends zeros.
     pub(super) fn push_zeros(&mut self, count: u64) {
         if count > 0 {
             self.length += count;
@@ -63,7 +59,7 @@ impl Located {
         }
     }
 
-    /// Appends a range of a page blob: what was written, and zeros in between.
+    /// Appends a range of a page blob, with zeros for pages that were not written.
     pub(super) fn push_pages(
         &mut self,
         view: &dyn View,
@@ -91,17 +87,16 @@ impl Located {
         Ok(())
     }
 
-    /// The pieces, in order.
     pub(super) fn into_pieces(self) -> Vec<Piece> {
         self.pieces
     }
 
-    /// Length of the range in bytes.
+    /// Returns the length of the range in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The content of a response: at hand where it is small, else read while it is sent.
+    /// Returns the content of a response: in memory if it is small, otherwise streamed.
     pub fn into_content(mut self, store: &Store) -> Content {
         let only = match self.pieces.len() {
             0 => return Content::Bytes(Bytes::new()),
@@ -127,12 +122,12 @@ impl Located {
         }
     }
 
-    /// The bytes one piece after the other, for whoever reads them himself.
+    /// Returns a reader of the bytes, piece by piece.
     pub fn into_chunks(self, store: &Store) -> ContentBody {
         ContentBody::new(store.clone(), self.pieces, self.length)
     }
 
-    /// All of it in memory: for ranges whose length an operation limits.
+    /// Reads all bytes into memory, for ranges whose length the operation limits.
     pub fn read_all(&self, store: &Store) -> StoreResult<Bytes> {
         if let [Piece::Held(payload, range)] = self.pieces.as_slice() {
             return payload.reader(range.clone()).read_all();
@@ -147,6 +142,6 @@ impl Located {
 }
 
 fn slice(bytes: &Bytes, range: &Range<u64>) -> Bytes {
-    // An inline payload is far below any usize.
+    // Inline payloads are small.
     bytes.slice(range.start as usize..range.end as usize)
 }

@@ -1,14 +1,14 @@
-//! The map of a page blob: where each page is, and which were cleared.
+//! The map of a page blob: where each page is stored, and which pages were cleared.
 //!
-//! A tree of four levels, 512 slots to a node, from pages to 8 TiB (see [`crate::rules::pages`]).
-//! Nodes are never changed: a write makes new ones from the place of the change up to the top, and
-//! shares all others. So a snapshot or a copy of any blob costs one counter, a write or a clearing
-//! of any length rewrites a handful of nodes, and what was written since a snapshot is where the
-//! two maps have different nodes.
+//! A tree of four levels with 512 slots per node, from pages to 8 TiB (see
+//! [`crate::rules::pages`]). Nodes are immutable: a write makes new ones from the changed page up
+//! to the top, and shares all others. So a snapshot or a copy of any blob costs one counter, a
+//! write or a clearing of any length rewrites a handful of nodes, and two maps differ only in the
+//! nodes written between them.
 //!
 //! A long run of slots is one entry, at whichever level it fills slots whole: a clearing of 8 TiB
-//! is one run at the top. The part of the tree that it replaces is released in bounded steps, some
-//! at once and the rest by `maintain`.
+//! is one run at the top. The replaced part of the tree is released in bounded steps, some at once
+//! and the rest by `maintain`.
 
 mod release;
 mod visit;
@@ -26,8 +26,9 @@ use crate::records::{BlobContent, Held, PageNode, Record, Run};
 use crate::rules::pages::{SLOTS, TOP, advanced, cut, insert, unit};
 use crate::store::{self, PayloadId, StoreError, StoreResult, Transaction, View};
 
-/// Writes a payload over pages of a page blob's content; takes over a reference to it and the
-/// blob's to its old content. The range is of whole pages, and as long as the payload.
+/// Writes a payload over pages of a page blob's content. Takes over a reference to the payload and
+/// the blob's reference to its old content. The range consists of whole pages and is as long as the
+/// payload.
 pub fn write(
     tx: &mut Transaction<'_>,
     content: BlobContent,
@@ -38,8 +39,8 @@ pub fn write(
     overwrite(tx, content, range, held)
 }
 
-/// Clears pages of a page blob's content, at the tick of the commit; takes over the blob's
-/// reference to its old content. The range is of whole pages.
+/// Clears pages of a page blob's content, at the tick of the commit. Takes over the blob's
+/// reference to its old content. The range consists of whole pages.
 pub fn clear(
     tx: &mut Transaction<'_>,
     content: BlobContent,
@@ -59,7 +60,7 @@ fn overwrite(
         BlobContent::Pages { root } => take(tx, root)?,
         BlobContent::Payload(payload) => of_payload(tx, payload)?,
         BlobContent::Empty => PageNode::default(),
-        BlobContent::Blocks { .. } => return Err(corrupt("a page blob is made of blocks")),
+        BlobContent::Blocks { .. } => return Err(corrupt("a page blob has a list of blocks")),
     };
     let mut pen = Pen::new(held, range.start);
     pen.draw(tx, &mut top, TOP, 0, range)?;
@@ -68,7 +69,7 @@ fn overwrite(
     Ok(BlobContent::Pages { root })
 }
 
-/// The map of pages that were stored as one payload.
+/// Returns the map of pages that were stored as one payload.
 fn of_payload(tx: &mut Transaction<'_>, payload: PayloadId) -> StoreResult<PageNode> {
     let mut top = PageNode::default();
     let length = store::location(tx, payload)?.len();
@@ -78,15 +79,15 @@ fn of_payload(tx: &mut Transaction<'_>, payload: PayloadId) -> StoreResult<PageN
     Ok(top)
 }
 
-/// What is written over pages, and the reference that came with it.
+/// A write to a range of pages, with the reference that it brought.
 struct Pen {
-    /// What stands in the first byte of the range.
+    /// The content of the range's first byte.
     held: Held,
-    /// Where the range starts in the blob.
+    /// Offset of the range in the blob.
     start: u64,
-    /// Whether the reference is still to be used.
+    /// Whether the reference is still unused.
     has_reference: bool,
-    /// Nodes that were replaced, each with a reference to let go of.
+    /// Replaced nodes, each with a reference to release.
     replaced: Vec<u64>,
 }
 
@@ -100,7 +101,7 @@ impl Pen {
         }
     }
 
-    /// Draws a range of the blob into the node of this level whose first byte is at `base`.
+    /// Writes a range of the blob to the node of this level whose first byte is at `base`.
     fn draw(
         &mut self,
         tx: &mut Transaction<'_>,
@@ -115,7 +116,7 @@ impl Pen {
             (range.start - base).div_ceil(unit),
             (range.end - base) / unit,
         );
-        // Slots that the range fills whole, between those at its ends that it fills in part.
+        // The slots that the range fills whole, without those at its ends that it fills in part.
         if first < end {
             let slots = slot_number(first)?..slot_number(end)?;
             self.fill(tx, node, base + first * unit, slots, unit)?;
@@ -133,7 +134,7 @@ impl Pen {
         Ok(())
     }
 
-    /// Puts what is drawn into whole slots, and lets go of what was there.
+    /// Fills whole slots and releases their old content.
     fn fill(
         &mut self,
         tx: &mut Transaction<'_>,
@@ -161,7 +162,7 @@ impl Pen {
         Ok(())
     }
 
-    /// Draws a part of one slot into the node below it, which is made where there is none.
+    /// Writes a part of one slot to the node below it, which is created if needed.
     fn descend(
         &mut self,
         tx: &mut Transaction<'_>,
@@ -173,7 +174,7 @@ impl Pen {
     ) -> StoreResult<()> {
         let below = level
             .checked_sub(1)
-            .ok_or_else(|| corrupt("a write of a part of a page"))?;
+            .ok_or_else(|| corrupt("a write to part of a page"))?;
         let taken = cut(&mut node.runs, slot..slot + 1, unit(level)).pop();
         let mut child = match taken {
             None => PageNode::default(),
@@ -196,7 +197,7 @@ impl Pen {
         Ok(())
     }
 
-    /// Lets go of what was replaced, and of a reference that nothing needed.
+    /// Releases the replaced nodes, and the reference if nothing used it.
     fn finish(self, tx: &mut Transaction<'_>) -> StoreResult<()> {
         if let (true, Held::Data { payload, .. }) = (self.has_reference, self.held) {
             store::release(tx, payload)?;
@@ -205,7 +206,7 @@ impl Pen {
     }
 }
 
-/// A node that holds one thing.
+/// Returns a node with the same content in all slots.
 fn whole(held: Held) -> PageNode {
     let (first, end) = (0, SLOTS);
     PageNode {
@@ -213,7 +214,7 @@ fn whole(held: Held) -> PageNode {
     }
 }
 
-/// Takes over one reference to a node: what it holds, each with a reference of its own.
+/// Consumes one reference to a node and returns its content, with a reference for each entry.
 fn take(tx: &mut Transaction<'_>, id: u64) -> StoreResult<PageNode> {
     let node = load(tx, id)?;
     match holders(tx, id)? {
@@ -228,7 +229,7 @@ fn take(tx: &mut Transaction<'_>, id: u64) -> StoreResult<PageNode> {
     Ok(node)
 }
 
-/// Stores a node under an id that no other node ever had, with one holder.
+/// Stores a node with one holder under a new id, which is never reused.
 fn save(tx: &mut Transaction<'_>, node: &PageNode) -> StoreResult<u64> {
     let key = keys::page_node_last();
     let id = number_at(tx, &key)?.unwrap_or(0) + 1;
@@ -250,7 +251,7 @@ fn retain_held(tx: &mut Transaction<'_>, held: Held) -> StoreResult<()> {
     }
 }
 
-/// How many hold a node; one where nothing is written.
+/// Returns the number of holders of a node; 1 if there is no record of it.
 pub fn holders(view: &dyn View, id: u64) -> StoreResult<u64> {
     Ok(number_at(view, &keys::page_node_refs(id))?.unwrap_or(1))
 }
@@ -273,13 +274,13 @@ fn number_at(view: &dyn View, key: &[u8]) -> StoreResult<Option<u64>> {
         return Ok(None);
     };
     let bytes = <[u8; 8]>::try_from(value.as_ref());
-    let bytes = bytes.map_err(|_| corrupt("a number of a page blob is none"))?;
+    let bytes = bytes.map_err(|_| corrupt("a counter of a page blob is not a number"))?;
     Ok(Some(u64::from_be_bytes(bytes)))
 }
 
 fn slot_number(slot: u64) -> StoreResult<u16> {
     let number = u16::try_from(slot).ok().filter(|slot| *slot <= SLOTS);
-    number.ok_or_else(|| corrupt("a page beyond the largest blob"))
+    number.ok_or_else(|| corrupt("a page beyond the largest blob size"))
 }
 
 fn corrupt(what: &str) -> StoreError {

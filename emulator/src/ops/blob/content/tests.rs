@@ -1,4 +1,4 @@
-//! Content through a store: shared, counted, found again in every range.
+//! Tests content in a store: sharing, reference counts, and every range.
 
 mod page_bytes;
 
@@ -28,12 +28,12 @@ async fn commit<T: Send + 'static>(
     done.await.unwrap()
 }
 
-/// Bytes that differ from place to place.
+/// Returns bytes that depend on their position.
 fn bytes(from: usize, length: usize) -> Bytes {
     (from..from + length).map(|at| (at % 251) as u8).collect()
 }
 
-/// Writes a list of blocks of these lengths; their bytes run on from one to the next.
+/// Writes a list of blocks of these lengths; their bytes continue from one to the next.
 async fn list(store: &Store, lengths: Vec<usize>) -> (BlobContent, Vec<PayloadId>) {
     commit(store, move |tx| {
         let (mut blocks, mut payloads, mut start) = (Vec::new(), Vec::new(), 0);
@@ -72,7 +72,7 @@ fn find(store: &Store, content: BlobContent, range: Range<u64>) -> Located {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Any range of a list is what the blocks in a row have there.
+    /// Compares any range of a list with the concatenated blocks.
     #[test]
     fn a_range_of_blocks_is_a_range_of_their_bytes(
         lengths in prop::collection::vec(0_usize..40, 1..300),
@@ -114,7 +114,7 @@ async fn the_last_holder_frees_every_block() {
 }
 
 #[tokio::test]
-async fn lists_read_back_and_an_empty_one_is_no_content() {
+async fn lists_round_trip_and_an_empty_list_has_no_content() {
     let store = store();
     let lengths = vec![3, 0, 5];
     let (content, _) = list(&store, lengths.clone()).await;
@@ -126,10 +126,10 @@ async fn lists_read_back_and_an_empty_one_is_no_content() {
     assert!(received(none).await.is_empty());
 }
 
-/// Beyond what is held, small blocks are looked up when they are sent: the bytes are the same, and
-/// a blob that is deleted meanwhile breaks the answer off instead of garbling it.
+/// Small blocks beyond the limit are looked up when they are sent: the bytes are the same, and a
+/// blob that is deleted meanwhile breaks the response off instead of garbling it.
 #[tokio::test]
-async fn a_blob_of_many_small_blocks_is_not_held_whole() {
+async fn blob_of_many_small_blocks_is_not_buffered_whole() {
     const BLOCK: usize = 16 * 1024;
     const COUNT: usize = 300;
     let store = store();
@@ -148,7 +148,7 @@ async fn a_blob_of_many_small_blocks_is_not_held_whole() {
 }
 
 #[tokio::test]
-async fn one_small_payload_is_at_hand_and_a_large_one_is_streamed() {
+async fn small_payload_is_in_memory_and_large_one_is_streamed() {
     let store = store();
     let small = commit(&store, |tx| {
         store::adopt(tx, Staged::inline(bytes(0, 100))?)
@@ -167,14 +167,14 @@ async fn one_small_payload_is_at_hand_and_a_large_one_is_streamed() {
     assert_eq!(received(part).await, bytes(65_000, 66_100));
 }
 
-/// What is done to one of several blobs that began as one.
+/// A step on one of several blobs that began as one.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Bytes are appended to this blob.
+    /// Appends bytes to this blob.
     Append(usize, usize),
-    /// This blob becomes a copy of that one.
+    /// Makes this blob a copy of that one.
     Copy(usize, usize),
-    /// This blob is emptied.
+    /// Empties this blob.
     Drop(usize),
 }
 
@@ -186,7 +186,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A blob as it is kept, and as it should read.
+/// A blob as stored, and its expected bytes.
 #[derive(Clone)]
 struct Kept {
     content: BlobContent,
@@ -235,10 +235,10 @@ async fn take(store: &Store, blobs: &mut [Kept], step: Step, next: &mut u8) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
-    /// Blobs that share a list and go on growing never see each other's blocks, and when all are
+    /// Blobs that share a list and keep growing never see each other's blocks, and when all are
     /// gone so is every payload.
     #[test]
-    fn blobs_that_share_a_list_grow_apart(steps in prop::collection::vec(step(), 1..14)) {
+    fn blobs_that_share_a_list_grow_independently(steps in prop::collection::vec(step(), 1..14)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let store = store();

@@ -1,4 +1,4 @@
-//! Options and times by table.
+//! Tests options and times by table.
 
 use super::super::testing::call;
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const DATE: &str = "Sat, 21 Nov 2026 10:30:00 GMT";
 
 #[test]
-fn options_are_read_with_their_times() {
+fn options_are_parsed_with_their_times() {
     let at = Timestamp::parse_rfc1123(DATE).unwrap();
     let day = Duration::from_secs(86_400);
     let bad = Err(ErrorCode::InvalidHeaderValue);

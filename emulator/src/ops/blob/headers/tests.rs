@@ -1,4 +1,4 @@
-//! Tables of headers and what they say.
+//! Tests headers and their parsed values by table.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use smalt_protocol::{ApiVersion, Service, Timestamp};
@@ -59,7 +59,7 @@ fn latest(headers: &[(&'static str, &str)]) -> Call {
 const MD5: &str = "1B2M2Y8AsgTpgAmY7PhCfg==";
 
 #[test]
-fn a_put_takes_its_own_headers_before_the_standard_ones() {
+fn put_prefers_blob_headers_to_standard_ones() {
     let headers = content_of_put(&latest(&[
         ("content-type", "text/plain"),
         ("x-ms-blob-content-type", "text/html"),
@@ -82,7 +82,7 @@ fn a_put_takes_its_own_headers_before_the_standard_ones() {
 }
 
 #[test]
-fn one_header_of_the_six_makes_a_set() {
+fn one_of_six_headers_sets_all() {
     assert_eq!(
         content_of_set(&latest(&[("content-type", "a/b")])),
         Ok(None)
@@ -94,7 +94,7 @@ fn one_header_of_the_six_makes_a_set() {
 }
 
 #[test]
-fn hashes_are_compared_with_what_arrived() {
+fn hashes_are_compared_with_the_body() {
     let received = Received {
         staged: Staged::inline(bytes::Bytes::new()).unwrap(),
         length: 0,
@@ -141,7 +141,7 @@ fn hashes_are_compared_with_what_arrived() {
 }
 
 #[test]
-fn tags_tiers_and_lease_ids_are_read_or_refused() {
+fn tags_tiers_and_lease_ids_are_parsed_or_rejected() {
     let read = |text| tags(&latest(&[("x-ms-tags", text)]));
     let pairs = vec![
         ("b".to_owned(), String::new()),

@@ -1,4 +1,4 @@
-//! Put Page (clear): frees whole pages, any number of them, which read as zeros from then on.
+//! Put Page (clear): frees any number of whole pages, which then read as zeros.
 //!
 //! Source: "Put Page".
 //!
@@ -23,7 +23,7 @@ use crate::records::BlobRecord;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Put Page that clears.
+/// The Put Page operation that clears pages.
 pub struct ClearPages {
     target: Target,
 }

@@ -1,6 +1,6 @@
-//! Put Blob (page): a page blob of zeros, in place of whatever stood under its name.
+//! Put Blob (page): creates a page blob of zeros and replaces any blob of that name.
 //!
-//! Source: "Put Blob". It takes no room until pages are written.
+//! Source: "Put Blob". It takes no space until pages are written.
 //!
 //! ```http
 //! PUT /devstoreaccount1/disks/system.vhd
@@ -27,7 +27,7 @@ use crate::rules::encryption::Encryption;
 use crate::rules::{page_tier, sequence_number, tier};
 use crate::store::{Stamp, Transaction, View};
 
-/// Put Blob of a page blob.
+/// The Put Blob operation for page blobs.
 pub struct CreatePageBlob {
     creation: Creation,
     length: u64,
@@ -76,7 +76,7 @@ impl Write for CreatePageBlob {
             tags: self.tags,
             access: Access {
                 tier: self.tier,
-                // Recorded: a tier that the blob was made with has not changed.
+                // Recorded: the tier that the blob is created with does not count as a change.
                 ..Access::default()
             },
             copy: None,
@@ -93,7 +93,7 @@ impl Write for CreatePageBlob {
     }
 }
 
-/// `x-ms-access-tier`, which page blobs of premium accounts have.
+/// Parses `x-ms-access-tier`, which only page blobs of premium accounts have.
 fn page_tier(call: &Call, length: u64) -> Result<Option<String>, StorageError> {
     let Some(given) = headers::tier(call)? else {
         return Ok(None);

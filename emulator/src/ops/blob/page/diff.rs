@@ -1,7 +1,7 @@
-//! Get Page Ranges (difference): which pages were written or cleared since a snapshot.
+//! Get Page Ranges (difference): lists the pages that were written or cleared since a snapshot.
 //!
-//! Source: "Get Page Ranges". Pages that were written with the bytes that they had count as well.
-//! The earlier snapshot is named by its time or, for managed disks, by its URL.
+//! Source: "Get Page Ranges". Pages that were rewritten with the same bytes count as well. The
+//! request names the earlier snapshot by its time or, for managed disks, by its URL.
 //!
 //! ```http
 //! GET /devstoreaccount1/disks/system.vhd?comp=pagelist&prevsnapshot=2026-11-21T10:30:00.0000000Z
@@ -29,7 +29,7 @@ use crate::store::{Store, View};
 const TIME: &str = "prevsnapshot";
 const URL: &str = "x-ms-previous-snapshot-url";
 
-/// Get Page Ranges as a difference.
+/// The Get Page Ranges operation with `prevsnapshot`.
 pub struct GetPageRangesDiff {
     address: BlobAddress,
     guard: Guard,
@@ -86,7 +86,6 @@ impl Read for GetPageRangesDiff {
     }
 }
 
-/// The time of the earlier snapshot.
 fn previous(call: &Call) -> Result<Timestamp, StorageError> {
     if let Some(time) = call.query(TIME) {
         return Timestamp::parse_whole(time)
@@ -96,7 +95,7 @@ fn previous(call: &Call) -> Result<Timestamp, StorageError> {
     snapshot_of(url, call).ok_or_else(|| StorageError::invalid_header(URL, url))
 }
 
-/// The snapshot that a URL names, which must be one of the blob itself.
+/// Returns the snapshot time in a URL, if it is a snapshot of the same blob.
 fn snapshot_of(url: &str, call: &Call) -> Option<Timestamp> {
     let (place, query) = url.split_once('?')?;
     let path = uri::percent_decode(place).ok()?;

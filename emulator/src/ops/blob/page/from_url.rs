@@ -1,4 +1,4 @@
-//! Put Page From URL: writes pages with a range of another blob, of any kind.
+//! Put Page From URL: writes pages from a range of another blob, of any kind.
 //!
 //! Source: "Put Page From URL".
 //!
@@ -28,7 +28,7 @@ use crate::ops::lookup::Found;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Put Page From URL.
+/// The Put Page From URL operation.
 pub struct PutPageFromUrl {
     target: Target,
     source: SourceRange,
@@ -66,11 +66,11 @@ impl Write for PutPageFromUrl {
         if let Some(bytes) = &source.bytes {
             let staged = bytes.staged.as_ref();
             if staged.is_some_and(|staged| staged.len() != self.target.length()) {
-                // The source ends within the range.
+                // The source is shorter than the range.
                 return Err(source::refused(&ErrorCode::InvalidRange.into()));
             }
         }
-        // Recorded: unlike Put Page, it does not say what it calculated.
+        // Recorded: unlike Put Page, the error does not give the calculated hash.
         let judged = self.source.sourced(source);
         judged.map_err(|error| StorageError::new(error.code()))
     }
@@ -85,7 +85,7 @@ impl Write for PutPageFromUrl {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Written, StorageError> {
-        // Recorded in all versions: the MD5, unless the request goes by the other.
+        // Recorded in all versions: the MD5, unless the request gives a CRC64.
         let by_md5 = !self.source.has_crc64();
         let (staged, hashes) = self.source.into_bytes()?;
         let hashes = Hashes { by_md5, ..hashes };

@@ -1,9 +1,9 @@
-//! Incremental Copy Blob: what changed in a page blob between two of its snapshots, copied to
-//! another blob, which gets a snapshot of its own for each.
+//! Incremental Copy Blob: copies the changes between two snapshots of a page blob to another blob,
+//! which gets its own snapshot for each.
 //!
-//! Source: "Incremental Copy Blob". The answer says `pending`, as recorded; the copy is done by
-//! then, since bytes are shared. The destination changes by further incremental copies only, and
-//! is read through its snapshots.
+//! Source: "Incremental Copy Blob". The response says `pending`, as recorded, although the copy is
+//! done by then, since bytes are shared. Only further incremental copies change the destination,
+//! and it is read through its snapshots.
 //!
 //! ```http
 //! PUT /devstoreaccount1/backup/system.vhd?comp=incrementalcopy
@@ -34,7 +34,7 @@ use crate::rules::encryption::Requested;
 use crate::rules::lease::LeaseState;
 use crate::store::{Stamp, Transaction, View};
 
-/// Incremental Copy Blob.
+/// The Incremental Copy Blob operation.
 pub struct IncrementalCopyBlob {
     name: BlobName,
     guard: Guard,
@@ -44,7 +44,7 @@ pub struct IncrementalCopyBlob {
     source: Option<Source>,
 }
 
-/// The destination and, once it may be read, the source with its time.
+/// The current destination, and the source with its time once it may be read.
 pub struct Checked {
     place: Place,
     source: Option<(BlobRecord, Timestamp)>,
@@ -77,7 +77,7 @@ impl Write for IncrementalCopyBlob {
         Ok(())
     }
 
-    /// The destination first, then the source.
+    /// Checks the destination first, then the source.
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Checked, StorageError> {
         let place = self.name.find_place(view, stamp.now)?;
         copied::check_overwrite(&place, self.may_overwrite, None)?;
@@ -127,7 +127,7 @@ impl Write for IncrementalCopyBlob {
                 replace::replace(tx, &self.name, &checked.place, new, stamp)?
             }
         };
-        // The answer to the first copy names a version, as recorded; the blob itself has none.
+        // Recorded: the response to the first copy has a version id, although the blob has none.
         let made = blob.version_id.take_if(|_| checked.place.blob.is_none());
         let blob = BlobRecord {
             length: found.length,
@@ -164,7 +164,8 @@ impl Write for IncrementalCopyBlob {
 }
 
 impl IncrementalCopyBlob {
-    /// The source as it stands: a snapshot of a page blob, the same blob as before and no earlier.
+    /// Checks the source: a snapshot of a page blob, of the same blob as before and not an earlier
+    /// one.
     fn check_source(
         &self,
         view: &dyn View,
@@ -196,7 +197,8 @@ impl IncrementalCopyBlob {
     }
 }
 
-/// A source that is elsewhere is no blob that could be asked for what changed.
+/// Returns the source's address. Rejects sources outside the emulator: they have no history of
+/// changes.
 fn address(source: &Source) -> Result<&BlobAddress, StorageError> {
     match &source.origin {
         Origin::Here(address) => Ok(address),
@@ -204,7 +206,6 @@ fn address(source: &Source) -> Result<&BlobAddress, StorageError> {
     }
 }
 
-/// An empty destination.
 fn new_blob(place: &Place) -> Result<NewBlob, StorageError> {
     Ok(NewBlob {
         kind: BlobKind::Page,

@@ -1,7 +1,7 @@
-//! The page of a page list that a request asks for, and the document that answers it.
+//! Paging of page lists, and the XML document of the response.
 //!
-//! Source: "Get Page Ranges". Pages of a list exist since 2020-10-02. A [`marker`] holds where the
-//! next page starts: `2!16!MDAwMDA0ITIwNDgh`.
+//! Source: "Get Page Ranges". Page lists have pages since 2020-10-02. The [`marker`] encodes where
+//! the next page starts: `2!16!MDAwMDA0ITIwNDgh`.
 
 use std::ops::Range;
 
@@ -16,30 +16,30 @@ use crate::records::BlobRecord;
 use crate::reply::Reply;
 use crate::rules::pages::{Kind, Ranges};
 
-/// Since this version a list comes in pages. "Get Page Ranges".
+/// Since this version, a list has pages. "Get Page Ranges".
 const PAGES: ApiVersion = ApiVersion::V2020_10_02;
-/// The most ranges of a page, and as many where the request does not say. Same document.
+/// Maximum and default number of ranges in a page. Same document.
 const RANGES_MAX: usize = 10_000;
-/// The most ranges of a list that does not come in pages. Azure gives up as well: "a Get Page
-/// Ranges request can fail due to an internal server timeout".
+/// Maximum number of ranges in a list without pages. Azure gives up as well: "a Get Page Ranges
+/// request can fail due to an internal server timeout".
 const WHOLE_RANGES_MAX: usize = 250_000;
 
-/// Which ranges a request asks for.
+/// The ranges that a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     range: Option<ByteRange>,
     start: Option<u64>,
     most: usize,
     is_paged: bool,
-    /// Whether the document says that there is no more.
+    /// Whether the document marks the end of the list.
     shows_end: bool,
 }
 
 impl Wanted {
-    /// Reads range, `marker` and `maxresults`.
+    /// Parses range, `marker` and `maxresults`.
     ///
     /// # Errors
-    /// 400 `OutOfRangeInput` for a marker that no page gave out, and those of `maxresults`.
+    /// 400 `OutOfRangeInput` for an unknown marker, and those of `maxresults`.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         let range = ByteRange::of_read(call.header("x-ms-range")?, call.header("range")?);
         let mut wanted = Wanted {
@@ -60,7 +60,7 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// The bytes to look at of a blob of this length, in whole pages.
+    /// Returns the range to list of a blob of `length` bytes, in whole pages.
     ///
     /// # Errors
     /// 416 `InvalidRange` for a range that starts behind the end.
@@ -75,15 +75,15 @@ impl Wanted {
         Ok(start.min(end)..end)
     }
 
-    /// Where ranges are collected.
+    /// Returns an empty collector of ranges.
     pub fn ranges(&self) -> Ranges {
         Ranges::new(self.most)
     }
 
-    /// The answer.
+    /// Returns the response.
     ///
     /// # Errors
-    /// 500 `OperationTimedOut` for a list that is too long and that the version has in one piece.
+    /// 500 `OperationTimedOut` for a list that is too long in a version without pages.
     pub fn reply(&self, blob: &BlobRecord, found: &Ranges) -> Result<Reply, StorageError> {
         let mut document = PageListDocument::new();
         for (range, kind) in &found.ranges {
@@ -120,7 +120,7 @@ mod tests {
     use crate::ops::blob::testing::call;
 
     #[test]
-    fn markers_have_the_form_of_the_recordings() {
+    fn markers_match_the_recordings() {
         assert_eq!(marker_of(2048), "2!16!MDAwMDA0ITIwNDgh");
         for next in [0, 512, 8_796_093_021_696] {
             assert_eq!(parse_marker(&marker_of(next)), Ok(next));

@@ -1,4 +1,4 @@
-//! Get Page Ranges: which pages of a page blob or snapshot were written.
+//! Get Page Ranges: lists the written pages of a page blob or snapshot.
 //!
 //! Source: "Get Page Ranges".
 //!
@@ -26,7 +26,7 @@ use crate::reply::Reply;
 use crate::rules::pages::{Kind, Ranges};
 use crate::store::{Store, View};
 
-/// Get Page Ranges.
+/// The Get Page Ranges operation.
 pub struct GetPageRanges {
     address: BlobAddress,
     guard: Guard,

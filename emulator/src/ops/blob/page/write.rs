@@ -25,7 +25,7 @@ use crate::ops::lookup::Found;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// Put Page.
+/// The Put Page operation.
 pub struct PutPage {
     target: Target,
     upload: Upload,

@@ -1,4 +1,4 @@
-//! Who holds the payloads of the blocks, from the old list to the new one.
+//! Transfers the references to the payloads of blocks from the old list to the new one.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,8 +7,8 @@ use crate::records::{BlobContent, BlobRecord, CommittedBlock};
 use crate::rules::block_list::Chosen;
 use crate::store::{self, PayloadId, StoreResult, Transaction};
 
-/// The blocks of the list that is replaced, with their references. A list that a snapshot or a copy
-/// holds as well stays, and has none to give.
+/// Takes the blocks of the replaced list, with their references. A list that a snapshot or a copy
+/// shares stays, and yields none.
 pub(super) fn dissolve(
     tx: &mut Transaction<'_>,
     old: &mut BlobRecord,
@@ -22,9 +22,9 @@ pub(super) fn dissolve(
     }
 }
 
-/// Takes one reference for each block of the new list. An uncommitted block hands over its own the
-/// first time, a dissolved one as often as it was there: a list that grows by a block writes
-/// nothing about the others. Further ones are added, and what is left over is released.
+/// Ensures one reference for each block of the new list. An uncommitted block passes on its own the
+/// first time, a dissolved one as often as it was in the old list: a list that grows by a block
+/// writes nothing about the others. Missing references are added, and those left over are released.
 pub(super) fn take(
     tx: &mut Transaction<'_>,
     chosen: &[Chosen],

@@ -1,4 +1,4 @@
-//! The largest lists, put together without sending each block.
+//! Tests the largest lists, which are built without sending each block.
 
 use smalt_protocol::limits::BLOCKS_COMMITTED_MAX;
 use smalt_protocol::xml::BlockSource;
@@ -15,7 +15,7 @@ fn id(at: usize) -> Vec<u8> {
     format!("{at:064}").into_bytes()
 }
 
-/// Keeps this many uncommitted blocks with ids of the longest kind.
+/// Stores `blocks` uncommitted blocks with ids of the maximum length.
 async fn keep(store: &Store, blocks: usize) {
     let name = BlobName::of(&call(&[], &[])).unwrap();
     let kept = store.commit(move |tx, stamp| {
@@ -56,7 +56,7 @@ fn payloads(store: &Store) -> usize {
 }
 
 #[tokio::test]
-async fn fifty_thousand_blocks_are_one_commit_and_lose_no_byte() {
+async fn fifty_thousand_blocks_commit_at_once_without_loss() {
     let store = store().await;
     keep(&store, BLOCKS_COMMITTED_MAX).await;
     let all = |source| {
@@ -65,11 +65,11 @@ async fn fifty_thousand_blocks_are_one_commit_and_lose_no_byte() {
     };
     let blob = commit(&store, all(BlockSource::Uncommitted)).await;
     assert_eq!(blob.length, 8 * BLOCKS_COMMITTED_MAX as u64);
-    // The same blocks again: the new list takes over what the old one held.
+    // The same blocks again: the new list takes over the references of the old one.
     let again = commit(&store, all(BlockSource::Latest)).await;
     assert_eq!(again.length, blob.length);
     assert_eq!(payloads(&store), BLOCKS_COMMITTED_MAX);
-    // Half of them: the other half is freed.
+    // Half of the blocks: the others are freed.
     let mut half = all(BlockSource::Committed);
     half.truncate(BLOCKS_COMMITTED_MAX / 2);
     commit(&store, half).await;
@@ -78,9 +78,9 @@ async fn fifty_thousand_blocks_are_one_commit_and_lose_no_byte() {
     assert_eq!(payloads(&store), 0);
 }
 
-/// A list that a snapshot holds as well gives nothing away.
+/// A list that a snapshot shares keeps its references.
 #[tokio::test]
-async fn a_list_that_is_shared_stays_whole() {
+async fn shared_list_keeps_its_blocks() {
     let store = store().await;
     keep(&store, 3).await;
     let list = |ids: &[usize]| {
@@ -99,7 +99,7 @@ async fn a_list_that_is_shared_stays_whole() {
 }
 
 #[tokio::test]
-async fn what_a_list_leaves_out_is_freed() {
+async fn blocks_not_in_the_list_are_freed() {
     let store = store().await;
     keep(&store, 10).await;
     let twice = vec![

@@ -1,9 +1,8 @@
-//! The answer to a query: it reads the blob as far as the next frame, and no further than its
-//! reader takes it.
+//! The response to a query: reads the blob only as far as the next frame that the client asks for.
 //!
 //! A query runs in turns of the [lane](crate::lane), each bounded in bytes and steps. Between two
-//! turns it blocks no thread; what it holds is in its room. A client that leaves is noticed between
-//! two turns, and then all of it is dropped.
+//! turns it blocks no thread; its room limits the memory. A disconnected client is noticed between
+//! two turns, and then everything is dropped.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,13 +21,13 @@ use crate::lane::{Guest, Lane, Room, Waiting};
 use crate::ops::blob::content::ContentBody;
 use crate::query::Runner;
 
-/// What is read of a blob in one turn, in bytes.
+/// Bytes of the blob read in one turn.
 const TURN_BYTES: usize = 256 * 1024;
-/// What is handed to the connection at once, in bytes: whatever it holds is beyond reach of a
-/// room that is taken away.
+/// Largest piece passed to the connection, in bytes: leaving the room cannot free what the
+/// connection has.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// A query under way, with what it reads and what it has found.
+/// A running query, with its input and its pending output.
 pub(super) struct Query {
     runner: Runner,
     chunks: ContentBody,
@@ -51,7 +50,7 @@ impl Query {
         }
     }
 
-    /// Reads as far as the names of the fields are known.
+    /// Reads until the column names are known.
     pub(super) fn read_header(&mut self) -> Result<(), StorageError> {
         while self.runner.awaits_header() {
             self.step()?;
@@ -59,14 +58,13 @@ impl Query {
         Ok(())
     }
 
-    /// Reads until the turn is over.
     fn turn(&mut self) -> Result<(), StorageError> {
         let mut read = 0;
         while read < TURN_BYTES && !self.is_finished {
             let taken = self.step()?;
             read += taken;
             if !self.chunk.is_empty() {
-                // It stopped for its steps.
+                // The query reached its limit of steps.
                 break;
             }
         }
@@ -74,7 +72,7 @@ impl Query {
         Ok(())
     }
 
-    /// Reads what is left of a chunk, or the next one. How many bytes.
+    /// Reads the rest of a chunk, or the next one. Returns the number of bytes.
     fn step(&mut self) -> Result<usize, StorageError> {
         if self.runner.is_over() {
             self.chunk.clear();
@@ -87,7 +85,7 @@ impl Query {
             return Ok(0);
         }
         let taken = self.runner.read(&self.chunk)?;
-        // Of a chunk that is done with nothing is kept alive.
+        // Do not keep a finished chunk alive.
         self.chunk = match taken < self.chunk.len() {
             true => self.chunk.split_off(taken),
             false => Bytes::new(),
@@ -95,8 +93,8 @@ impl Query {
         Ok(taken)
     }
 
-    /// The next piece for the connection. Of a large one it is a copy: the original goes when the
-    /// query goes.
+    /// Returns the next piece for the connection. A part of a large one is copied, so that the
+    /// original is freed with the query.
     fn next_piece(&mut self) -> Option<Bytes> {
         let first = self.found.front_mut()?;
         if first.len() <= PIECE_BYTES_MAX {
@@ -106,22 +104,22 @@ impl Query {
     }
 }
 
-/// What the body of an answer and the rooms share.
+/// State that the response body shares with the rooms.
 struct Held {
-    /// Absent when the answer has ended, or its room was taken away.
+    /// `None` when the response has ended, or its room was taken away.
     query: Option<Query>,
-    /// When its reader last had something new to take.
+    /// When the client last received new output.
     last_turn: Instant,
-    /// It is the server that keeps its reader waiting.
+    /// Whether the client waits for the server.
     waits: bool,
 }
 
-/// Holds a query between two reads of its answer.
+/// Owns a query between two reads of its response.
 struct Holder(Mutex<Held>);
 
 impl Guest for Holder {
     fn leave(&self, standing_still: Duration) -> bool {
-        // One that runs does not stand still.
+        // A running query is not stalled.
         let Some(mut held) = self.0.try_lock() else {
             return false;
         };
@@ -136,7 +134,6 @@ impl Guest for Holder {
     }
 }
 
-/// The body of the answer.
 pub(super) struct Answer {
     holder: Arc<Holder>,
     lane: Lane,
@@ -165,13 +162,13 @@ impl Answer {
         }
     }
 
-    /// The next piece; `None` where there is none yet.
+    /// Returns the next piece; `None` if there is none yet.
     fn piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         let holder = Arc::clone(&self.holder);
         let mut held = holder.0.lock();
         let held = &mut *held;
         let Some(query) = &mut held.query else {
-            let reason = "the answer was not read while others waited for its room";
+            let reason = "the response was not read while others waited for its room";
             return Poll::Ready(Err(io::Error::other(reason)));
         };
         if let Some(piece) = query.next_piece() {
@@ -193,7 +190,7 @@ impl Answer {
             return Poll::Ready(Err(io::Error::other(error.to_string())));
         }
         held.last_turn = Instant::now();
-        // The connection looks whether its client is still there before it asks again.
+        // The connection checks that its client is still there before it polls again.
         cx.waker().wake_by_ref();
         Poll::Ready(Ok(query.next_piece()))
     }

@@ -1,4 +1,4 @@
-//! What an overwrite and a deletion leave in a store.
+//! Tests the records that an overwrite and a deletion leave.
 
 use bytes::Bytes;
 use smalt_protocol::{ETag, Timestamp};
@@ -66,7 +66,7 @@ fn new_blob(payload: PayloadId) -> NewBlob {
     }
 }
 
-/// Writes a blob over what stands there; gives the payload and the record.
+/// Overwrites the blob; returns the payload and the record.
 async fn write(store: &Store, lease: LeaseState) -> (PayloadId, BlobRecord) {
     let job = move |tx: &mut Transaction<'_>, stamp: &Stamp| {
         let mut blob = name().load(tx, GENERATION, stamp.now)?;
@@ -111,7 +111,7 @@ async fn an_overwrite_frees_the_old_bytes_and_keeps_lease_and_snapshots() {
 }
 
 #[tokio::test]
-async fn a_removed_blob_takes_snapshots_and_uncommitted_blocks_along() {
+async fn removing_a_blob_removes_snapshots_and_uncommitted_blocks() {
     let store = store();
     let (base, blob) = write(&store, LeaseState::Available).await;
     let record = blob.clone();
@@ -135,7 +135,7 @@ async fn a_removed_blob_takes_snapshots_and_uncommitted_blocks_along() {
             id_length: 2,
         };
         uncommitted.save(tx, keys::uncommitted(GENERATION, "b"))?;
-        // A neighbour whose name goes on where this one's ends.
+        // A blob whose name starts with this one's.
         let neighbour = adopt(tx)?;
         let other = BlobRecord {
             content: BlobContent::Payload(neighbour),

@@ -1,7 +1,7 @@
-//! Opening a source before the commit: who may read it, and what its bytes are.
+//! Opens a source before the commit: authorises the read, and reads its bytes.
 //!
 //! Sources: "Copy Blob", "Put Block From URL"; recordings. The source is read as Get Blob reads it,
-//! by an identity of its own.
+//! with an identity of its own.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
@@ -29,23 +29,23 @@ use crate::stage;
 use crate::store::View;
 use crate::target::Target;
 
-/// Since this version an unmet condition on the source of a range is told. Recorded: not in
-/// 2019-02-02.
+/// Since this version, the error says that a condition on the source of a range is unmet. Recorded:
+/// not in 2019-02-02.
 const TELLS_CONDITIONS: ApiVersion = ApiVersion::V2019_07_07;
-/// Since this version whoever may read the account reads its blobs as sources of bytes, too. The
-/// tests of Microsoft's SDK for Rust do so in production; recorded: not up to 2021-12-02.
+/// Since this version, a caller that may read the account may use its blobs as sources of bytes,
+/// too. The tests of Microsoft's SDK for Rust do so in production; recorded: not up to 2021-12-02.
 const TRUSTS_CALLER: ApiVersion = ApiVersion::V2026_04_06;
-/// Since this version a source that nobody may read is refused with a challenge, as the same read
-/// by itself is since 2019-12-12. Recorded: that version finds no such source.
+/// Since this version, an unauthorised source is refused with a challenge, as a direct read is
+/// since 2019-12-12. Recorded: that version answers that there is no such source.
 const CHALLENGES: ApiVersion = ApiVersion::V2020_02_10;
-/// Since this version a source may be in another account. "Version 2012-02-12".
+/// Since this version, a source may be in another account. "Version 2012-02-12".
 const CROSSES_ACCOUNTS: ApiVersion = ApiVersion::V2012_02_12;
 
-/// Authorises reading a source, and reads what is wanted of it.
+/// Authorises the read of a source, and reads the requested bytes.
 ///
 /// # Errors
-/// `CannotVerifyCopySource` with the status of the refusal, 400 `InvalidHeaderValue` for a URL that
-/// names no blob.
+/// `CannotVerifyCopySource` with the status of the rejection, 400 `InvalidHeaderValue` for a URL
+/// that is not a blob's.
 pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, StorageError> {
     let is_reference = matches!(asked.wanted, Wanted::Reference);
     opened(core, call, asked).await.map_err(|error| {
@@ -57,9 +57,9 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
     })
 }
 
-/// Whether the refusal of a source is passed on with its reason. Recorded: Copy Blob keeps the
-/// reason of a 401 to itself; Append Block and Put Page From URL that of a 412, and, by the number
-/// of the recorded answers, that of a 401 as well.
+/// Whether the error says why the source was rejected. Recorded: Copy Blob does not give the reason
+/// of a 401; Append Block and Put Page From URL not that of a 412, nor, to judge by the number of
+/// recorded responses, that of a 401.
 fn tells_why(call: &Call, is_reference: bool, status: u16) -> bool {
     let comp = call.query("comp").unwrap_or_default();
     let is_of_range = ["appendblock", "page"]
@@ -84,7 +84,7 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
     if call.version < CROSSES_ACCOUNTS && target.account != call.account() {
         return Err(ErrorCode::CopyAcrossAccountsNotSupported.into());
     }
-    // A signature in the URL says what may be read, whoever sends it.
+    // A signature in the URL decides what may be read, whoever sends it.
     let is_trusted = call.identity.is_account_wide()
         && target.account == call.account()
         && !asked.url.is_signed();
@@ -96,7 +96,7 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
     } else {
         stranger(core, &read)?
     };
-    // To ask about tags is to read them, of a source as of any blob.
+    // A condition on tags reads them, for a source as for any blob.
     if call.headers.contains_key("x-ms-source-if-tags") && !identity.may('t') {
         return Err(refused(&ErrorCode::AuthorizationPermissionMismatch.into()));
     }
@@ -135,12 +135,12 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
     })
 }
 
-/// How a rule holds this copy pending, if one does.
+/// Returns the rule's hold on this copy, if there is one.
 pub(super) fn hold(core: &Core, call: &Call) -> Option<Hold> {
     core.faults.hold(call.operation, call)
 }
 
-/// The read of the source, as a request of its own.
+/// Returns the read of the source as a call of its own.
 fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call {
     let mut headers = HeaderMap::new();
     if let Some(authorization) = call.headers.get("x-ms-copy-source-authorization") {
@@ -163,7 +163,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         request_id: call.request_id,
         fresh_id: call.fresh_id,
         body_length: None,
-        // A signature of the source was sent by the caller: from its address, over its connection.
+        // The caller sent the source's signature: from its address, over its connection.
         peer: call.peer,
         secure: url.is_secure() && call.secure,
         origin: call.origin.clone(),
@@ -173,7 +173,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
     }
 }
 
-/// Authorises by what the URL carries.
+/// Authorises by the credentials in the URL alone.
 fn stranger(core: &Core, read: &Call) -> Result<Identity, StorageError> {
     auth::authorise(core, read, &READ_BLOB).map_err(|error| match error.code() {
         ErrorCode::NoAuthenticationInformation if read.version < CHALLENGES => {
@@ -183,7 +183,7 @@ fn stranger(core: &Core, read: &Call) -> Result<Identity, StorageError> {
     })
 }
 
-/// Recorded: why a condition on the source of a range did not hold was not told at first.
+/// Recorded: early versions do not say which condition on the source of a range was unmet.
 fn untold(error: StorageError, version: ApiVersion) -> StorageError {
     if version < TELLS_CONDITIONS && error.status() == 412 {
         unverified(412)
@@ -192,7 +192,7 @@ fn untold(error: StorageError, version: ApiVersion) -> StorageError {
     }
 }
 
-/// A range of a source, found at one moment.
+/// A range of a source, located in one view.
 struct Part {
     found: Found,
     located: Located,
@@ -220,7 +220,8 @@ fn locate(
         .map_err(|error: StorageError| refused(&error))
 }
 
-/// The whole source. A block blob is shared as it is; the bytes of another kind become a payload.
+/// Reads the whole source. The content of a block blob is shared; the bytes of another kind become
+/// a payload.
 async fn whole(
     core: &Core,
     address: &BlobAddress,
@@ -257,7 +258,7 @@ async fn staged(core: &Core, part: Part) -> Result<SourceBytes, StorageError> {
     })
 }
 
-/// Refuses a source, or a part of one, that is too long.
+/// Rejects a source, or a range of one, that is too long.
 pub(super) fn check_length(length: u64, most: u64) -> Result<(), StorageError> {
     if length <= most {
         return Ok(());

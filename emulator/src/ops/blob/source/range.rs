@@ -1,5 +1,5 @@
-//! A range of a source as a payload of its own: what Put Block From URL, Append Block From URL and
-//! Put Page From URL have in common.
+//! A range of a source as a new payload: shared code of Put Block From URL, Append Block From URL
+//! and Put Page From URL.
 //!
 //! Sources: the three documents, on `x-ms-source-range`, `x-ms-source-content-md5` and the
 //! conditions on the source.
@@ -13,10 +13,10 @@ use crate::ops::blob::written::Hashes;
 use crate::rules::conditions::Conditions;
 use crate::store::Staged;
 
-/// The header that names the range.
+/// Header of the range.
 pub const RANGE: &str = "x-ms-source-range";
 
-/// What a request asks of its source, and the bytes once they were read.
+/// The headers of a request about its source, and the bytes once they were read.
 pub struct SourceRange {
     url: SourceUrl,
     range: Option<ByteRange>,
@@ -27,17 +27,18 @@ pub struct SourceRange {
 }
 
 impl SourceRange {
-    /// Reads a request for at most this many bytes; without a range it is for the whole source.
+    /// Parses a request for at most `bytes_max` bytes; without a range it asks for the whole
+    /// source.
     ///
     /// # Errors
-    /// 400 for headers that are not what they should be.
+    /// 400 for malformed headers.
     pub fn of(call: &Call, bytes_max: u64) -> Result<Self, StorageError> {
         let url = SourceUrl::of(call)?;
         let range = call.header(RANGE)?.filter(|range| !range.is_empty());
         Self::at(call, url, ByteRange::of_source(range)?, bytes_max)
     }
 
-    /// Reads a request whose range is known.
+    /// Parses a request whose range is known.
     ///
     /// # Errors
     /// As [`SourceRange::of`].
@@ -57,7 +58,7 @@ impl SourceRange {
         })
     }
 
-    /// What is wanted of the source.
+    /// Returns the request for the source.
     pub fn request(&self) -> Request {
         Request {
             url: self.url.clone(),
@@ -69,7 +70,7 @@ impl SourceRange {
         }
     }
 
-    /// Takes the source, if its bytes are what the request says that they are.
+    /// Stores the opened source after comparing its hashes.
     ///
     /// # Errors
     /// 400 `Md5Mismatch`, `Crc64Mismatch`.
@@ -81,7 +82,7 @@ impl SourceRange {
         Ok(())
     }
 
-    /// Length in bytes of what was read; 0 before.
+    /// Returns the number of bytes that were read; 0 before.
     pub fn length(&self) -> u64 {
         let staged = self.bytes.as_ref().and_then(|bytes| bytes.staged.as_ref());
         staged.map_or(0, Staged::len)
@@ -92,15 +93,15 @@ impl SourceRange {
         self.conditions != Conditions::default()
     }
 
-    /// Whether the request gives a CRC64 of its source.
+    /// Whether the request gives a CRC64 for its source.
     pub fn has_crc64(&self) -> bool {
         self.hashes.crc64.is_some()
     }
 
-    /// The bytes, and what they hash to.
+    /// Returns the bytes and their hashes.
     ///
     /// # Errors
-    /// 500 when they were not read before.
+    /// 500 if they have not been read.
     pub fn into_bytes(self) -> Result<(Staged, Hashes), StorageError> {
         let missing = || StorageError::internal("a range is used before its source was read");
         let bytes = self.bytes.ok_or_else(missing)?;

@@ -1,8 +1,8 @@
-//! A source that is elsewhere: fetched with a GET and streamed into the store.
+//! A source outside the emulator: fetched with a GET and streamed into the store.
 //!
 //! Sources: "Put Block From URL", "Put Blob From URL", "Copy Blob" on sources outside of Azure. The
-//! GET carries the source's range, conditions, authorisation and key; a refusal keeps its status.
-//! Redirects are not followed: a rule that admits one host says nothing about the next.
+//! GET has the source's range, conditions, authorisation and key; an error keeps its status.
+//! Redirects are not followed: a rule that admits one host does not admit the next.
 
 use std::ops::Range;
 
@@ -26,10 +26,11 @@ use crate::ops::blob::headers::{CONTENT_TYPE_DEFAULT, encode};
 use crate::records::{BlobKind, BlobRecord, ContentHeaders};
 use crate::stage;
 
-/// What is read into memory of a source that does not say how long it is; a longer one is refused.
+/// Maximum bytes of a source without `Content-Length`, which is read into memory; a longer one is
+/// rejected.
 const UNSIZED_BYTES_MAX: u64 = 8 * MIB;
 
-/// Headers of the request, and what they are called in the GET.
+/// Headers of the request, and their names in the GET.
 const FORWARDED: [(&str, HeaderName); 10] = [
     ("x-ms-source-if-match", IF_MATCH),
     ("x-ms-source-if-none-match", IF_NONE_MATCH),
@@ -58,11 +59,11 @@ const FORWARDED: [(&str, HeaderName); 10] = [
     ),
 ];
 
-/// Fetches a source and stages what is wanted of it.
+/// Fetches a source and stages the requested bytes.
 ///
 /// # Errors
-/// `CannotVerifyCopySource` with the status that the source answered; 403 where the rules do not
-/// admit it, 404 where nobody answers, 500 where it takes too long.
+/// `CannotVerifyCopySource` with the status of the source's response; 403 if the rules do not admit
+/// it, 404 if the host does not respond, 500 if it takes too long.
 pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, StorageError> {
     let fetch = core.fetcher.get().ok_or_else(nowhere)?;
     let is_reference = matches!(asked.wanted, Wanted::Reference);
@@ -85,13 +86,13 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
     let mut body = body;
     let received = stage::payload(&core.store, &mut body, length).await;
     let received = received.map_err(|error| match error.code() {
-        // It broke off, or was not as long as it said.
+        // The body broke off, or had another length than announced.
         ErrorCode::InvalidInput => unverified(500),
         _ => error,
     })?;
     let etag = ETag::from_tick(call.arrival);
     let mut blob = described(&head.headers, length, etag, call);
-    // Recorded of a page that has none: the copy has the MD5 of its bytes.
+    // Recorded of a page without an MD5: the copy has the MD5 of its bytes.
     let md5 = blob.headers.content_md5.take();
     blob.headers.content_md5 = md5.or_else(|| Some(encode(&received.md5)));
     Ok(Source {
@@ -132,7 +133,7 @@ fn headers_of(call: &Call, range: Option<ByteRange>) -> HeaderMap {
     headers
 }
 
-/// The body from where it is wanted, and how much of it.
+/// Returns the body from the requested offset, and the requested length.
 async fn wanted_of(
     status: StatusCode,
     headers: &HeaderMap,
@@ -157,7 +158,7 @@ async fn wanted_of(
             0..length.min(asked_for)
         }
         (StatusCode::PARTIAL_CONTENT, None) => return Err(unverified(400)),
-        // A server that knows no ranges sends everything.
+        // A server without range support sends everything.
         (_, Some(range)) => {
             let (first, length) = range
                 .within(length)
@@ -174,7 +175,7 @@ async fn wanted_of(
     Ok((body::part(body, start, end - start), end - start))
 }
 
-/// `bytes 5-9/10` begins at 5.
+/// Parses the first offset: 5 for `bytes 5-9/10`.
 fn first_of(headers: &HeaderMap) -> Option<u64> {
     let text = headers.get(CONTENT_RANGE)?.to_str().ok()?;
     let range = text.strip_prefix("bytes ")?;
@@ -194,7 +195,7 @@ async fn read_unsized(mut body: Body, most: u64) -> Result<(Body, u64), StorageE
     Ok((body::full(bytes), length))
 }
 
-/// What the source would be as a blob: a block blob, whatever it is where it is.
+/// Returns the source as a record: a block blob, whatever kind it has at its server.
 fn described(headers: &HeaderMap, length: u64, etag: ETag, call: &Call) -> BlobRecord {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok().map(str::to_owned);
     let content_type = text(CONTENT_TYPE);
@@ -216,8 +217,8 @@ fn described(headers: &HeaderMap, length: u64, etag: ETag, call: &Call) -> BlobR
     }
 }
 
-/// What the source answered, as the answer to the copy. A refusal of Azure's says why.
-/// Copy Blob says of conditions that they are the source's, whichever they are.
+/// Converts the status of the source into the error of the copy. Errors of Azure give a reason.
+/// Copy Blob attributes unmet conditions to the source, whichever they are.
 fn check_status(
     status: StatusCode,
     headers: &HeaderMap,
@@ -241,7 +242,7 @@ fn check_status(
     };
     let status = match status.as_u16() {
         304 => 304,
-        // A redirect, or something that is no answer to a GET.
+        // A redirect, or an unexpected status for a GET.
         status if status < 400 => 400,
         status => status,
     };
@@ -249,7 +250,7 @@ fn check_status(
 }
 
 fn unfetched(error: &FetchError, shown: &str) -> StorageError {
-    // What stands in the query may be a secret.
+    // The query may contain a secret.
     let source = shown.split('?').next().unwrap_or_default();
     tracing::warn!(%error, source, "a copy source could not be fetched");
     match error {

@@ -9,14 +9,14 @@ use crate::config::Config;
 use crate::target::{self, Address, Resource, Target};
 
 const HEADER: &str = "x-ms-copy-source";
-/// Since this version a source is a URL with scheme and host. "Version 2012-02-12".
+/// Since this version, a source is a URL with scheme and host. "Version 2012-02-12".
 const IS_WHOLE: ApiVersion = ApiVersion::V2012_02_12;
 
-/// A copy source as sent, taken apart.
+/// A parsed copy source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceUrl {
     secure: bool,
-    /// Absent in the form without scheme and host.
+    /// `None` in the form without scheme and host.
     authority: Option<String>,
     path: String,
     raw_query: String,
@@ -24,10 +24,11 @@ pub struct SourceUrl {
 }
 
 impl SourceUrl {
-    /// Reads the header.
+    /// Parses the header.
     ///
     /// # Errors
-    /// 400 `MissingRequiredHeader`, 400 `InvalidHeaderValue` for what is no URL or too long.
+    /// 400 `MissingRequiredHeader`, 400 `InvalidHeaderValue` for a string that is not a URL, or is
+    /// too long.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         let text = call.required_header(HEADER)?;
         Self::parse(text)
@@ -54,7 +55,7 @@ impl SourceUrl {
         let (authority, path) = place.split_at(place.find('/')?);
         uri::percent_decode(path).ok()?;
         let authority = scheme.is_some().then(|| authority.to_owned());
-        // A host it must have; a password in front of it has no place here.
+        // Requires a host and forbids user information.
         let is_host = |authority: &str| !authority.is_empty() && !authority.contains('@');
         authority.as_deref().is_none_or(is_host).then_some(())?;
         Some(SourceUrl {
@@ -66,22 +67,22 @@ impl SourceUrl {
         })
     }
 
-    /// Whether it is read over TLS.
+    /// Whether the scheme is https.
     pub fn is_secure(&self) -> bool {
         self.secure
     }
 
-    /// Whether it carries a shared access signature.
+    /// Whether the URL has a shared access signature.
     pub fn is_signed(&self) -> bool {
         self.query.iter().any(|(name, _)| name == "sig")
     }
 
-    /// Its query, decoded.
+    /// Returns the decoded query.
     pub fn query(&self) -> &[(String, String)] {
         &self.query
     }
 
-    /// The URL to fetch it from: as sent.
+    /// Returns the URL as sent; `None` without scheme and host.
     pub fn whole(&self) -> Option<String> {
         let scheme = if self.secure { "https" } else { "http" };
         let mark = if self.raw_query.is_empty() { "" } else { "?" };
@@ -90,7 +91,7 @@ impl SourceUrl {
         Some(format!("{scheme}://{authority}{path}{mark}{query}"))
     }
 
-    /// Whether the host is the one that the caller itself talks to.
+    /// Whether the host is that of the caller's own request.
     pub fn is_of_host_of(&self, call: &Call) -> bool {
         let own_host = call.origin.split_once("://").map_or("", |(_, host)| host);
         match &self.authority {
@@ -99,7 +100,7 @@ impl SourceUrl {
         }
     }
 
-    /// The URL as it is kept and shown: as sent, without the signature (recorded).
+    /// Returns the URL as stored and shown: as sent, without the signature (recorded).
     pub fn shown(&self, origin: &str) -> String {
         let base = match &self.authority {
             Some(authority) => {
@@ -119,12 +120,12 @@ impl SourceUrl {
         format!("{base}{}{mark}{query}", self.path)
     }
 
-    /// The blob of this emulator that it names; absent when it is somewhere else. The host is one
-    /// that carries a configured account, the one the caller itself talks to, or any with the
+    /// Returns the blob of this emulator that the URL names; `None` if it is outside. A URL is
+    /// inside if its host has a configured account, is the host of the caller's request, or has the
     /// emulator's usual port.
     ///
     /// # Errors
-    /// 400 `InvalidHeaderValue` when it names something of this emulator that is no blob.
+    /// 400 `InvalidHeaderValue` for a URL of this emulator that is not a blob's.
     pub fn resolve(&self, call: &Call, config: &Config) -> Result<Option<Target>, StorageError> {
         let address = Address {
             host: self.authority.as_deref().unwrap_or_default(),
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart_and_shown_without_signature() {
+    fn urls_are_parsed_and_shown_without_signature() {
         for (text, shown) in [
             ("https://a.blob.x/c/b", Some("https://a.blob.x/c/b")),
             (
@@ -180,7 +181,7 @@ mod tests {
     }
 
     proptest! {
-        /// A URL is refused, or kept as sent and shown without its signature.
+        /// A URL is rejected, or stored as sent and shown without its signature.
         #[test]
         fn shown_urls_carry_no_signature(
             host in "[a-z]{1,8}(\\.[a-z]{1,8}){0,3}(:[0-9]{1,5})?",

@@ -1,4 +1,4 @@
-//! One item of a listing as its version shows it.
+//! One item of a listing, by version.
 //!
 //! Source: "List Blobs"; recordings for what each version shows.
 
@@ -15,27 +15,27 @@ use crate::ops::listing::includes;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
 use crate::rules::encryption::Encryption;
 
-/// Content disposition is listed since this version. "List Blobs".
+/// Since this version, content disposition is listed. "List Blobs".
 const SHOWS_DISPOSITION: ApiVersion = ApiVersion::V2013_08_15;
-/// Whether a blob is encrypted is listed since this version. Same page.
+/// Since this version, the encryption of a blob is listed. Same page.
 const SHOWS_ENCRYPTED: ApiVersion = ApiVersion::V2015_12_11;
-/// The tier of a blob is listed since this version. Same page.
+/// Since this version, the tier of a blob is listed. Same page.
 const SHOWS_TIER: ApiVersion = ApiVersion::V2017_04_17;
-/// The time of creation is listed since this version. Same page.
+/// Since this version, the creation time is listed. Same page.
 const SHOWS_CREATION: ApiVersion = ApiVersion::V2017_11_09;
-/// The version that lists the number of tags even of blobs without any, as recorded.
+/// The only version that lists a tag count of zero, as recorded.
 const SHOWS_NO_TAGS: ApiVersion = ApiVersion::V2018_11_09;
-/// An empty CRC is listed, and the tier of a snapshot, since this version, as recorded.
+/// Since this version, an empty CRC and the tier of a snapshot are listed, as recorded.
 const SHOWS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
-/// Versions are listed since this version, as recorded.
+/// Since this version, versions are listed, as recorded.
 const SHOWS_VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
-/// The time of expiry is listed since this version. "Set Blob Expiry".
+/// Since this version, the expiry time is listed. "Set Blob Expiry".
 const SHOWS_EXPIRY: ApiVersion = ApiVersion::V2020_02_10;
-/// The number of tags is listed, the seal of an append blob, and an empty `OrMetadata`, since this
-/// version, as recorded.
+/// Since this version, the tag count, the seal of an append blob, and an empty `OrMetadata` are
+/// listed, as recorded.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
 
-/// What version and request show.
+/// The parts of an item that version and request show.
 #[derive(Clone, Copy, Debug)]
 pub struct ShownParts {
     version: ApiVersion,
@@ -50,7 +50,7 @@ pub struct ShownParts {
 }
 
 impl ShownParts {
-    /// What a request for a listing shows.
+    /// Returns the parts that a listing shows.
     pub fn of(call: &Call, now: Timestamp) -> Self {
         ShownParts {
             version: call.version,
@@ -65,7 +65,7 @@ impl ShownParts {
         }
     }
 
-    /// Writes an item.
+    /// Adds an item to the document.
     pub fn push(&self, list: &mut ListBlobsDocument, place: &Position, item: &Item) {
         match item {
             Item::Blob(blob)
@@ -146,7 +146,7 @@ impl ShownParts {
         });
     }
 
-    /// A blob that has uncommitted blocks only: little is known of it.
+    /// Returns the entry of a blob with only uncommitted blocks.
     fn uncommitted<'a>(&self, name: &'a str) -> BlobEntry<'a> {
         let shows_tier = self.since(SHOWS_TIER);
         BlobEntry {
@@ -183,7 +183,7 @@ impl ShownParts {
         }
     }
 
-    /// The tier that was set, or the one that goes without saying.
+    /// Returns the explicit tier, or the inferred one.
     fn tier<'a>(&self, blob: &'a BlobRecord) -> Option<&'a str> {
         let set = blob.access.tier.as_deref();
         let inferred = || inferred_tier(blob.kind, blob.length, self.default_tier, self.version);

@@ -1,32 +1,33 @@
 //! Continuation markers: where the next page starts.
 //!
-//! A marker names the first item of the next page, so that a page stays where it is whatever is
-//! added before it, and a blob that has gone since is no obstacle.
+//! A marker names the first item of the next page, so that items added before it do not move the
+//! page, and the item itself may be deleted meanwhile.
 
 use smalt_protocol::{StorageError, Timestamp};
 
 use crate::ops::listing::bad_marker;
 use crate::ops::marker;
 
-/// Place of an item in a listing: within a name, snapshots from the oldest on, the blob last.
+/// The position of an item in a listing: within a name, snapshots come first, oldest first, and the
+/// blob last.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// Blob.
+    /// The blob's name.
     pub name: String,
     /// Time of the snapshot; [`Timestamp::MAX`] for the blob itself.
     pub time: Timestamp,
 }
 
 impl Position {
-    /// The marker of a page that starts here.
+    /// Returns the marker of a page that starts here.
     pub fn marker(&self) -> String {
         marker::write(&[&self.name, &self.time.iso_ticks()])
     }
 
-    /// Reads a marker.
+    /// Parses a marker.
     ///
     /// # Errors
-    /// 400 `OutOfRangeInput` for what no page gave out.
+    /// 400 `OutOfRangeInput` for an invalid marker.
     pub fn parse(marker: &str) -> Result<Self, StorageError> {
         read(marker).ok_or_else(bad_marker)
     }
@@ -44,7 +45,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn has_the_form_of_the_recordings() {
+    fn markers_match_the_recordings() {
         let marker = "2!68!MDAwMDA2IWJsb2JhMyEwMDAwMjghOTk5OS0xMi0zMVQyMzo1OTo1OS45OTk5OTk5WiE-";
         let position = Position {
             name: "bloba3".to_owned(),
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_page_gave_out_is_refused() {
+    fn invalid_markers_are_rejected() {
         for marker in [
             "garbage continuation token",
             "bloba3",
@@ -72,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_position_reads_back(
+        fn every_position_round_trips(
             name in "[^\u{0}-\u{1f}]{1,40}",
             seconds in 0_u64..4_000_000_000,
         ) {
@@ -83,7 +84,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "(2![0-9]{1,3}!)?.{0,40}") {
+        fn any_text_is_parsed_or_rejected(text in "(2![0-9]{1,3}!)?.{0,40}") {
             let _ = Position::parse(&text);
         }
     }

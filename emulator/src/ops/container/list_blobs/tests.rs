@@ -1,4 +1,5 @@
-//! Listings against a plain model: pages put together are the whole, and prefixes are jumped over.
+//! Compares listings with a naive model: all pages together are complete, and common prefixes are
+//! skipped.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -19,7 +20,8 @@ use crate::store::{StoreConfig, StoreResult, Transaction, Visit};
 const NOW: Timestamp = Timestamp::from_unix_s(1_700_000_000);
 const GENERATION: u64 = 5;
 
-/// What stands under a name: base blob, number of snapshots, uncommitted blocks and since when.
+/// The content of a name: whether there is a base blob, the number of snapshots, whether there are
+/// uncommitted blocks and since when.
 type Stands = (String, bool, u64, Option<Timestamp>);
 
 fn record<T: Record>(fields: impl serde::Serialize) -> T {
@@ -95,7 +97,8 @@ fn request(prefix: &str, delimiter: Option<&str>, most: usize) -> ListBlobs {
     }
 }
 
-/// A line per entry: `name`, `name@n` for a snapshot, `name?` uncommitted, `name*` for a prefix.
+/// Returns a line per entry: `name`, `name@n` for a snapshot, `name?` uncommitted, `name*` for a
+/// prefix.
 fn lines(page: &Page) -> Vec<String> {
     let line = |entry: &Entry| match entry {
         Entry::Prefix(prefix) => format!("{prefix}*"),
@@ -108,7 +111,7 @@ fn lines(page: &Page) -> Vec<String> {
     page.entries.iter().map(line).collect()
 }
 
-/// All pages, one after the other, by their markers.
+/// Returns all pages, one after the other, by their markers.
 fn listed(store: &Store, mut list: ListBlobs) -> Vec<String> {
     let mut all = Vec::new();
     loop {
@@ -116,13 +119,13 @@ fn listed(store: &Store, mut list: ListBlobs) -> Vec<String> {
         assert!(page.entries.len() <= list.paging.most);
         all.extend(lines(&page));
         let Some(next) = page.next else { return all };
-        // A page that promises another has something in it: no client goes round in circles.
+        // A page with a marker must not be empty: otherwise a client could loop.
         assert_eq!(page.entries.len(), list.paging.most);
         list.start = Some(Position::parse(&next.marker()).unwrap());
     }
 }
 
-/// The same by going through everything.
+/// Returns the expected lines from a search of everything.
 fn modelled(all: &[Stands], list: &ListBlobs) -> Vec<String> {
     let mut sorted = all.to_vec();
     sorted.sort();
@@ -176,7 +179,7 @@ fn stands() -> impl Strategy<Value = Vec<Stands>> {
 
 proptest! {
     #[test]
-    fn pages_put_together_are_the_whole(
+    fn pages_together_are_complete(
         all in stands(),
         prefix in "[ab/]{0,2}",
         delimiter in proptest::option::of("(/|a|!/)"),
@@ -198,7 +201,7 @@ fn base(name: String) -> Stands {
     (name, true, 0, None)
 }
 
-/// A view that counts the entries that scans visit.
+/// Counts the entries that scans visit.
 struct Counted<'a> {
     view: &'a dyn View,
     visited: Cell<usize>,
@@ -253,7 +256,7 @@ fn the_members_of_a_prefix_are_not_visited() {
 }
 
 #[test]
-fn a_page_goes_on_where_its_first_item_has_gone() {
+fn page_starts_after_its_deleted_first_item() {
     let store = store(&["a", "c", "d"].map(|name| base(name.to_owned())));
     let mut list = request("", None, 2);
     list.start = Some(Position {
@@ -267,9 +270,9 @@ fn a_page_goes_on_where_its_first_item_has_gone() {
     );
 }
 
-/// What was passed over in vain ends a page, and the next one goes on behind it.
+/// A page ends after too many hidden items, and the next one continues after them.
 #[test]
-fn a_page_ends_when_too_much_is_hidden() {
+fn page_ends_after_too_many_hidden_items() {
     let week_ago = NOW.minus(std::time::Duration::from_secs(8 * 86_400));
     let hidden = |n| (format!("b{n:05}"), false, 0, Some(week_ago));
     let mut all: Vec<Stands> = (0..walk::HIDDEN_MAX + 5).map(hidden).collect();

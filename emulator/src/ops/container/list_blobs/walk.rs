@@ -1,10 +1,9 @@
-//! Walking a container in the order of its listing: base blobs, snapshots, versions, deleted and
-//! uncommitted blobs, merged by name and time.
+//! Walks a container in listing order: base blobs, snapshots, versions, deleted and uncommitted
+//! blobs, merged by name and time.
 //!
-//! Each of them is one range of keys, read ahead in chunks. A walk without a delimiter reads
-//! one chunk of a page's size. With one it jumps past every common prefix, and the chunks start
-//! small again: the members of a prefix are not visited. A walk stops when it has passed over too
-//! much that is not shown.
+//! Each of them is one range of keys, read ahead in chunks. A walk without a delimiter reads one
+//! chunk of a page's size. With one it skips the members of every common prefix, and the chunks
+//! start small again. A walk stops when it has passed too many hidden items.
 
 mod source;
 
@@ -20,37 +19,37 @@ use crate::records::{BlobRecord, Record, UncommittedRecord};
 use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
 
-/// Items that are not shown and that one walk passes over: ours. A page may have fewer results than
-/// `maxresults`, or none, and a marker: "List Blobs".
+/// Maximum number of hidden items that one walk passes: smalt's own limit. A page may have fewer
+/// results than `maxresults`, or none, and a marker: "List Blobs".
 pub(super) const HIDDEN_MAX: usize = 20_000;
 
-/// What a listing walks over.
+/// The part of a container to list.
 #[derive(Clone, Debug)]
 pub struct Range {
-    /// Container.
+    /// Generation of the container.
     pub generation: Generation,
-    /// What names start with.
+    /// Prefix of the names.
     pub prefix: String,
-    /// The first place.
+    /// The first position; `None` for the start of the container.
     pub start: Option<Position>,
-    /// Least name, besides.
+    /// Smallest name to list, in addition to `start`.
     pub start_from: Option<String>,
-    /// What besides base blobs.
+    /// The items to list besides base blobs.
     pub includes: Includes,
 }
 
-/// What a listing shows besides base blobs.
+/// The items that a listing shows besides base blobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Includes {
-    /// Snapshots.
+    /// Whether snapshots are listed.
     pub snapshots: bool,
-    /// Previous versions.
+    /// Whether previous versions are listed.
     pub versions: bool,
-    /// What was deleted softly: of the others that are shown as well.
+    /// Whether soft-deleted items of the other kinds are listed.
     pub deleted: bool,
-    /// Blobs that have previous versions only, as one entry.
+    /// Whether blobs with only previous versions are listed, as one entry each.
     pub versions_only: bool,
-    /// Blobs that have uncommitted blocks only.
+    /// Whether blobs with only uncommitted blocks are listed.
     pub uncommitted: bool,
 }
 
@@ -59,34 +58,35 @@ pub struct Includes {
 pub enum Item {
     /// A base blob.
     Blob(Box<BlobRecord>),
-    /// A base blob that was deleted softly.
+    /// A soft-deleted base blob.
     Deleted(Box<BlobRecord>),
-    /// A blob that has previous versions only.
+    /// A blob with only previous versions.
     VersionsOnly(Box<BlobRecord>),
     /// A snapshot, deleted or not.
     Snapshot(Box<BlobRecord>),
     /// A previous version, deleted or not.
     Version(Box<BlobRecord>),
-    /// A blob that has uncommitted blocks only.
+    /// A blob with only uncommitted blocks.
     Uncommitted,
-    /// The place of a base blob that is no more. It is not shown, but a page can start at it.
+    /// The position of a base blob that no longer exists. It is not shown, but a page can start
+    /// there.
     Gone,
 }
 
-/// A walk.
+/// An iterator over the items of a range.
 pub struct Walk<'a> {
     view: &'a dyn View,
     generation: Generation,
     includes: Includes,
     now: Timestamp,
-    /// Something is over and not reaped yet: blobs are looked at before they are listed.
+    /// Whether something has expired without being removed, so that blobs must be checked.
     looks_closely: bool,
     sources: Vec<(Kind, Source)>,
-    /// How many hidden items it still passes over.
+    /// Number of hidden items that may still be passed.
     patience: usize,
 }
 
-/// What a source holds, in the order in which those of one place go.
+/// The kinds of records, in their order at one position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Blob,
@@ -97,7 +97,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// The key where the items of names from this one on start.
+    /// Returns the key where the items with this name or a later one start.
     fn from(self, generation: Generation, name: &str) -> Vec<u8> {
         match self {
             Kind::Blob => keys::blob(generation, name),
@@ -108,7 +108,7 @@ impl Kind {
         }
     }
 
-    /// The key where the items from this place on start.
+    /// Returns the key where the items at this position or a later one start.
     fn start(self, generation: Generation, at: &Position) -> Vec<u8> {
         let is_base = at.time == Timestamp::MAX;
         match self {
@@ -130,10 +130,10 @@ impl Kind {
 }
 
 impl<'a> Walk<'a> {
-    /// Starts a walk that will be asked for about this many items; `None` when it will jump.
+    /// Starts a walk over about `items` items; `None` for a walk that skips prefixes.
     ///
     /// # Errors
-    /// The store's own.
+    /// When the store fails.
     pub fn new(
         view: &'a dyn View,
         range: &Range,
@@ -173,12 +173,12 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Where the next item is.
+    /// Returns the position of the next item.
     pub fn peek(&mut self) -> StoreResult<Option<Position>> {
         Ok(self.first()?.map(|(position, _)| position))
     }
 
-    /// Where a walk goes on that has stopped before its end.
+    /// Returns where to continue a walk that stopped before its end.
     pub fn stopped(&mut self) -> StoreResult<Option<Position>> {
         match self.patience {
             0 => Ok(self.head()?.map(|(position, _)| position)),
@@ -186,7 +186,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes the next item.
+    /// Returns the next item.
     pub fn next(&mut self) -> StoreResult<Option<(Position, Item)>> {
         let Some((position, index)) = self.first()? else {
             return Ok(None);
@@ -217,15 +217,15 @@ impl<'a> Walk<'a> {
         Ok(Some((position, item)))
     }
 
-    /// Jumps past everything whose name starts with this.
+    /// Skips all names with this prefix.
     pub fn jump(&mut self, prefix: &str) {
         for (kind, source) in &mut self.sources {
             source.seek(keys::after(kind.from(self.generation, prefix)));
         }
     }
 
-    /// The first place that is shown and the index of its source; nothing behind it either where
-    /// too much is hidden.
+    /// Returns the first position that is shown and the index of its source; `None` at the end, or
+    /// after too many hidden items.
     fn first(&mut self) -> StoreResult<Option<(Position, usize)>> {
         while let Some((position, index)) = self.head()?
             && self.patience > 0
@@ -240,8 +240,8 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// The first place, whether it is shown or not, and the index of its source: of two at one
-    /// place the earlier one.
+    /// Returns the first position, shown or not, and the index of its source: the lower one if two
+    /// have the same position.
     fn head(&mut self) -> StoreResult<Option<(Position, usize)>> {
         let mut first: Option<(Position, usize)> = None;
         for (index, (kind, source)) in self.sources.iter_mut().enumerate() {
@@ -255,7 +255,7 @@ impl<'a> Walk<'a> {
         Ok(first)
     }
 
-    /// Whether what a source holds is there and is included.
+    /// Whether the next item of a source exists and is included.
     fn is_shown(&mut self, index: usize) -> StoreResult<bool> {
         let Some((kind, source)) = self.sources.get_mut(index) else {
             return Ok(false);
@@ -269,7 +269,7 @@ impl<'a> Walk<'a> {
         is_shown(*kind, value, self.includes, self.now)
     }
 
-    /// Passes over what other sources hold at a place that is taken.
+    /// Skips the items of other sources at a position that is taken.
     fn drop_others(&mut self, place: &Position, taken: usize) -> StoreResult<()> {
         for (kind, source) in self.sources.iter_mut().skip(taken + 1) {
             if let Some((key, _)) = source.peek(self.view)?
@@ -288,7 +288,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether the time of anything has come that is not reaped yet.
+/// Whether anything has expired without being removed.
 fn has_expired(view: &dyn View, now: Timestamp) -> StoreResult<bool> {
     let from = keys::expiring_from(Timestamp::MIN);
     let to = keys::expiring_from(now.plus_ticks(1));
@@ -300,7 +300,7 @@ fn has_expired(view: &dyn View, now: Timestamp) -> StoreResult<bool> {
     Ok(found)
 }
 
-/// Whether an item is one of those that the listing includes, and still there.
+/// Whether an item exists and the listing includes it.
 fn is_shown(kind: Kind, value: &Bytes, includes: Includes, now: Timestamp) -> StoreResult<bool> {
     match kind {
         Kind::Blob => Ok(true),

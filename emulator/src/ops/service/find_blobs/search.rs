@@ -1,8 +1,8 @@
-//! Searching the index of tags: container by container in the order of their names, in each the
-//! blobs that have the tag which narrows the query most, in the order of its values.
+//! Searches the tag index: container by container in name order, and in each the blobs with the
+//! most selective tag, in the order of its values.
 //!
-//! A page ends when it is full or when enough was looked at: "In certain cases, the service might
-//! return fewer results than maxresults specifies, but still return a continuation token."
+//! A page ends when it is full or when enough entries were scanned: "In certain cases, the service
+//! might return fewer results than maxresults specifies, but still return a continuation token."
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,23 +17,22 @@ use crate::records::{BlobRecord, ContainerRecord, Record};
 use crate::rules::tag_query::{TagQuery, Values};
 use crate::store::{StoreResult, View};
 
-/// Entries of the index that one request looks at.
+/// Maximum index entries that one request scans.
 pub const SEEN_MAX: usize = 20_000;
-/// Containers that one request looks into.
 const CONTAINERS_MAX: usize = 5_000;
-/// Entries and containers read at once.
+/// Number of entries and containers read at once.
 const CHUNK: usize = 256;
 
-/// Where a search is to be done.
+/// Where to search.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// Account.
+    /// The account's name.
     pub account: String,
-    /// The one container, where there is one.
+    /// The container; `None` for all containers.
     pub container: Option<String>,
 }
 
-/// A place in the order of a search.
+/// A position in the order of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     container: String,
@@ -42,28 +41,27 @@ pub struct Place {
     at: Timestamp,
 }
 
-/// A blob that was found.
+/// A blob that matches.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Container.
+    /// The container's name.
     pub container: String,
-    /// Blob.
+    /// The blob's name.
     pub blob: String,
-    /// Its record.
+    /// The blob's record.
     pub record: Box<BlobRecord>,
 }
 
-/// A page.
+/// A page of matches.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// What was found.
+    /// The blobs that match.
     pub found: Vec<Found>,
     /// Where the next page starts.
     pub next: Option<Place>,
 }
 
 impl Place {
-    /// The start of a container.
     fn start_of(container: String) -> Self {
         Place {
             container,
@@ -73,16 +71,16 @@ impl Place {
         }
     }
 
-    /// The marker of a page that starts here.
+    /// Returns the marker of a page that starts here.
     pub fn marker(&self) -> String {
         let at = self.at.iso_ticks();
         marker::write(&[&self.container, &self.value, &self.blob, &at])
     }
 
-    /// Reads a marker.
+    /// Parses a marker.
     ///
     /// # Errors
-    /// 400 `OutOfRangeInput` for what no page gave out.
+    /// 400 `OutOfRangeInput` for an invalid marker.
     pub fn parse(text: &str) -> Result<Self, StorageError> {
         let [container, value, blob, at] = marker::read(text).ok_or_else(bad_marker)?;
         let at = Timestamp::parse_iso(&at).ok_or_else(bad_marker)?;
@@ -95,24 +93,24 @@ impl Place {
     }
 }
 
-/// One search.
+/// A search of the index in one view.
 pub struct Search<'a> {
-    /// State of one moment.
+    /// The state to search.
     pub view: &'a dyn View,
-    /// The time that it is looked at.
+    /// The time at which leases, tiers and expiry are evaluated.
     pub now: Timestamp,
-    /// What is looked for.
+    /// The parsed query.
     pub query: &'a TagQuery,
-    /// Blobs of a page.
+    /// Maximum number of blobs in the page.
     pub most: usize,
-    /// Entries of the index that are looked at: [`SEEN_MAX`].
+    /// Maximum number of index entries scanned: [`SEEN_MAX`] except in tests.
     pub seen_most: usize,
-    /// Whether previous versions are found as well.
+    /// Whether previous versions can match.
     pub versions: bool,
 }
 
 impl Search<'_> {
-    /// The page that starts at a place.
+    /// Returns the page that starts at a position.
     pub fn page(&self, scope: &Scope, start: Option<&Place>) -> Result<Page, StorageError> {
         let mut page = Page::default();
         let mut seen = 0;
@@ -135,14 +133,14 @@ impl Search<'_> {
             if is_last {
                 return Ok(page);
             }
-            // The name behind the last one.
+            // The first name after the last one.
             from = Place::start_of(format!("{}\0", from.container));
         }
         page.next = Some(from);
         Ok(page)
     }
 
-    /// The next containers, from this name on.
+    /// Returns the next containers, from this name on.
     fn containers(&self, scope: &Scope, from: &str) -> StoreResult<Vec<(String, Generation)>> {
         let key = |name: &str| keys::container(&scope.account, name);
         let (from, to) = match &scope.container {
@@ -170,7 +168,6 @@ impl Search<'_> {
         found
     }
 
-    /// Looks through the index of one container.
     fn search(
         &self,
         generation: Generation,
@@ -221,7 +218,7 @@ impl Search<'_> {
         }
     }
 
-    /// What stands at an entry of the index, if it is looked for.
+    /// Loads the blob of an index entry, if it matches.
     fn load(
         &self,
         name: &BlobName,
@@ -240,7 +237,6 @@ impl Search<'_> {
         Ok(record.filter(is_wanted))
     }
 
-    /// The next entries of the index.
     fn entries(&self, from: &[u8], to: &[u8]) -> StoreResult<Vec<(String, String, Timestamp)>> {
         let mut found = Vec::new();
         self.view.scan(from, to, &mut |key, _| {
@@ -255,7 +251,7 @@ impl Search<'_> {
     }
 }
 
-/// The keys of the index that have these values.
+/// Returns the range of index keys with these values.
 fn range(generation: Generation, values: &Values<'_>) -> (Vec<u8>, Vec<u8>) {
     let value = |value| keys::tag_value(generation, values.key, value);
     let all = keys::tag_values(generation, values.key);

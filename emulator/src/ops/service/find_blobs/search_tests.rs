@@ -1,4 +1,4 @@
-//! Searches against a plain model: pages put together are what a look at every blob finds.
+//! Compares searches with a naive model: all pages together are what a scan of every blob finds.
 
 use proptest::prelude::*;
 use smalt_protocol::ETag;
@@ -52,7 +52,7 @@ fn store(all: &[Tagged]) -> Store {
     store
 }
 
-/// All pages of a search put together, and the lengths of the pages.
+/// Returns all pages of a search together, and the lengths of the pages.
 fn search(
     store: &Store,
     query: &TagQuery,
@@ -82,7 +82,7 @@ fn search(
         let Some(next) = page.next else {
             return (found, lengths);
         };
-        // As a client sends it back.
+        // As a client would return it.
         start = Some(Place::parse(&next.marker()).unwrap());
     }
 }
@@ -100,7 +100,7 @@ fn many(count: u64) -> Vec<Tagged> {
 }
 
 #[test]
-fn a_page_ends_where_it_is_full_or_enough_was_looked_at() {
+fn page_ends_when_full_or_after_enough_entries() {
     let store = store(&many(900));
     let query = TagQuery::parse("l = 'x' AND k = '3'").unwrap();
     let all = search(&store, &query, None, 5_000, SEEN_MAX);
@@ -108,7 +108,7 @@ fn a_page_ends_where_it_is_full_or_enough_was_looked_at() {
     let pages = search(&store, &query, None, 50, SEEN_MAX);
     assert_eq!(pages.1, [50, 50, 29]);
     assert_eq!(pages.0, all.0);
-    // Exactly full: nothing follows, so there is no next page.
+    // The page is exactly full: nothing follows, so there is no next page.
     assert_eq!(search(&store, &query, None, 129, SEEN_MAX).1, [129]);
     let cut = search(&store, &query, None, 5_000, 10);
     assert_eq!(cut.0, all.0);
@@ -116,7 +116,7 @@ fn a_page_ends_where_it_is_full_or_enough_was_looked_at() {
 }
 
 #[test]
-fn one_container_may_be_searched_alone() {
+fn single_container_can_be_searched() {
     let store = store(&many(30));
     let query = TagQuery::parse("l = 'x'").unwrap();
     let (found, _) = search(&store, &query, Some("c1"), 4, SEEN_MAX);
@@ -128,7 +128,7 @@ fn one_container_may_be_searched_alone() {
 
 proptest! {
     #[test]
-    fn pages_put_together_are_what_a_look_at_every_blob_finds(
+    fn pages_together_match_a_scan_of_every_blob(
         all in proptest::collection::btree_map(
             (0_u64..3, "[ab]{1,2}"),
             ("[ab]{0,2}", "[ab]{0,1}"),

@@ -1,4 +1,4 @@
-//! Whatever the filter and the pages, a query finds what looking at every entity would.
+//! Compares queries, for any filter and page size, with a naive search of every entity.
 
 use std::cell::Cell;
 
@@ -13,7 +13,7 @@ use crate::store::{Store, StoreConfig};
 
 const GENERATION: Generation = 7;
 
-/// A table with these keys; `n` counts them.
+/// Creates a table with these keys; the property `n` numbers them.
 fn table(keys: Vec<(String, String)>, text_bytes: usize) -> Store {
     let clock = Clock::manual(Timestamp::from_unix_s(5));
     let store = Store::open(StoreConfig::memory(clock)).unwrap();
@@ -34,7 +34,7 @@ fn table(keys: Vec<(String, String)>, text_bytes: usize) -> Store {
     store
 }
 
-/// The keys of all pages of a query.
+/// Returns the keys of all pages of a query, and the number of pages.
 fn found(store: &Store, filter: &str, most: usize) -> (Vec<(String, String)>, usize) {
     let filter = Filter::parse(filter).unwrap();
     let mut start = KeyRange::default();
@@ -82,7 +82,7 @@ fn filter() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_query_finds_what_its_filter_accepts(
+    fn query_returns_what_its_filter_matches(
         keys in prop::collection::btree_set((key(), key()), 0..40),
         filter in filter(),
         most in 1_usize..7,
@@ -109,9 +109,9 @@ proptest! {
     }
 }
 
-/// A row key that is wanted in every partition costs no look at all entities.
+/// A query for a row key in every partition does not scan all entities.
 #[test]
-fn row_keys_are_leapt_to() {
+fn scan_jumps_to_row_keys() {
     let keys =
         (0..20).flat_map(|p| (0..3_000).map(move |r| (format!("{p:02}"), format!("{r:04}"))));
     let store = table(keys.collect(), 0);
@@ -120,27 +120,27 @@ fn row_keys_are_leapt_to() {
     assert_eq!((keys.len(), pages), (20, 1));
 }
 
-/// *Query timeout and pagination*: a page ends at 4 MiB, and an entity larger than what is left
-/// waits for the next.
+/// *Query timeout and pagination*: a page ends at 4 MiB, and an entity that does not fit moves to
+/// the next one.
 #[test]
-fn a_page_ends_with_its_bytes() {
+fn page_ends_at_its_byte_limit() {
     let keys = (0..200).map(|row| (String::new(), format!("{row:03}")));
     let store = table(keys.collect(), 30_000);
     let (keys, pages) = found(&store, "", 1_000);
     assert_eq!((keys.len(), pages), (200, 3));
 }
 
-/// Entities that are looked at in vain end a page, too.
+/// Entities that do not match also end a page.
 #[test]
-fn a_search_that_finds_nothing_comes_to_an_end() {
+fn search_without_matches_ends_its_page() {
     let keys = (0..SEEN_MAX + 5).map(|row| (String::new(), format!("{row:06}")));
     let store = table(keys.collect(), 0);
     assert_eq!(found(&store, "n lt 0", 1_000), (Vec::new(), 2));
 }
 
-/// So do fewer of them, the more a filter compares.
+/// Fewer of them end it if the filter has many comparisons.
 #[test]
-fn a_search_by_many_comparisons_comes_to_an_end() {
+fn search_with_many_comparisons_ends_its_page() {
     // Each entity has two properties.
     let comparisons = 1_000;
     let seen = COMPARED_MAX / (comparisons * 3);
@@ -150,16 +150,16 @@ fn a_search_by_many_comparisons_comes_to_an_end() {
     assert_eq!(found(&store, &filter, 1_000), (Vec::new(), 2));
 }
 
-/// So do large ones long before.
+/// Large entities end it much earlier.
 #[test]
-fn a_search_through_large_entities_comes_to_an_end() {
+fn search_through_large_entities_ends_its_page() {
     let keys = (0..70).map(|row| (String::new(), format!("{row:03}")));
     let store = table(keys.collect(), 500_000);
-    // 70 MB of UTF-16, of which one page looks at 64 MiB.
+    // 70 MB of UTF-16, of which one page scans 64 MiB.
     assert_eq!(found(&store, "n lt 0", 1_000), (Vec::new(), 2));
 }
 
-/// A view that counts the entries that scans visit.
+/// Counts the entries that scans visit.
 struct Counting<'a> {
     below: &'a dyn View,
     visited: Cell<usize>,
@@ -178,7 +178,7 @@ impl View for Counting<'_> {
     }
 }
 
-/// `count` points, spread over partitions and rows.
+/// Returns a filter of `count` points, spread over partitions and rows.
 fn points(count: usize) -> String {
     let point = |n: usize| {
         let (partition, row) = (n % 10, n * 499 / count);
@@ -187,9 +187,9 @@ fn points(count: usize) -> String {
     (0..count).map(point).collect::<Vec<_>>().join(" or ")
 }
 
-/// A filter that bounds the keys bounds what is read, whatever else the table holds.
+/// Bounds on the keys limit what is read, whatever else the table contains.
 #[test]
-fn bounds_keep_a_query_from_reading_the_table() {
+fn key_bounds_limit_what_is_read() {
     let keys = (0..10).flat_map(|p| (0..500).map(move |r| (format!("{p}"), format!("{r:03}"))));
     let store = table(keys.collect(), 0);
     for (filter, found, visited_max) in [

@@ -1,4 +1,4 @@
-//! The answer to a transaction, as recorded: one part for each request, or one for the refusal.
+//! The response to a transaction, as recorded: one part for each request, or one for the error.
 
 use http::HeaderMap;
 use smalt_protocol::StorageError;
@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::ops::table::answer;
 use crate::reply::{Content, Reply};
 
-/// Headers of a part without a document, and of a refusal, in the order recorded.
+/// Headers of a part without a document, and of an error, in the recorded order.
 const BARE: [(&str, &str); 8] = [
     ("x-content-type-options", "X-Content-Type-Options"),
     ("cache-control", "Cache-Control"),
@@ -21,7 +21,7 @@ const BARE: [(&str, &str); 8] = [
     ("dataserviceid", "DataServiceId"),
     ("etag", "ETag"),
 ];
-/// Headers of a part with a document, in the order recorded.
+/// Headers of a part with a document, in the recorded order.
 const WITH_DOCUMENT: [(&str, &str); 9] = [
     (DATA_SERVICE_VERSION, "DataServiceVersion"),
     ("content-type", "Content-Type"),
@@ -41,16 +41,14 @@ const WITH_DOCUMENT: [(&str, &str); 9] = [
 ];
 const DATA_SERVICE_VERSION: &str = "dataserviceversion";
 
-/// An answer being written.
 pub(super) struct Answer {
     boundary: String,
-    /// Boundary of the change set, where there is one.
+    /// Boundary of the change set, if there is one.
     inner: Option<String>,
     parts: Vec<batch::Answer>,
 }
 
 impl Answer {
-    /// The answer to a query.
     pub(super) fn of_query(call: &Call) -> Self {
         Answer {
             boundary: format!("batchresponse_{}", call.fresh_id),
@@ -59,7 +57,6 @@ impl Answer {
         }
     }
 
-    /// The answer to a change set.
     pub(super) fn of_changes(call: &Call) -> Self {
         let id = call.fresh_id.as_u128() ^ call.request_id.as_u128();
         Answer {
@@ -68,10 +65,10 @@ impl Answer {
         }
     }
 
-    /// Adds the answer to a request.
+    /// Adds the response to a request.
     ///
     /// # Errors
-    /// 500 for a document that is none.
+    /// 500 for an invalid document.
     pub(super) fn push(&mut self, served: Served) -> Result<(), StorageError> {
         let reply = served.reply;
         let body = match reply.content {
@@ -93,7 +90,6 @@ impl Answer {
         Ok(())
     }
 
-    /// The whole.
     pub(super) fn finish(self) -> Reply {
         let bytes = match &self.inner {
             Some(inner) => batch::write_changes(&self.boundary, inner, &self.parts),
@@ -110,7 +106,7 @@ impl Answer {
 
 fn value(name: &str, headers: &HeaderMap) -> Option<String> {
     if name == DATA_SERVICE_VERSION {
-        // Recorded: without a document and a preference nothing newer is needed.
+        // Recorded: a response without a document and a preference needs no newer version.
         let is_plain =
             !headers.contains_key("content-type") && !headers.contains_key("preference-applied");
         return Some(if is_plain { "1.0;" } else { "3.0;" }.to_owned());

@@ -1,4 +1,4 @@
-//! A request inside of a transaction.
+//! An inner request of a transaction.
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -17,23 +17,22 @@ use crate::register::{self, Entry, Run};
 use crate::reply::{self, Common, Reply};
 use crate::target::SECONDARY;
 
-/// What a transaction can do.
 pub(super) const CHANGES: [&str; 4] = [
     "Table_DeleteEntity",
     "Table_InsertEntity",
     "Table_MergeEntity",
     "Table_UpdateEntity",
 ];
-/// What a batch can do besides, alone.
+/// Operations that a batch may contain as its only request.
 const QUERIES: [&str; 2] = [
     "Table_QueryEntities",
     "Table_QueryEntityWithPartitionAndRowKey",
 ];
 
-/// Parameters of a signature that bound what it opens: those of the transaction count.
+/// SAS parameters that limit the range of entities: those of the transaction apply.
 const BOUNDS: [&str; 5] = ["tn", "spk", "srk", "epk", "erk"];
 
-/// A request that has arrived and been routed; nothing is done yet.
+/// A parsed and routed request that has not run yet.
 pub(super) struct Part {
     call: Call,
     entry: Result<&'static Entry, StorageError>,
@@ -41,14 +40,14 @@ pub(super) struct Part {
     content_id: Option<String>,
 }
 
-/// An answer with the `Content-ID` of its request.
+/// A response with the `Content-ID` of its request.
 pub(super) struct Served {
     pub(super) content_id: Option<String>,
     pub(super) reply: Reply,
 }
 
 impl Part {
-    /// Lets a request arrive in the name of whoever sent the transaction.
+    /// Parses a request on behalf of the sender of the transaction.
     ///
     /// # Errors
     /// 400 for a malformed request.
@@ -84,18 +83,15 @@ impl Part {
         })
     }
 
-    /// The call and its operation.
     pub(super) fn routed(&self) -> Result<(&Call, &'static Entry), StorageError> {
         let entry = self.entry.clone()?;
         Ok((&self.call, entry))
     }
 
-    /// Its body.
     pub(super) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// Runs a query.
     pub(super) async fn run(self, core: &Core) -> Served {
         let outcome = match self.routed() {
             Ok((call, entry)) if QUERIES.contains(&entry.id) => {
@@ -119,7 +115,6 @@ impl Part {
         }
     }
 
-    /// The answer to a change that was made.
     pub(super) fn answer(&self, written: &WrittenEntity, now: Timestamp) -> Served {
         match write::render(written, &self.call) {
             Ok(reply) => Served {
@@ -130,7 +125,6 @@ impl Part {
         }
     }
 
-    /// The answer to a request that was refused.
     pub(super) fn refusal(&self, error: &StorageError, now: Timestamp) -> Served {
         let common = Common::of_refusal(&self.call, error, now);
         Served {
@@ -144,11 +138,11 @@ fn is_bound(name: &str) -> bool {
     BOUNDS.iter().any(|bound| name.eq_ignore_ascii_case(bound))
 }
 
-/// Whether the path of a request leads to a resource of the account that the transaction came to:
-/// behind nothing, as recorded, or behind that account, as the SDKs write it for an emulator.
+/// Whether the path of an inner request is in the account of the transaction: without an account,
+/// as recorded, or with it, as the SDKs write it for an emulator.
 ///
-/// The host is not looked at. The SDKs write the one that they were given, and whoever stands
-/// between, a proxy or the name of a container, may have given the transaction another.
+/// Ignores the host: the SDKs write the one in their configuration, and a proxy or the name of a
+/// Docker container may have given the transaction another.
 fn is_addressed(outer: &Call, target: &str) -> bool {
     let path = target.split('?').next().unwrap_or_default();
     let mut segments = path.split('/').filter(|segment| !segment.is_empty());
@@ -160,8 +154,8 @@ fn is_addressed(outer: &Call, target: &str) -> bool {
     account && segments.next().is_none()
 }
 
-/// The head of a request as if it had come by itself: to the account that the transaction came to,
-/// whatever host its own address names.
+/// Returns the head of an inner request as if it had been sent alone to the transaction's account,
+/// whatever host its address has.
 fn head(outer: &Call, request: &Request) -> Result<http::request::Parts, StorageError> {
     let target = request.path_and_query();
     let (path, query) = match target.split_once('?') {
@@ -190,8 +184,8 @@ fn head(outer: &Call, request: &Request) -> Result<http::request::Parts, Storage
     Ok(head)
 }
 
-/// Microsoft's SDK for Go sends both versions of an inner request without a value: those of the
-/// transaction count.
+/// Whether it is a version header without a value: Microsoft's SDK for Go sends both versions of an
+/// inner request empty; those of the transaction apply.
 fn is_unstated_version((name, value): &(String, String)) -> bool {
     let is_version = ["x-ms-version", "dataserviceversion"]
         .iter()

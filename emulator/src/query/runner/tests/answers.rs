@@ -1,8 +1,7 @@
-//! Rows that are answered: to what Microsoft's clients ask, and by the language reference.
+//! Result rows: the queries of Microsoft's clients, and the language reference.
 
 use super::*;
 
-/// Asks, and holds the rows and the number of errors against what is expected.
 fn check(query: &str, settings: &str, blob: &str, rows: &str, errors: usize) {
     let found = ask(query, settings, blob);
     assert_eq!(found, (rows.to_owned(), errors), "{query} {blob}");
@@ -17,9 +16,9 @@ const TO_DOTTED: &str = "<OutputSerialization><Format><Type>delimited</Type>\
     </DelimitedTextConfiguration></Format></OutputSerialization>";
 const ALL: &str = "SELECT * from BlobStorage";
 
-/// QB1: what Microsoft's clients ask of delimited text, and get.
+/// QB1: the queries of Microsoft's clients on delimited text.
 #[test]
-fn answers_delimited_text_as_the_clients_expect() {
+fn delimited_text_results_match_the_clients_tests() {
     let both = format!("{HEADED}{TO_HEADED}");
     let above = "SELECT _2 from BlobStorage WHERE _1 > 250;";
     let object = "{\"_1\":\"400\"}\n";
@@ -38,9 +37,9 @@ fn answers_delimited_text_as_the_clients_expect() {
     check(ALL, TO_JSON, "1,\"a\"\"b\"\n", quoted, 0);
 }
 
-/// QB1: what they ask of JSON, and get.
+/// QB1: the queries of Microsoft's clients on JSON.
 #[test]
-fn answers_json_as_the_clients_expect() {
+fn json_results_match_the_clients_tests() {
     let json_json = format!("{JSON}{TO_JSON}");
     let objects = "{\"name\": \"owner\", \"id\": 1}\n{\"name2\": \"owner2\"}\n{\"name\":null}";
     let names = "{\"name\":\"owner\"}\n{}\n{\"name\":null}\n";
@@ -58,9 +57,9 @@ fn answers_json_as_the_clients_expect() {
     check(ALL, JSON, "{name: owner}\n{}", "", 1);
 }
 
-/// QB2: the language, by its reference.
+/// QB2: the language, according to its reference.
 #[test]
-fn speaks_the_language() {
+fn expressions_follow_the_language_reference() {
     let time = "CAST('1969-07-20T20:18Z' AS TIMESTAMP)";
     for (expression, expected) in [
         ("CHARACTER_LENGTH('abcdefg')", "7"),

@@ -1,4 +1,4 @@
-//! Any query of any blob: answered or refused, in frames that can be read back, of a bounded size.
+//! Any query of any blob is answered or rejected, in well-formed frames of bounded size.
 
 use super::*;
 
@@ -102,7 +102,7 @@ fn blob() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// The last frame is the end, and what is told is in proportion to what is asked and of what.
+    /// The last frame is the end, and the size of the response is proportional to query and blob.
     #[test]
     fn every_answer_ends(
         select in prop::sample::select(vec!["*", "_1", "a", "COUNT(*)", "UPPER(_1), a", "MIN(a)"]),
@@ -127,7 +127,7 @@ proptest! {
                 _ => 1,
             }).sum();
             prop_assert!(said < 2_000 + 200 * (1 + blob.len()) * query.len(), "{}", said);
-            // Where it ends early, the piece that was read last counts as read.
+            // If a query ends early, the piece that was read last counts as scanned.
             let without_progress = |told: Vec<Told>| -> Vec<Told> {
                 let is_other = |told: &Told| !matches!(told, Told::Progress(..));
                 told.into_iter().filter(is_other).collect()
@@ -137,9 +137,8 @@ proptest! {
         }
     }
 
-    /// What is selected as it is comes back as it was.
     #[test]
-    fn rows_come_back(rows in prop::collection::vec("[a-c0-9 é]{1,8}", 0..20)) {
+    fn selected_rows_are_unchanged(rows in prop::collection::vec("[a-c0-9 é]{1,8}", 0..20)) {
         let csv: String = rows.iter().map(|row| format!("{row},\"{row}\"\n")).collect();
         let plain: String = rows.iter().map(|row| format!("{row},{row}\n")).collect();
         prop_assert_eq!(ask("SELECT * FROM BlobStorage", CSV, &csv), (plain, 0));
@@ -148,9 +147,8 @@ proptest! {
         prop_assert_eq!(ask("SELECT * FROM BlobStorage", &both, &json), (json.clone(), 0));
     }
 
-    /// A document that is none is refused.
     #[test]
-    fn any_document_is_read_or_refused(
+    fn any_document_is_parsed_or_rejected(
         parts in prop::collection::vec(
             prop::sample::select(vec![
                 "<QueryRequest>", "</QueryRequest>", "<QueryType>SQL</QueryType>",
@@ -169,9 +167,8 @@ proptest! {
         }
     }
 
-    /// Any text at all is a query or a syntax error.
     #[test]
-    fn any_text_is_read_or_refused(text in "\\PC{0,60}") {
+    fn any_text_is_parsed_or_rejected(text in "\\PC{0,60}") {
         if let Err(refused) = crate::query::sql::parse(&format!("SELECT {text}")) {
             prop_assert_eq!(refused.status(), 400);
         }

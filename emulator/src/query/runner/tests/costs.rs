@@ -1,8 +1,7 @@
-//! What a client can make a query cost, and where that ends.
+//! Limits on the cost of a query.
 
 use super::*;
 
-/// The errors that end an answer.
 fn fatal(query: &str, serializations: &str, blob: &[u8]) -> Vec<String> {
     let told = run(&document(query, serializations), blob, 65_536).unwrap();
     told.into_iter()
@@ -13,7 +12,7 @@ fn fatal(query: &str, serializations: &str, blob: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// The same long field, selected as often as a query can, would be held as often.
+/// Selecting the same long field many times would buffer it as often.
 #[test]
 fn results_of_one_record_are_bounded() {
     let blob = vec![b'x'; 2 * MIB as usize];
@@ -24,7 +23,7 @@ fn results_of_one_record_are_bounded() {
         let once = format!("SELECT {column} FROM BlobStorage");
         assert_eq!(fatal(&once, CSV, &blob), [""; 0], "{column}");
     }
-    // Rows of one record count together.
+    // The limit applies to all rows of a record together.
     let items = vec!["1"; 200_000].join(",");
     let json = format!("{{\"a\":[{items}]}}");
     let long = "x".repeat(1_000);
@@ -34,7 +33,6 @@ fn results_of_one_record_are_bounded() {
     assert_eq!(fatal(wrong, JSON, json.as_bytes()), [""; 0]);
 }
 
-/// A query ends where a record takes more steps than it may.
 #[test]
 fn steps_of_one_record_are_bounded() {
     let blob = vec![b'x'; MIB as usize];
@@ -44,7 +42,7 @@ fn steps_of_one_record_are_bounded() {
     assert_eq!(fatal(&query, CSV, &blob[..1_000]), [""; 0]);
 }
 
-/// A long turn gives way to others between two records, and nothing is lost by it.
+/// A long query yields between two records without losing any.
 #[test]
 fn turns_are_bounded() {
     let conditions = ["_1 = 'b'"; 5_000].join(" OR ");
@@ -76,7 +74,7 @@ fn turns_are_bounded() {
     assert_eq!(data, Some(blob));
 }
 
-/// A header row is looked through once, however many fields a query names.
+/// The header row is indexed once, however many fields a query names.
 #[test]
 fn many_fields_of_a_wide_header_are_found() {
     let header: Vec<String> = (0..20_000).map(|n| format!("Column{n}")).collect();

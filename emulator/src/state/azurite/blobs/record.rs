@@ -1,4 +1,4 @@
-//! Properties of a blob of Azurite, and the record that they become.
+//! Properties of an Azurite blob, and their conversion to a record.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,10 +7,8 @@ use super::super::document::{Lease, base64, etag, maybe_time, time};
 use crate::records::{Access, BlobKind, BlobRecord, ContentHeaders, CopyRecord, CopyStatus};
 use crate::rules::lease::LeaseState;
 
-/// Bytes of a page.
 pub(super) const PAGE: u64 = 512;
 
-/// Properties of a blob.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Properties {
@@ -51,7 +49,7 @@ impl Properties {
         lease.state(self.lease_state.as_deref(), self.lease_duration.as_deref())
     }
 
-    /// The record of a blob with these properties, without content.
+    /// Creates the record of the blob, without content.
     pub(super) fn record(&self) -> Result<BlobRecord, String> {
         let kind = match self.blob_type.as_str() {
             "BlockBlob" => BlobKind::Block,
@@ -60,12 +58,15 @@ impl Properties {
             other => return Err(format!("unknown blob type {other:?}")),
         };
         if kind == BlobKind::Page && !self.content_length.is_multiple_of(PAGE) {
-            return Err(format!("a page blob of {} bytes", self.content_length));
+            return Err(format!(
+                "the length of a page blob is not a multiple of 512: {}",
+                self.content_length
+            ));
         }
         let last_modified = time(&self.last_modified)?;
         let created = maybe_time(self.creation_time.as_ref())?.unwrap_or(last_modified);
         let md5 = self.content_md5.as_ref().filter(|md5| !md5.is_null());
-        let unreadable = || "its content MD5 cannot be read".to_owned();
+        let unreadable = || "invalid content MD5".to_owned();
         Ok(BlobRecord {
             last_modified,
             length: self.content_length,
@@ -114,7 +115,7 @@ impl Properties {
             source: self.copy_source.clone().unwrap_or_default(),
             status: match self.copy_status.as_deref() {
                 Some("success") | None => CopyStatus::Success,
-                // Azurite copies at once: what is pending in its files goes nowhere any more.
+                // Azurite copies at once, so a pending copy in its files will never complete.
                 Some("aborted" | "pending") => CopyStatus::Aborted,
                 Some("failed") => CopyStatus::Failed,
                 Some(other) => return Err(format!("unknown copy status {other:?}")),

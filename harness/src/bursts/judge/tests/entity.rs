@@ -1,4 +1,4 @@
-//! Histories of a partition of entities that no service may make.
+//! Histories of a partition of entities that no service may produce.
 
 use smalt_model::vocabulary::tables::{
     Action, Change, Level, Match, Properties, RowId, TableOperation,
@@ -71,7 +71,7 @@ fn seen(status: u16, table: Seen) -> Answered {
     answered
 }
 
-/// A write that left these tags.
+/// Returns the answer to a write that left these ETags.
 fn wrote(tags: &[Option<u32>]) -> Answered {
     let tags = tags.iter().map(|tag| tag.map(entity_tag)).collect();
     seen(
@@ -94,7 +94,7 @@ fn refuses(status: u16, code: &str, place: Option<usize>) -> Answered {
     )
 }
 
-/// Entities: row, tag, value.
+/// Returns a page of entities: row, ETag, value.
 fn shows(entities: &[(usize, u32, i32)]) -> Answered {
     let row = |(row, tag, value): &(usize, u32, i32)| {
         (id(*row), entity_tag(*tag), numbers(&[("a", *value)]))
@@ -108,14 +108,14 @@ fn shows(entities: &[(usize, u32, i32)]) -> Answered {
     )
 }
 
-/// Both entities, of one transaction.
+/// Creates both entities in one transaction.
 fn both_there() -> Told {
     let made = wrote(&[Some(0), Some(0)]);
     (0, (1, 2), both(insert(1), insert(1)), made)
 }
 
 #[test]
-fn wrong_reads_of_a_partition_are_refused() {
+fn wrong_reads_of_a_partition_are_rejected() {
     let get = || on(TableOperation::Get(id(0), Level::Minimal));
     let got = |tag: u32, value: i32| {
         let mut got = shows(&[(0, tag, value)]);
@@ -177,7 +177,7 @@ fn wrong_reads_of_a_partition_are_refused() {
 }
 
 #[test]
-fn wrong_transactions_are_refused() {
+fn wrong_transactions_are_rejected() {
     let write = || both(upsert(2), upsert(2));
     let seen = |first, second| (2, (4, 5), query(), shows(&[first, second]));
     let (old, new) = ((0, 0, 1), (0, 1, 2));
@@ -242,7 +242,7 @@ fn wrong_transactions_are_refused() {
 }
 
 #[test]
-fn wrong_refusals_of_transactions_are_refused() {
+fn wrong_errors_of_transactions_are_rejected() {
     let clash = || both(upsert(2), insert(2));
     let exists = |place| refuses(409, "EntityAlreadyExists", place);
     let refused = |place| (1, (3, 4), clash(), exists(place));
@@ -279,7 +279,7 @@ fn wrong_refusals_of_transactions_are_refused() {
 }
 
 #[test]
-fn wrong_conditions_and_tags_of_entities_are_refused() {
+fn wrong_conditions_and_etags_of_entities_are_rejected() {
     let unmet = || refuses(412, "UpdateConditionNotSatisfied", None);
     let delete = |tag: u32| one(0, Action::Delete(Match::Tag(Tag(tag))));
     let rival = || (1, (3, 6), one(0, update(2, 0)), wrote(&[Some(1)]));
@@ -323,7 +323,7 @@ fn wrong_conditions_and_tags_of_entities_are_refused() {
 }
 
 #[test]
-fn writes_by_two_and_lost_properties_are_refused() {
+fn conflicting_writes_and_lost_properties_are_rejected() {
     let merge = Action::Merge(numbers(&[("b", 5)]), None);
     let delete = |tag: u32| one(0, Action::Delete(Match::Tag(Tag(tag))));
     check(
@@ -367,9 +367,9 @@ fn writes_by_two_and_lost_properties_are_refused() {
     );
 }
 
-/// Two clients that write one entity each: a page of one, and one that begins behind it.
+/// Two clients write one entity each; queries return a page of one, and the page after it.
 #[test]
-fn wrong_pages_are_refused() {
+fn wrong_pages_are_rejected() {
     let page = |from: Option<usize>, most: u32| {
         on(TableOperation::Page {
             partition_key: PARTITIONS[0].to_owned(),

@@ -1,4 +1,4 @@
-//! Histories of a queue that no service may make.
+//! Histories of a queue that no service may produce.
 
 use smalt_model::vocabulary::{MessageId, QueueOperation, Receipt};
 
@@ -48,7 +48,7 @@ fn taken(receipt: u32, count: u32) -> Answered {
 }
 
 #[test]
-fn wrong_deliveries_of_a_queue_are_refused() {
+fn wrong_deliveries_of_a_queue_are_rejected() {
     check(
         Kind::Queue,
         vec![
@@ -92,7 +92,7 @@ fn wrong_deliveries_of_a_queue_are_refused() {
 }
 
 #[test]
-fn wrong_ends_of_messages_are_refused() {
+fn wrong_deletions_of_messages_are_rejected() {
     check(
         Kind::Queue,
         vec![

@@ -1,4 +1,4 @@
-//! Pass rates side by side: a bar for each target, by service and aspect.
+//! Pass rates as bars: one per target, by service and aspect.
 
 use std::fmt::Write as _;
 
@@ -7,16 +7,16 @@ use crate::cases::expect::Aspect;
 use crate::cases::report::Report;
 use crate::cases::report::tally::{Tally, by_service};
 
-/// Widths and heights of the drawing, in pixels.
+/// Dimensions of the drawing, in pixels.
 const LABEL: u32 = 110;
 const BAR: u32 = 520;
 const TAIL: u32 = 150;
 const THICK: u32 = 13;
 const GAP: u32 = 12;
-/// Colours that the style has.
+/// Number of colours in the style sheet.
 const COLOURS: usize = 4;
 
-/// The section of all services.
+/// Renders the section for all services.
 pub(super) fn section(out: &mut String, report: &Report) {
     out.push_str("<section><h2>Side by side</h2><p class=\"note\">The share of checks that hold. ");
     out.push_str(

@@ -1,4 +1,4 @@
-//! What does not hold: the request, what was expected, what came.
+//! Failures: the request, the expectation, the answer.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::cases::ledger::{self, Deviation};
 use crate::cases::report::text::unmet;
 use crate::cases::report::{Of, Report};
 
-/// The section: failures first, known deviations behind them.
+/// Renders the section: failures first, then known deviations.
 pub(super) fn section(out: &mut String, report: &Report, ledger: &[Deviation]) {
     out.push_str("<section><h2>What does not hold</h2>");
     let mut is_empty = true;

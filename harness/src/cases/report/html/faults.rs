@@ -1,4 +1,4 @@
-//! The fault map: which operation was hit by which kind of fault, and what came of it.
+//! The fault map: operations by kinds of fault, and the results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use crate::cases::faults::{Hit, Kind};
 use crate::cases::report::tally::operations;
 use crate::cases::report::{Of, Report};
 
-/// The section of every target that fails on request.
+/// Renders the section for every target that supports faults.
 pub(super) fn section(out: &mut String, report: &Report) {
     for of in &report.targets {
         if let Some(hits) = &of.faults {

@@ -7,12 +7,12 @@ use crate::cases::expect::Aspect;
 use crate::cases::report::Report;
 use crate::cases::report::tally::{Cells, Operation, Tally, cells, operations};
 
-/// From this share on a cell is nearly right, in percent.
+/// Lowest percentage of the second-best colour.
 const HIGH: f64 = 90.0;
-/// From this share on it is half right.
+/// Lowest percentage of the middle colour.
 const MID: f64 = 50.0;
 
-/// The section of all services.
+/// Renders the section for all services.
 pub(super) fn section(out: &mut String, report: &Report) {
     out.push_str(
         "<section><h2>Operation by aspect</h2><p class=\"note\">How many checks there are, ",

@@ -1,5 +1,5 @@
-//! When messages are taken: LL1 for the one that comes into an idle queue, LL3 for those that come
-//! at a constant rate.
+//! When messages are taken: LL1 for a message in an idle queue, LL3 for messages at a constant
+//! rate.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::scenario::history::{Event, Happening};
 use crate::scenario::listen::{Mode, Seen, Stage};
 use crate::scenario::marks::{Marks, mark};
 
-/// In what time a backlog shall be worked off (the default).
+/// The time in which a backlog must be processed (the default).
 const DRAIN_TARGET: Duration = Duration::from_secs(10);
 
 pub(super) fn check(pace: &mut Pace<'_>, marks: &mut Marks) {
@@ -22,7 +22,7 @@ pub(super) fn check(pace: &mut Pace<'_>, marks: &mut Marks) {
 }
 
 impl Pace<'_> {
-    /// LL1: the message that comes into an idle queue is taken in time.
+    /// LL1: checks that the message in an idle queue is taken in time.
     fn late(&mut self, marks: &mut Marks) {
         let stage = self
             .history
@@ -49,7 +49,7 @@ impl Pace<'_> {
             .skip(number)
             .find(is_get)
             .map(|event| event.at);
-        // An outage may reach into the quiet part: nobody can take anything before its end.
+        // An outage may extend into the quiet part: nobody can take anything before its end.
         let away = self.away_until(number, got);
         let mut most = SLACK + 4 * self.lag;
         if !announced {
@@ -72,7 +72,8 @@ impl Pace<'_> {
         }
     }
 
-    /// When a request last found the service away, of those from this event on and before then.
+    /// Returns when a request last found the service unavailable, from this event on and before
+    /// `end`.
     fn away_until(&self, number: usize, end: Option<Timestamp>) -> Option<Timestamp> {
         let is_away = |event: &&Event| match &event.what {
             Happening::Exchange(exchange) => exchange.fault == Some(AWAY),
@@ -86,7 +87,8 @@ impl Pace<'_> {
             .map(|event| event.at)
     }
 
-    /// LL3: under a constant load that can be borne the oldest message does not grow older.
+    /// LL3: checks that under a constant load that the listeners can process, the oldest message
+    /// does not get older.
     fn steady(&mut self) {
         let begun = self
             .history
@@ -113,7 +115,7 @@ impl Pace<'_> {
                 }
             }
         }
-        // What came in the last third has seen the pool at its size.
+        // The pool has reached its size when the messages of the last third arrive.
         waits.sort_by_key(|(_, at, _)| *at);
         let most = DRAIN_TARGET + self.plan.shape.longest_sleep() + SLACK + 4 * self.lag;
         let last_third = waits.len() * 2 / 3;

@@ -1,6 +1,6 @@
-//! What listeners owe each other: one idle poller among all of them (LS10, LL1 of a fleet with a
-//! sentinel), one request budget (LS9 of the account). And the alarm that is raised while a
-//! handler still runs (LL2).
+//! All listeners together: one idle poller (LS10, and LL1 of a fleet with a sentinel) and one
+//! request budget (LS9 of the account). Also the alarm that is raised while a handler still runs
+//! (LL2).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::scenario::listen::plan::ListenPlan;
 use crate::scenario::listen::{Mode, Names, Seen, Stage};
 use crate::scenario::marks::{Marks, mark};
 
-/// Times on the wire have whole seconds, in both directions.
+/// Times on the wire are whole seconds, in both directions.
 const ROUNDING: Duration = Duration::from_secs(2);
 
-/// One queue.
+/// Checks one queue.
 pub(super) fn check_queue(
     history: &[Event],
     plan: &ListenPlan,
@@ -31,7 +31,7 @@ pub(super) fn check_queue(
     }
 }
 
-/// The account, and what lives say about messages.
+/// Checks the budget of the account, and the alarms.
 pub(super) fn check_all(
     history: &[Event],
     plan: &ListenPlan,
@@ -47,7 +47,7 @@ pub(super) fn check_all(
     violations.extend(alarms(history, marks));
 }
 
-/// The exchanges of the listeners, in the order of their events.
+/// Iterates over the exchanges of the listeners, in the order of their events.
 fn sent(history: &[Event]) -> impl Iterator<Item = (usize, &Event, &Exchange)> {
     let numbered = history.iter().enumerate();
     numbered.filter_map(|(number, event)| match &event.what {
@@ -58,7 +58,7 @@ fn sent(history: &[Event]) -> impl Iterator<Item = (usize, &Event, &Exchange)> {
     })
 }
 
-/// What became of the sentinel's lease.
+/// Counts what became of the sentinel's lease.
 fn leases(history: &[Event], marks: &mut Marks) {
     let mut holder = None;
     for (_, event, exchange) in sent(history) {
@@ -82,7 +82,7 @@ fn leases(history: &[Event], marks: &mut Marks) {
     }
 }
 
-/// In an idle fleet exactly one life polls, once those that were awake have gone to sleep and a
+/// Checks that in an idle fleet exactly one life polls, once the active ones have become idle and a
 /// sentinel that died has been replaced.
 fn one_polls(
     history: &[Event],
@@ -125,21 +125,21 @@ fn one_polls(
     mark(marks, "fleet idle");
     let mut found = Vec::new();
     if pollers.len() > 1 {
-        let what = format!("{pollers:?} poll the idle queue, one is wanted");
+        let what = format!("{pollers:?} poll the idle queue, not exactly one");
         found.push(Violation::at("LS10", number, what));
     }
     if last.plus(longest) < late {
-        let what = format!("the fleet has not looked since {}", last.iso_ticks());
+        let what = format!("no listener has polled since {}", last.iso_ticks());
         found.push(Violation::at("LL1", number, what));
     }
     found
 }
 
-/// LS9 of the account: within any second the lives together send no more than its bucket gives,
-/// save requests that are repeated because they failed.
+/// LS9 of the account: checks that within any second all lives together send at most what the
+/// bucket grants, without requests that are repeated after a failure.
 fn account(history: &[Event], plan: &ListenPlan, per_s: f64, marks: &mut Marks) -> Vec<Violation> {
-    // What is asked about the map of a partitioned queue is not drawn from it: two reads in ten
-    // seconds, and a look at what drains.
+    // Requests for the map of a partitioned queue take nothing from the bucket: two reads in ten
+    // seconds, and a look at the draining queues.
     let is_drawn = |exchange: &Exchange| {
         let (_, _, rest) = exchange.segments();
         plan.shape.partitions.is_none() || !(rest.ends_with(".json") || rest.is_empty())
@@ -157,10 +157,10 @@ fn account(history: &[Event], plan: &ListenPlan, per_s: f64, marks: &mut Marks) 
     times.sort();
     let calm = history.iter().find(|event| event.what == Happening::Calm);
     let exact = calm.map_or(Timestamp::MAX, |event| event.at.plus(AFTERMATH));
-    // Requests that were drawn earlier may be overtaken on the way.
+    // Later requests may overtake requests that took their tokens earlier.
     let allowed = per_s + (per_s / 10.0).max(1.0) + 2.0;
     for (first, (at, _)) in times.iter().enumerate() {
-        // Requests that were held up come all at once.
+        // Delayed requests arrive all at once.
         if *at < exact && (plan.hides_requests() || !plan.acts.is_empty()) {
             continue;
         }
@@ -181,15 +181,15 @@ fn account(history: &[Event], plan: &ListenPlan, per_s: f64, marks: &mut Marks) 
     Vec::new()
 }
 
-/// A message that a life has in its hands.
+/// A message that a life has.
 struct Held {
     alarm_from: Timestamp,
     running: Option<u32>,
     alarmed: bool,
 }
 
-/// LL2: a handler that runs into the last tenth of its message's life does not hide that: the
-/// alarm is raised while it runs.
+/// LL2: checks that the alarm is raised while a handler runs, if it runs into the last tenth of its
+/// message's lifetime.
 fn alarms(history: &[Event], marks: &mut Marks) -> Vec<Violation> {
     let mut held: BTreeMap<(&str, String), Held> = BTreeMap::new();
     let mut gone = BTreeSet::new();
@@ -232,7 +232,7 @@ fn alarms(history: &[Event], marks: &mut Marks) -> Vec<Violation> {
                 let Some(held) = ended else { continue };
                 let due = held.alarm_from.plus(ROUNDING) < event.at && slept < held.alarm_from;
                 if due && !held.alarmed {
-                    let what = format!("{actor} runs {id} into its end, and nobody is told");
+                    let what = format!("{actor} still runs {id} near its expiry, without an alarm");
                     found.push(Violation::at("LL2", number, what));
                 }
                 held.running = None;
@@ -243,7 +243,8 @@ fn alarms(history: &[Event], marks: &mut Marks) -> Vec<Violation> {
     found
 }
 
-/// The messages of a get's answer that expire, and when a tenth of their lives is left.
+/// Returns the messages of a get's answer that expire, and the time at which a tenth of their
+/// lifetime is left.
 fn mortal(xml: &str) -> Vec<(String, Timestamp)> {
     let times = crate::scenario::history::elements(xml, "InsertionTime");
     let messages = taken(xml).into_iter().zip(times);

@@ -1,5 +1,5 @@
-//! Each message in the hands of each listener, from the get that granted it to the decision: LS3,
-//! LS4, LS5, LS7, the alarm of LL2, and whether the log says what happened.
+//! Each message while a listener has it, from the get to the decision: LS3, LS4, LS5, LS7, the
+//! alarm of LL2, and whether the log tells what happened.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,18 +15,18 @@ use crate::scenario::listen::shape::RETRY_S;
 use crate::scenario::listen::{Names, Seen};
 use crate::scenario::marks::{Marks, mark};
 
-/// Times on the wire have whole seconds.
+/// Times on the wire are whole seconds.
 const ROUNDING: Duration = Duration::from_secs(1);
-/// What a handler gets to end in after it is cancelled, and some time for the requests around it.
+/// The time that a cancelled handler has to end in, and some time for the requests around it.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(4);
-/// A listener that renews tries until the lock has no more than this left.
+/// A listener with renewal tries until this time is left of the lock.
 const LAST_ATTEMPT: Duration = Duration::from_secs(3);
 /// Requests with this fault are executed twice.
 const TWICE: &str = "delivered twice";
-/// Below this visibility, or this rate, there is no time to try again.
+/// Visibility timeout in seconds, and rate, below which there is no time to try again.
 const TRIES_FROM: (u16, u32) = (8, 100);
 
-/// One message in the hands of one life.
+/// One message that one life has.
 struct Owner {
     actor: String,
     id: String,
@@ -37,19 +37,19 @@ struct Owner {
     receipt: String,
     started: Option<Timestamp>,
     ended: Option<(Timestamp, &'static str)>,
-    /// When it was told that the message is somebody else's.
+    /// When the life learned that it has lost the message.
     lost: Option<Timestamp>,
     /// When it last asked for more time.
     asked: Timestamp,
-    /// The last delay that it asked for, as sent.
+    /// The last visibility timeout in seconds that it asked for.
     hidden_s: Option<u64>,
     deletes: u32,
-    /// The service has executed its delete, its retry or its release.
+    /// Whether the service has executed its delete, its retry or its release.
     deleted: bool,
-    /// A request of its own with this receipt may have been executed without its knowing: then a
-    /// mismatch does not tell that the message is somebody else's.
+    /// Whether a request of its own with this receipt may have been executed without its knowledge:
+    /// then a mismatch does not prove that it has lost the message.
     unsure: bool,
-    /// It learned the end of its delete from a 404 or mismatch.
+    /// Whether it learned that the message is deleted from a 404 or a mismatch.
     told_late: bool,
     decided: Option<Outcome>,
 }
@@ -60,7 +60,6 @@ impl Owner {
     }
 }
 
-/// How a life ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Crashed,
@@ -161,7 +160,7 @@ impl Hands<'_> {
         }
     }
 
-    /// The owner that holds this receipt.
+    /// Returns the index of the owner with this receipt.
     fn holder(&self, actor: &str, id: &str, receipt: &str) -> Option<usize> {
         let is = |o: &Owner| o.id == id && o.receipt == receipt && o.actor == actor;
         self.owners.iter().rposition(is)
@@ -172,7 +171,7 @@ impl Hands<'_> {
         self.owners.iter().rposition(is)
     }
 
-    /// LS4: after a lock is lost nothing is acknowledged.
+    /// LS4: checks that nothing is acknowledged after a lock is lost.
     fn sent(&mut self, number: usize, event: &Event, exchange: &Exchange) {
         let (_, queue, rest) = exchange.segments();
         if exchange.method == "POST" && queue == self.names.poison && rest == "messages" {
@@ -187,7 +186,7 @@ impl Hands<'_> {
         };
         let owner = &mut self.owners[at];
         if owner.lost.is_some_and(|lost| exchange.sent >= lost) {
-            let what = format!("{} settles {id}, which it was told is lost", event.actor);
+            let what = format!("{} settles {id}, which it knows it has lost", event.actor);
             return self.violated("LS4", number, what);
         }
         owner.unsure |= !is_told(exchange);
@@ -197,14 +196,14 @@ impl Hands<'_> {
             owner.hidden_s = asked.and_then(|text| text.parse().ok());
         } else {
             owner.deletes += 1;
-            // Where the network delivers a request twice, nobody can know that the first one of two
-            // has done it; that the second has, its answer says.
+            // Where the network delivers a request twice, the sender cannot know that the first one
+            // succeeded; the answer tells it whether the second one did.
             let known = exchange.fault != Some(TWICE) || is_told(exchange);
             owner.deleted |= exchange.done().is_some() && known;
         }
     }
 
-    /// LS4: a copy for the poison queue is made by whoever holds the message.
+    /// LS4: checks that only the owner of a message copies it to the poison queue.
     fn copied(&mut self, number: usize, event: &Event, exchange: &Exchange) {
         let text = smalt_protocol::xml::read_queue_message(&exchange.body).unwrap_or_default();
         let envelope: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -224,7 +223,7 @@ impl Hands<'_> {
         }
     }
 
-    /// What an answer tells a life about its locks.
+    /// Records what a life learns about its locks from an answer.
     fn told(&mut self, event: &Event, exchange: &Exchange) {
         let Fate::Answered(answer) = &exchange.fate else {
             return;
@@ -288,21 +287,21 @@ impl Hands<'_> {
         });
     }
 
-    /// LS4, LS7: a handler begins, with enough visibility, while no other has the message, and not
-    /// one too many.
+    /// LS4, LS7: checks that a handler starts with enough visibility time, while no other one has
+    /// the message, and within the limit of running handlers.
     fn started(&mut self, number: usize, event: &Event, id: &str, count: u32) {
         let (actor, now) = (event.actor.as_str(), event.at);
         for other in 0..self.owners.len() {
             let owner = &self.owners[other];
             let crashed = self.ends.get(&owner.actor) == Some(&End::Crashed);
             if owner.id == id && owner.is_running() && owner.until > now && !crashed {
-                let what = format!("{} runs {id} already, and has it", owner.actor);
+                let what = format!("{} already runs {id} and owns it", owner.actor);
                 self.violated("LS4", number, what);
             }
         }
         let believed = |o: &Owner| o.deletes > 0 && o.ended.is_some_and(|(_, v)| v == "ok");
         if self.of(actor, id, believed).is_some() {
-            let what = format!("{actor} runs {id} again, though it was done with it");
+            let what = format!("{actor} runs {id} again, although it had finished it");
             self.violated("DL16", number, what);
         }
         let Some(at) = self.of(actor, id, |owner| owner.count == count) else {
@@ -330,7 +329,7 @@ impl Hands<'_> {
         }
     }
 
-    /// LS4: a handler does not outlive its lock.
+    /// LS4: checks that a handler does not outlive its lock.
     fn ended(
         &mut self,
         number: usize,
@@ -353,7 +352,7 @@ impl Hands<'_> {
         let lag = Duration::from_millis(2 * self.plan.shape.lag_ms);
         if lost.is_some_and(|lost| lost.plus(CANCELLED_WITHIN + lag) < now) {
             let what = format!(
-                "{} ran {id} on after it was told that it is lost",
+                "{} still ran {id} after it learned that it had lost it",
                 event.actor
             );
             return self.violated("LS4", number, what);
@@ -379,7 +378,7 @@ impl Hands<'_> {
         self.slept.iter().any(|slept| *slept >= at)
     }
 
-    /// What the log says about a message.
+    /// Checks a decision in the log against the history.
     fn decided(
         &mut self,
         number: usize,
@@ -413,7 +412,7 @@ impl Hands<'_> {
             return self.violated("LS8", number, format!("{id}: {why}"));
         }
         if !expiring && self.needs_alarm(owner, outcome, event.at) {
-            let what = format!("{id} is about to expire, and nobody is told");
+            let what = format!("{id} is about to expire, without an alarm");
             self.violated("LL2", number, what);
         } else if expiring {
             mark(self.marks, "expiry alarm");
@@ -427,15 +426,16 @@ impl Hands<'_> {
         );
         match outcome {
             Outcome::Done if !owner.deleted && !owner.told_late => Some("it is not deleted"),
-            Outcome::Released if owner.hidden_s != Some(0) => Some("it is not given back"),
-            // Its own lost delete has done it; the 404 after it says so.
-            _ if owner.deleted && owner.told_late && !said_gone => Some("it has deleted it"),
+            Outcome::Released if owner.hidden_s != Some(0) => Some("it is not released"),
+            // Its own lost delete succeeded; the 404 after it shows that.
+            _ if owner.deleted && owner.told_late && !said_gone => Some("its delete succeeded"),
             Outcome::ReleaseFailed if self.calm && owner.lost.is_none() => Some("nothing failed"),
             _ => None,
         }
     }
 
-    /// The delay of a retry is the curve's, or what its handler asked for.
+    /// Checks the delay of a retry: it must be the configured one, or the one that the handler
+    /// asked for.
     fn wrong_delay(&self, owner: &Owner, outcome: Outcome) -> Option<String> {
         let ((ended, verdict), sent) = (owner.ended?, owner.hidden_s?);
         if outcome != Outcome::Retried || owner.expires.is_some() {
@@ -453,13 +453,13 @@ impl Hands<'_> {
             })?;
         let asked = self.plan.behaviour_of(body)?.asks_for_s().map(u64::from);
         let wanted = asked.filter(|_| verdict == "retry").unwrap_or(curve);
-        // A payload was long in coming: what a handler says after its time is over is not believed.
+        // The payload arrived late; the result of a handler after its timeout is ignored.
         let late = owner.got_at.plus_s(HANDLER_TIMEOUT_S.into()) <= ended && sent == curve;
         (sent != wanted && !late).then(|| format!("hidden for {sent} s, not {wanted} s"))
     }
 
-    /// LL2: whoever leaves a message behind that can only be taken in the last tenth of its life
-    /// says so.
+    /// LL2: whether a decision must warn about a message that can only be taken again in the last
+    /// tenth of its lifetime.
     fn needs_alarm(&self, owner: &Owner, outcome: Outcome, now: Timestamp) -> bool {
         let over = matches!(
             outcome,
@@ -469,7 +469,7 @@ impl Hands<'_> {
             return false;
         };
         let life = expires.since(super::put_at(self.history, &owner.id).unwrap_or(now));
-        // As it was asked for: the answer may have been lost.
+        // The time that it asked for: the answer may have been lost.
         let back = match (outcome, owner.hidden_s) {
             (Outcome::Retried, Some(hidden_s)) => owner.asked.plus_s(hidden_s).max(now),
             _ => now,
@@ -478,10 +478,10 @@ impl Hands<'_> {
         looked >= expires.minus(life / 10).plus(2 * ROUNDING)
     }
 
-    /// LS3: what a life took and did not crash over is decided about.
+    /// LS3: checks that a life decides about every message that it got, unless it crashes.
     fn end(&mut self) {
         let mut found = Vec::new();
-        // An answer that comes to a machine asleep may be older than its request's patience.
+        // An answer that reaches a sleeping machine may be older than the timeout of its request.
         let reach = Duration::from_millis(2 * self.plan.shape.lag_ms);
         let asleep = |at: Timestamp| {
             let spans = |s: &[Timestamp]| s[0] <= at.plus(reach) && at <= s[1];

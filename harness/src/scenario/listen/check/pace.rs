@@ -1,5 +1,5 @@
-//! Numbers and times of each listener's life: LS7 to LS10, LL1, LL3, LL4, and requests that need
-//! not be (DL2, DL5).
+//! Numbers and times of each listener's life: LS7 to LS10, LL1, LL3, LL4, and unnecessary requests
+//! (DL2, DL5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,20 +14,21 @@ use crate::scenario::listen::plan::ListenPlan;
 use crate::scenario::listen::{Mode, Names, Seen, Stage};
 use crate::scenario::marks::{Marks, mark};
 
-/// Get Messages: most at once, and longest visibility timeout in seconds (7 days).
+/// Most messages of a Get Messages, and its longest visibility timeout in seconds (7 days).
 const GET_COUNT_MAX: u64 = 32;
 const GET_VISIBILITY_S: std::ops::RangeInclusive<u64> = 1..=604_800;
-/// What trouble leaves behind: waits after errors, halved request rates. Then times are exact.
+/// Duration of the effects of the trouble: waits after errors, halved request rates. Times are
+/// exact afterwards.
 pub(super) const AFTERMATH: Duration = Duration::from_secs(75);
-/// Waits for a token, the controller's tick, gathering of free slots.
+/// Tolerance for waits for a token, the controller's tick, and collecting free slots.
 pub(super) const SLACK: Duration = Duration::from_millis(1_600);
-/// Least wait after a failed get.
+/// Shortest wait after a failed get.
 const ERROR_MIN: Duration = Duration::from_millis(400);
-/// After the grace time, cancelled handlers and releases get so long.
+/// Time after the grace period for cancelled handlers and releases.
 const LEAVE_WITHIN: Duration = Duration::from_secs(8);
-/// So often two tasks may wake in the same moment by chance.
+/// Wakes of two tasks at the same moment from which on they poll in step; fewer are chance.
 const IN_STEP_MAX: u32 = 2;
-/// An idle time with more gets than this is a long one.
+/// An idle period with more gets than this is a long one.
 const LONG_IDLE_GETS: usize = 25;
 
 pub(super) struct Pace<'a> {
@@ -35,19 +36,19 @@ pub(super) struct Pace<'a> {
     names: &'a Names,
     pub(super) history: &'a [Event],
     pub(super) lag: Duration,
-    /// When the trouble was over.
+    /// When the trouble ended.
     calm_at: Timestamp,
     violations: &'a mut Vec<Violation>,
 }
 
-/// One life, as its events go by.
+/// One life during the events.
 #[derive(Default)]
 struct Life {
     state: PoolState,
     tasks: u32,
-    /// When state and tasks became so.
+    /// Since when the pool has its state and number of tasks.
     since: Option<Timestamp>,
-    /// When its last get was answered, empty or not at all, and nothing else has come since.
+    /// When its last get got an empty answer or none, if nothing else has arrived since.
     empty_at: Option<Timestamp>,
     failed_at: Option<Timestamp>,
     /// Requests to the queue, and failures among them.
@@ -55,12 +56,12 @@ struct Life {
     failed: Vec<Timestamp>,
     told_at: Option<Timestamp>,
     idle_gets: Vec<Timestamp>,
-    /// Moments of its gets, and how often two of them fell together after a sleep drawn by lot.
+    /// Times of its gets, and how often two of them coincided after a random sleep.
     gets: Vec<Timestamp>,
     in_step: u32,
     /// When it was last woken, resized, refused, or found something.
     disturbed: Option<Timestamp>,
-    /// Direction of the last change, and changes of direction, in the steady stage.
+    /// Direction of the last change in the steady stage, and number of changes of direction.
     rising: Option<bool>,
     reversals: u32,
     woken_at: Option<Timestamp>,
@@ -78,7 +79,7 @@ pub(super) fn check(
     pace.lives(marks);
 }
 
-/// When messages are taken, over all queues.
+/// Checks when messages are taken, over all queues.
 pub(super) fn arrivals(
     history: &[Event],
     plan: &ListenPlan,
@@ -111,7 +112,7 @@ impl<'a> Pace<'a> {
         self.violations.push(Violation::at(property, number, what));
     }
 
-    /// Whether trouble and what it leaves behind are over.
+    /// Whether the trouble and its effects are over.
     pub(super) fn is_exact(&self, at: Timestamp) -> bool {
         at >= self.calm_at.plus(AFTERMATH)
     }
@@ -210,7 +211,7 @@ impl<'a> Pace<'a> {
         Duration::from_secs(self.history.iter().map(of).sum())
     }
 
-    /// LS10: those who poll for ever do; LL3: few changes of direction.
+    /// LS10: checks that tasks which must poll for ever do; LL3: limits the changes of direction.
     fn resized(
         &mut self,
         number: usize,
@@ -238,7 +239,7 @@ impl<'a> Pace<'a> {
             life.reversals += u32::from(life.rising.is_some_and(|was| was != rising));
             life.rising = Some(rising);
             if let crate::scenario::listen::Wave::Steady(_, _, for_s) = self.plan.wave {
-                // Down only after a whole cooldown of lower wishes.
+                // A pool shrinks only after a complete cooldown of lower demand.
                 let cooldown_s = u32::from(self.plan.shape.cooldown_s.max(1));
                 let most = 2 * (u32::from(for_s) / cooldown_s + 1) + 1;
                 if life.reversals > most {
@@ -277,13 +278,13 @@ impl<'a> Pace<'a> {
                 self.violated(
                     "DL2",
                     number,
-                    format!("{} asks an idle queue's depth", event.actor),
+                    format!("{} asks for the length of an idle queue", event.actor),
                 );
             }
         }
     }
 
-    /// LS7 and LS8: what a get asks for, and how long after the one before it.
+    /// LS7 and LS8: checks what a get asks for, and how long after the previous one.
     fn got(
         &mut self,
         number: usize,
@@ -301,7 +302,7 @@ impl<'a> Pace<'a> {
             self.violated("LS7", number, what);
         }
         self.woken(number, event, exchange, life);
-        // A get of a task that has left since may still be on its way.
+        // A get of a task that has stopped since may still be in flight.
         let settled = life.since.map(|since| since.plus(2 * self.lag));
         let alone = life.state == PoolState::Watching
             && life.tasks == 1
@@ -320,7 +321,7 @@ impl<'a> Pace<'a> {
                 }
             };
             if gap < least || gap > most + SLACK + 2 * self.lag {
-                let what = format!("{gap:?} after an empty get, of {least:?} to {most:?}");
+                let what = format!("{gap:?} after an empty get, not {least:?} to {most:?}");
                 self.violated("LS8", number, what);
             }
         }
@@ -335,7 +336,7 @@ impl<'a> Pace<'a> {
         }
         let answer = exchange.done().filter(|_| is_told(exchange));
         let empty = answer.is_some_and(|answer| taken(&answer.text()).is_empty());
-        // In a wave one task's find wakes the others.
+        // In a wave, the find of one task wakes the others.
         if matches!(stage, Some(Stage::Idle | Stage::Late { .. })) {
             self.in_step(number, event, exchange, life);
         }
@@ -349,8 +350,8 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// DL5: tasks whose sleeps are drawn by lot do not wake together. The first sleep is not drawn,
-    /// and the longest from so few that chance alone would bring two together.
+    /// DL5: checks that tasks with random sleeps do not wake together. The first sleep is not
+    /// random, and the longest ones have so few values that they coincide by chance.
     fn in_step(&mut self, number: usize, event: &Event, exchange: &Exchange, life: &mut Life) {
         if !self.is_exact(event.at) {
             return;
@@ -374,7 +375,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// LL1: a trigger is followed by a get.
+    /// LL1: checks that a get follows a trigger.
     fn woken(&mut self, number: usize, event: &Event, exchange: &Exchange, life: &mut Life) {
         let Some(woken) = life.woken_at else {
             return;
@@ -386,12 +387,12 @@ impl<'a> Pace<'a> {
         let most = SLACK + 4 * self.lag;
         let late = exchange.sent.since(woken);
         if late > most && life.state != PoolState::Draining {
-            let what = format!("{} looks {late:?} after a trigger", event.actor);
+            let what = format!("{} polls {late:?} after a trigger", event.actor);
             self.violated("LL1", number, what);
         }
     }
 
-    /// The idle stage is over: whoever polls has done so up to the end, and not in step.
+    /// Checks the end of the idle stage: every poller has polled up to the end, and not in step.
     fn idle_over(
         &mut self,
         number: usize,
@@ -405,20 +406,20 @@ impl<'a> Pace<'a> {
             .iter()
             .filter(|(actor, _)| actor.starts_with("listener"))
         {
-            // A follower sleeps: the fleet is judged as a whole.
+            // Followers sleep; the fleet is checked as a whole.
             if life.told_at.is_some() || self.plan.shape.mode == Mode::Sentinel {
                 continue;
             }
             let silent = life.sent.last().is_none_or(|last| last.plus(longest) < now);
             if silent && watched {
-                let what = format!("{actor} has stopped looking");
+                let what = format!("{actor} has stopped polling");
                 self.violated("LL1", number, what);
             }
         }
     }
 
-    /// LS9: within any second no more requests than the bucket gives, save those that are repeated
-    /// because they failed.
+    /// LS9: checks that within any second a life sends at most what the bucket grants, without
+    /// requests that are repeated after a failure.
     fn rate(&mut self, number: usize, life: &Life) {
         let rate = f64::from(self.plan.shape.rate_per_s);
         let burst = (rate / 10.0).max(1.0);
@@ -429,7 +430,7 @@ impl<'a> Pace<'a> {
                 .iter()
                 .skip(first)
                 .take_while(|s| s.since(*at) <= Duration::from_secs(1));
-            // Requests that were drawn earlier may be overtaken on the way.
+            // Later requests may overtake requests that took their tokens earlier.
             let allowed = rate + burst + 2.0;
             let count = second.count();
             if (count as f64) <= allowed {
@@ -437,7 +438,7 @@ impl<'a> Pace<'a> {
             }
             let until = at.plus(Duration::from_secs(1));
             let failed = life.failed.iter().filter(|f| **f <= until).count();
-            // Requests that were held up come all at once.
+            // Delayed requests arrive all at once.
             let known = self.is_exact(*at) || !self.plan.hides_requests();
             let asleep = !self.slept(Timestamp::MIN, until).is_zero() && !self.is_exact(*at);
             if count as f64 > allowed + failed as f64 && known && !asleep {

@@ -1,8 +1,8 @@
 //! The blobs of payloads: LS6, and DL26 at the end.
 //!
-//! - None is deleted while its message, or a copy of it in the poison queue, needs it.
-//! - One that a copy in the poison queue needs has no time at which the sweeper takes it.
-//! - None is left without such a time, save for that copy: nobody would ever take it.
+//! - No blob is deleted while its message, or a copy of it in the poison queue, needs it.
+//! - No blob that a copy in the poison queue needs has an expiry for the sweeper.
+//! - Every other blob that is left has one: otherwise nothing would ever delete it.
 
 use std::collections::BTreeMap;
 
@@ -23,19 +23,20 @@ struct Blob {
     number: Option<usize>,
     /// Id of its message.
     message: Option<String>,
-    /// It has a time at which the sweeper takes it.
+    /// Whether it has an expiry for the sweeper.
     is_due: bool,
     is_gone: bool,
 }
 
-/// All blobs of payloads, by name.
+/// All payload blobs, by name.
 #[derive(Default)]
 pub(super) struct Payloads {
     blobs: BTreeMap<String, Blob>,
 }
 
 impl Payloads {
-    /// The number of the message whose text is an envelope: that of the payload which it names.
+    /// Returns the number of the message whose text is an envelope: that of the payload which it
+    /// names.
     pub(super) fn number_of(&mut self, plan: &ListenPlan, stored: &str) -> Option<usize> {
         let claim = claim(stored)?;
         let blob = self.blobs.get_mut(&claim.reference.blob)?;
@@ -52,7 +53,7 @@ impl Payloads {
         blob.number
     }
 
-    /// The message of this number has this id.
+    /// Records that the message with this number has this id.
     pub(super) fn belongs(&mut self, number: usize, id: &str) {
         for blob in self.blobs.values_mut() {
             if blob.number == Some(number) {
@@ -61,7 +62,7 @@ impl Payloads {
         }
     }
 
-    /// What happens to a blob: what is wrong with it.
+    /// Records a request for a blob, and returns what is wrong with it.
     pub(super) fn exchange<'a>(
         &mut self,
         event: &Event,
@@ -102,7 +103,7 @@ impl Payloads {
         }
     }
 
-    /// A copy of a message stands in the poison queue: what is wrong with its payload.
+    /// Checks the payload of a copy in the poison queue.
     pub(super) fn poisoned(&self, number: usize, marks: &mut Marks) -> Option<String> {
         let mut blobs = self.blobs.iter();
         let (name, blob) = blobs.find(|(_, blob)| blob.number == Some(number))?;
@@ -116,7 +117,7 @@ impl Payloads {
         blob.is_due.then(|| format!("{name} {what}"))
     }
 
-    /// What is left at the end and should not be.
+    /// Returns the blobs that should not be left at the end.
     pub(super) fn left(
         &self,
         messages: &BTreeMap<String, Known>,
@@ -135,7 +136,7 @@ impl Payloads {
                     found.push(Violation::of_run("LS6", what));
                 }
             } else if known.poisoned == 0 && known.deleted {
-                let what = format!("{name} is left for good: its message is gone");
+                let what = format!("{name} is never deleted: its message is gone");
                 found.push(Violation::of_run("DL26", what));
             }
         }
@@ -143,7 +144,7 @@ impl Payloads {
     }
 }
 
-/// The envelope in a message's text, however bodies are written into texts.
+/// Parses the envelope in a message's text, in either encoding.
 fn claim(stored: &str) -> Option<Claim> {
     use base64::Engine as _;
     let decoded = base64::engine::general_purpose::STANDARD

@@ -1,6 +1,6 @@
-//! What must have happened in a campaign: without it the campaign has shown nothing.
+//! The marks that a campaign of the listener must have seen.
 
-/// What a campaign must have seen.
+/// Marks that a campaign must have seen.
 pub(in crate::scenario::listen) const SOMETIMES: &[&str] = &[
     "503 with Retry-After",
     "answer lost: delete",

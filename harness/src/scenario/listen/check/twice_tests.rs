@@ -1,4 +1,4 @@
-//! A delete that the network delivers twice: what its sender can know, by hand.
+//! A delete that the network delivers twice: what the sender can know.
 
 use bytes::Bytes;
 use smalt_listener::Outcome;
@@ -41,7 +41,8 @@ fn exchange(method: &str, rest: &str, status: u16, body: &'static str) -> Exchan
     }
 }
 
-/// What is wrong when a listener says "done" after a delete that was delivered twice.
+/// Returns the violations of a listener that reports success after a delete which was delivered
+/// twice.
 fn judge(first: u16, second: u16) -> Vec<Violation> {
     let sent = |exchange| event(Happening::Exchange(Box::new(exchange)));
     let delete = |status, delivered| {
@@ -67,9 +68,10 @@ fn judge(first: u16, second: u16) -> Vec<Violation> {
     violations
 }
 
-/// The first was refused and the second did it: that is done. Neither did: that is not.
+/// When the first delivery fails and the second succeeds, the message is done; when neither
+/// succeeds, it is not.
 #[test]
-fn the_second_of_two_deletes_may_have_done_it() {
+fn the_second_of_two_deletes_may_succeed() {
     assert_eq!(judge(503, 204), []);
     assert_eq!(judge(204, 404), []);
     let wrong = judge(503, 503);

@@ -1,10 +1,10 @@
-//! What a history says about one queue of several.
+//! The part of a history that concerns one queue of several.
 
 use crate::scenario::history::{Event, Happening};
 use crate::scenario::listen::{Names, Seen};
 
-/// The events that are about `queue` or about no queue, and their places in the history. Where
-/// there is one queue, that is everything.
+/// Returns the events that concern `queue` or no queue, with their indexes in the history: all
+/// events where there is only one queue.
 pub(super) fn of(history: &[Event], queue: &str, names: &Names) -> (Vec<Event>, Vec<usize>) {
     let numbered = history.iter().enumerate();
     let about = numbered.filter_map(|(number, event)| {

@@ -1,5 +1,5 @@
-//! Judges what is moved: where copies are made, of what, and whether they stand when their source
-//! goes (SS3, SS4, SS5, SS8, SS9).
+//! Checks moves: where copies are made, of which version, and whether they exist when their source
+//! is removed (SS3, SS4, SS5, SS8, SS9).
 
 use smalt_sweeper::Collision;
 
@@ -9,7 +9,8 @@ use crate::scenario::history::{Answer, Event, Exchange};
 use crate::scenario::world::Which;
 
 impl Judge<'_> {
-    /// SS3 and SS4: a copy of that very version stands where it was to go, and was looked at.
+    /// SS3 and SS4: checks that a copy of exactly this version is at its destination, and that the
+    /// worker looked at it.
     pub(super) fn moved(&mut self, number: usize, key: &Key, version: &Version) {
         let etag = unquoted(&version.etag);
         let wanted = self.destination(key, version);
@@ -26,7 +27,7 @@ impl Judge<'_> {
         let replaced = self.replaced.contains(etag) && self.verified.contains(etag);
         let problem = match copy {
             _ if replaced => None,
-            None => Some("no copy of it stands where it was to go"),
+            None => Some("no copy of it exists at its destination"),
             Some((_, copy)) if copy.pending => Some("the copy is pending"),
             Some((_, copy)) if copy.content != version.content => {
                 Some("the copy has another content")
@@ -48,7 +49,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Where a version is to go; `None` when it says so in no way that is allowed.
+    /// Returns the destination of a version; `None` without a valid one.
     pub(super) fn destination(&self, key: &Key, version: &Version) -> Option<Key> {
         let value = version.value("deadblobcontainer")?;
         let (container, name) = model::resolve(value, &key.2)?;
@@ -57,7 +58,7 @@ impl Judge<'_> {
         (!self.is_swept(&place)).then_some(place)
     }
 
-    /// SS3, SS5 and SS8: a copy was started.
+    /// SS3, SS5 and SS8: checks the start of a copy.
     pub(super) fn copied(
         &mut self,
         number: usize,
@@ -91,13 +92,13 @@ impl Judge<'_> {
             self.notes.mark("copy pending");
         }
         if let Some(there) = self.model.blobs.get(&key) {
-            // What came to nothing, or is no longer whole, of this very version may be replaced.
+            // A copy of exactly this version that failed or is damaged may be replaced.
             let own = there.value("sourceetag") == said && there.broken;
             let allowed = self.plan.on_collision == Collision::Overwrite || own;
             let others = there.value("sourceetag").filter(|etag| Some(*etag) != said);
             let others = others.map(str::to_owned);
             if !allowed || exchange.header("if-match").is_none() {
-                let what = format!("{key:?} was there, and is overwritten");
+                let what = format!("{key:?} existed and is overwritten");
                 self.violated("SS8", number, what);
             }
             self.replaced.extend(others);

@@ -1,4 +1,4 @@
-//! Letting go of the map of a page blob, in bounded steps.
+//! Releases the map of a page blob in bounded steps.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use crate::keys;
 use crate::records::Held;
 use crate::store::{self, StoreResult, Transaction, View};
 
-/// Runs released in the commit that lets go of them; what is beyond waits for `maintain`.
+/// Runs released in the commit that drops them; `maintain` releases the rest.
 pub const AT_ONCE: usize = 2_048;
 
 /// Adds a holder of a node.
@@ -19,13 +19,14 @@ pub fn retain(tx: &mut Transaction<'_>, id: u64) -> StoreResult<()> {
     Ok(())
 }
 
-/// Takes a holder of a node away; the last one releases what it holds.
+/// Removes a holder of a node; the last one releases its content.
 pub fn release(tx: &mut Transaction<'_>, id: u64) -> StoreResult<()> {
     release_nodes(tx, vec![id], AT_ONCE).map(drop)
 }
 
-/// Goes on with what [`release`] left over: about this many runs, 0 where there is nothing to do.
-/// A node is released whole, so that there may be up to 512 more.
+/// Continues with the nodes that [`release`] left over: releases about `most` runs and returns the
+/// number of steps; 0 if there is nothing to do. A node is released as a whole, so there may be up
+/// to 512 more.
 pub fn release_more(tx: &mut Transaction<'_>, most: usize) -> StoreResult<usize> {
     match first_left(tx)? {
         None => Ok(0),
@@ -37,7 +38,7 @@ pub fn release_more(tx: &mut Transaction<'_>, most: usize) -> StoreResult<usize>
     }
 }
 
-/// The first node that is left to release.
+/// Returns the key of the first node that still has to be released.
 pub fn first_left(view: &dyn View) -> StoreResult<Option<Vec<u8>>> {
     let from = keys::all_page_garbage();
     let mut first = None;
@@ -48,8 +49,8 @@ pub fn first_left(view: &dyn View) -> StoreResult<Option<Vec<u8>>> {
     Ok(first)
 }
 
-/// Releases nodes and what is below them, and notes those that the budget does not reach. Returns
-/// how many steps were done.
+/// Releases nodes and their descendants, and records those beyond the budget. Returns the number of
+/// steps.
 pub(super) fn release_nodes(
     tx: &mut Transaction<'_>,
     mut left: Vec<u64>,

@@ -1,4 +1,5 @@
-//! Maps against a naive model, in which the last write that covers a page tells what is there.
+//! Compares maps with a naive model, in which the last write that covers a page decides its
+//! content.
 
 use std::ops::ControlFlow;
 
@@ -46,7 +47,6 @@ fn wipe(store: &Store, content: BlobContent, pages: &Range<u64>, tick: u64) -> B
     commit(store, move |tx| clear(tx, content, range, tick))
 }
 
-/// How many keys start with a byte.
 fn keys_of(store: &Store, prefix: u8) -> usize {
     let count = |view: &dyn View| {
         let mut count = 0;
@@ -63,7 +63,7 @@ fn nodes(store: &Store) -> usize {
     keys_of(store, keys::page_node(0)[0])
 }
 
-/// Lets go of everything and finds nothing left of it.
+/// Releases everything and checks that no record is left.
 fn release_all(store: &Store, contents: Vec<BlobContent>) {
     commit(store, move |tx| {
         contents
@@ -74,7 +74,7 @@ fn release_all(store: &Store, contents: Vec<BlobContent>) {
     assert_eq!(nodes(store), 0);
     assert_eq!(keys_of(store, keys::page_node_refs(0)[0]), 0);
     assert_eq!(keys_of(store, keys::page_garbage(0)[0]), 0);
-    // The store's own: places of payloads and references to them.
+    // The store's own records: locations of payloads and references to them.
     assert_eq!((keys_of(store, 1), keys_of(store, 2)), (0, 0));
 }
 
@@ -86,7 +86,7 @@ enum Step {
     DropSnapshot(usize),
 }
 
-/// Places around which slots of some level begin.
+/// Offsets near the start of a slot of some level.
 fn place() -> impl Strategy<Value = u64> {
     let anchor = prop_oneof![
         Just(0),
@@ -111,10 +111,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..24)
 }
 
-/// What covered pages, in order: by which payload, or at which tick they were cleared.
+/// What covered pages, in order: the payload, or the tick at which they were cleared.
 type Model = Vec<(Range<u64>, Result<PayloadId, u64>)>;
 
-/// What a page holds: payload and place in it, or the tick of its clearing.
+/// Returns what a page contains: payload and offset in it, or the tick of its clearing.
 fn state(model: &Model, page: u64) -> Option<Result<(PayloadId, u64), u64>> {
     let (range, what) = model
         .iter()
@@ -154,7 +154,7 @@ fn changed(store: &Store, contents: [BlobContent; 2], page: u64) -> Option<Kind>
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn maps_are_what_a_page_by_page_model_says(steps in steps()) {
+    fn maps_match_a_page_by_page_model(steps in steps()) {
         let store = store();
         let mut base = (BlobContent::Empty, Model::new());
         let mut snapshots = Vec::new();
@@ -235,7 +235,7 @@ fn a_snapshot_shares_all_nodes_and_a_write_makes_four() {
 }
 
 #[test]
-fn what_is_overwritten_whole_is_freed_and_what_is_not_stays() {
+fn fully_overwritten_payload_is_freed_and_others_stay() {
     let store = store();
     let (content, long) = put(&store, BlobContent::Empty, &(0..8));
     let (content, _) = put(&store, content, &(2..4));
@@ -248,7 +248,7 @@ fn what_is_overwritten_whole_is_freed_and_what_is_not_stays() {
 }
 
 #[test]
-fn much_is_released_in_steps() {
+fn large_map_is_released_in_steps() {
     let store = store();
     let mut content = BlobContent::Empty;
     for page in 0..AT_ONCE as u64 * 5 / 4 {
@@ -260,7 +260,7 @@ fn much_is_released_in_steps() {
 }
 
 #[test]
-fn one_payload_is_the_map_of_its_pages() {
+fn single_payload_becomes_the_map_of_its_pages() {
     let store = store();
     let whole = |length: usize| {
         commit(&store, move |tx| {

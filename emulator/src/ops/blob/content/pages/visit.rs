@@ -1,4 +1,4 @@
-//! Reading the map of a page blob: what was written where, and what changed between two of them.
+//! Reads the map of a page blob: what was written where, and what changed between two maps.
 
 use std::ops::{ControlFlow, Range};
 
@@ -10,18 +10,18 @@ use crate::store::{self, PayloadId, StoreError, StoreResult, View};
 /// Bytes of a page blob that are in one payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Their place in the blob.
+    /// Their range in the blob.
     pub range: Range<u64>,
     /// The payload.
     pub payload: PayloadId,
-    /// Their place in the payload.
+    /// Their offset in the payload.
     pub offset: u64,
 }
 
-/// What a visit calls for each span.
+/// Called for each span.
 type Visit<'a> = dyn FnMut(Span) -> StoreResult<ControlFlow<()>> + 'a;
 
-/// Visits what was written to a page blob within a range, in order, until told to stop.
+/// Visits the written spans of a page blob within a range, in order, until told to stop.
 pub fn visit(
     view: &dyn View,
     content: BlobContent,
@@ -84,11 +84,12 @@ impl Walk<'_, '_> {
     }
 }
 
-/// What a visit calls for each range that changed.
+/// Called for each changed range.
 type VisitDifference<'a> = dyn FnMut(Range<u64>, Kind) -> ControlFlow<()> + 'a;
 
-/// Visits what was written or cleared in a page blob since it had another content, within a range
-/// and in order, until told to stop. Pages that were written with the bytes that they had count.
+/// Visits the ranges that were written or cleared in a page blob since it had another content,
+/// within a range and in order, until told to stop. Pages that were rewritten with the same bytes
+/// count.
 pub fn differences(
     view: &dyn View,
     [old, new]: [BlobContent; 2],
@@ -103,7 +104,7 @@ pub fn differences(
     walk.nodes([old, new], TOP, 0).map(drop)
 }
 
-/// A content as what a node of one more level would hold of it.
+/// Returns a content as an entry of a node above the top level.
 fn at_top(content: BlobContent) -> StoreResult<Option<Held>> {
     Ok(match content {
         BlobContent::Empty => None,
@@ -111,7 +112,7 @@ fn at_top(content: BlobContent) -> StoreResult<Option<Held>> {
         BlobContent::Payload(payload) => Some(Held::Data { payload, offset: 0 }),
         BlobContent::Blocks { .. } => {
             return Err(StoreError::Corrupt(
-                "a page blob is made of blocks".to_owned(),
+                "a page blob has a list of blocks".to_owned(),
             ));
         }
     })
@@ -154,7 +155,7 @@ impl Compared<'_, '_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The runs of a node, or of one that would hold a single thing.
+    /// Returns the runs of a node, or of a virtual node with one entry.
     fn runs(&self, held: Option<Held>) -> StoreResult<Vec<Run>> {
         Ok(match held {
             None => Vec::new(),
@@ -164,7 +165,7 @@ impl Compared<'_, '_> {
     }
 }
 
-/// The slots of a node that a range touches.
+/// Returns the slots of a node that a range touches.
 fn slots_of(range: &Range<u64>, base: u64, unit: u64) -> Range<u16> {
     let slot = |at: u64| at.min(u64::from(SLOTS)) as u16;
     let first = range.start.saturating_sub(base) / unit;
@@ -172,7 +173,7 @@ fn slots_of(range: &Range<u64>, base: u64, unit: u64) -> Range<u16> {
     slot(first)..slot(end)
 }
 
-/// The bytes of the blob that slots cover.
+/// Returns the byte range of the blob that slots cover.
 fn place(slots: Range<u16>, base: u64, unit: u64) -> Range<u64> {
     let at = |slot: u16| base + u64::from(slot) * unit;
     at(slots.start)..at(slots.end)

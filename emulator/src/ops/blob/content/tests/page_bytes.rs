@@ -1,10 +1,10 @@
-//! The bytes of page blobs: what was written, zeros elsewhere, and never held whole.
+//! Tests the bytes of page blobs: written pages, zeros elsewhere, never in memory as a whole.
 
 use smalt_protocol::limits::PAGE_BYTES;
 
 use super::*;
 
-/// Writes single pages of one byte each: their numbers and bytes.
+/// Writes single pages, each filled with one byte; `pages` has their numbers and bytes.
 async fn written(store: &Store, pages: Vec<(u64, u8)>) -> BlobContent {
     commit(store, move |tx| {
         let mut content = BlobContent::Empty;
@@ -22,7 +22,7 @@ async fn written(store: &Store, pages: Vec<(u64, u8)>) -> BlobContent {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn a_range_of_pages_is_what_was_written_and_zeros(
+    fn range_of_pages_has_written_bytes_and_zeros(
         writes in prop::collection::vec((0_u64..60, 1_u8..), 0..40),
         from in 0_usize..60 * 512,
         length in 0_usize..60 * 512,
@@ -45,11 +45,11 @@ proptest! {
     }
 }
 
-/// More pages apart from each other than are found at once.
+/// More scattered pages than are located at once.
 const SCATTERED: u64 = 5_000;
 
 #[tokio::test]
-async fn many_scattered_pages_are_found_bit_by_bit() {
+async fn many_scattered_pages_are_located_in_steps() {
     let store = store();
     let content = written(&store, (0..SCATTERED).map(|page| (page * 2, 7)).collect()).await;
     let length = SCATTERED * 2 * PAGE_BYTES;
@@ -59,7 +59,7 @@ async fn many_scattered_pages_are_found_bit_by_bit() {
     for pair in pages.chunks(2) {
         assert_eq!(pair, [[7; 512], [0; 512]]);
     }
-    // A blob that changes while it is sent breaks the answer off: no bytes of two times.
+    // A blob that changes while it is sent breaks the response off: it never mixes two states.
     let Content::Stream { body, .. } = find(&store, content, 0..length).into_content(&store) else {
         panic!("it is sent in one piece");
     };
@@ -72,7 +72,7 @@ async fn many_scattered_pages_are_found_bit_by_bit() {
 }
 
 #[tokio::test]
-async fn zeros_are_sent_and_not_held() {
+async fn zeros_are_sent_without_buffering() {
     let store = store();
     let length = 64 * 1024 * 1024 * 1024;
     let located = find(&store, BlobContent::Empty, 0..length);

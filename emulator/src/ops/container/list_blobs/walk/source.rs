@@ -7,13 +7,11 @@ use bytes::Bytes;
 
 use crate::store::{StoreResult, View};
 
-/// First chunk of a walk that jumps, and of every chunk after a jump; each next one is twice as
-/// long.
+/// Length of the first chunk of a walk that skips prefixes, and of the first one after each skip;
+/// later chunks double.
 pub(super) const JUMPING_CHUNK: usize = 2;
-/// Longest chunk.
 const CHUNK_MAX: usize = 5_001;
 
-/// A range of keys, read ahead.
 pub(super) struct Source {
     from: Vec<u8>,
     to: Vec<u8>,
@@ -52,7 +50,7 @@ impl Source {
                 ControlFlow::Break(())
             }
         })?;
-        // The key behind the last one, or nothing more where the range has ended.
+        // The key after the last one, or the end of the range.
         self.from = match self.ahead.back() {
             Some((key, _)) if self.ahead.len() == chunk => [key.as_slice(), &[0]].concat(),
             _ => self.to.clone(),
