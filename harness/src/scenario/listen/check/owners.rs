@@ -51,6 +51,8 @@ struct Owner {
     unsure: bool,
     /// Whether it learned that the message is deleted from a 404 or a mismatch.
     told_late: bool,
+    /// Whether its last update or delete failed, or lost its answer.
+    failed: bool,
     decided: Option<Outcome>,
 }
 
@@ -190,6 +192,7 @@ impl Hands<'_> {
             return self.violated("LS4", number, what);
         }
         owner.unsure |= !is_told(exchange);
+        owner.failed = exchange.done().is_none() || !is_told(exchange);
         if exchange.method == "PUT" {
             owner.asked = exchange.sent;
             let asked = exchange.parameter("visibilitytimeout");
@@ -283,6 +286,7 @@ impl Hands<'_> {
             deleted: false,
             unsure: false,
             told_late: false,
+            failed: false,
             decided: None,
         });
     }
@@ -429,7 +433,10 @@ impl Hands<'_> {
             Outcome::Released if owner.hidden_s != Some(0) => Some("it is not released"),
             // Its own lost delete succeeded; the 404 after it shows that.
             _ if owner.deleted && owner.told_late && !said_gone => Some("its delete succeeded"),
-            Outcome::ReleaseFailed if self.calm && owner.lost.is_none() => Some("nothing failed"),
+            // A fault from before the calm may last: an outage, a late answer.
+            Outcome::ReleaseFailed if self.calm && owner.lost.is_none() && !owner.failed => {
+                Some("nothing failed")
+            }
             _ => None,
         }
     }

@@ -5,6 +5,4 @@ mod door;
 mod old_versions;
 mod queues;
 mod signatures;
-#[path = "../support/mod.rs"]
-mod support;
 mod times;

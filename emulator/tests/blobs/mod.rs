@@ -13,6 +13,4 @@ mod query;
 mod query_rooms;
 mod soft_delete;
 mod sources;
-#[path = "../support/mod.rs"]
-mod support;
 mod versions;

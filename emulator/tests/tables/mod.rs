@@ -5,8 +5,6 @@ mod durability;
 mod entities;
 mod queries;
 mod signatures;
-#[path = "../support/mod.rs"]
-mod support;
 mod tables;
 mod tokens;
 mod transactions;
