@@ -175,24 +175,32 @@ async fn serve(
         ("/state/export" | "/state/import" | "/state/reset" | "/state/snapshots", _) => {
             Err(no_such_method())
         }
-        (path, method) => match (
-            path.strip_prefix(accounts::ACCOUNT),
-            path.strip_prefix(saved::SNAPSHOT),
-            path.strip_prefix(subscriptions::SUBSCRIPTION),
-        ) {
-            (Some(name), ..) => account(core, name, method, body).await,
-            (_, Some(name), _) => Ok(json(&saved::serve(emulator, name, method).await?)),
-            (.., Some(name)) => {
-                let shown = subscriptions::serve(emulator, name, method, body).await?;
-                Ok(json(&shown))
-            }
-            _ => Err(Refusal::new(
-                StatusCode::NOT_FOUND,
-                "unknown path; use /health, /ready, /metrics, /clock, /faults, /state, /accounts \
-                 or /subscriptions",
-            )),
-        },
+        (path, method) => named(emulator, path, method, body).await,
     }
+}
+
+/// Serves the paths that end with a name.
+async fn named(
+    emulator: &Emulator,
+    path: &str,
+    method: &Method,
+    body: Body,
+) -> Result<Response<Body>, Refusal> {
+    if let Some(name) = path.strip_prefix(accounts::ACCOUNT) {
+        return account(emulator.core(), name, method, body).await;
+    }
+    if let Some(name) = path.strip_prefix(saved::SNAPSHOT) {
+        return Ok(json(&saved::serve(emulator, name, method).await?));
+    }
+    if let Some(name) = path.strip_prefix(subscriptions::SUBSCRIPTION) {
+        let shown = subscriptions::serve(emulator, name, method, body).await?;
+        return Ok(json(&shown));
+    }
+    Err(Refusal::new(
+        StatusCode::NOT_FOUND,
+        "unknown path; use /health, /ready, /metrics, /clock, /faults, /state, /accounts or \
+         /subscriptions",
+    ))
 }
 
 async fn account(

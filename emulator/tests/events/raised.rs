@@ -13,39 +13,40 @@ async fn world() -> World {
     world
 }
 
+/// Method, path, headers, body, status, and the events that the request raises.
+type Step<'a> = (
+    &'a str,
+    &'a str,
+    &'a [(&'a str, &'a str)],
+    &'a str,
+    u16,
+    &'a str,
+);
+
+async fn take(world: &World, steps: &[Step<'_>]) {
+    for (method, path, headers, body, status, expected) in steps {
+        let found = world.send(method, path, headers, *body).await;
+        assert_eq!(found, *status, "{method} {path}");
+        world.deliver().await;
+        let events: Vec<_> = world.events("all").await.iter().map(short).collect();
+        assert_eq!(events.join(", "), *expected, "{method} {path}");
+    }
+}
+
 #[tokio::test]
-async fn operations_raise_their_events_in_order() {
+async fn creation_raises_an_event_with_its_api() {
     let world = world().await;
-    let source = world.client.url("/box/a");
-    let copied = [("x-ms-copy-source", source.as_str())];
-    let synchronous = [copied[0], ("x-ms-requires-sync", "true")];
-    let url = world.client.signed_url("box", "a", "r");
-    let from_url = [("x-ms-copy-source", url.as_str()), PUT];
     let list = "<BlockList><Latest>MQ==</Latest></BlockList>";
     let page = [
         ("x-ms-blob-type", "PageBlob"),
         ("x-ms-blob-content-length", "512"),
     ];
     let append = [("x-ms-blob-type", "AppendBlob")];
-    let tier = |name| [("x-ms-access-tier", name)];
     let absent = [PUT, ("if-none-match", "*")];
-    let steps: &[(&str, &str, &[(&str, &str)], &str, u16, &str)] = &[
-        (
-            "PUT",
-            "/box/a",
-            &[PUT],
-            "text",
-            201,
-            "BlobCreated PutBlob a",
-        ),
-        (
-            "PUT",
-            "/box/a",
-            &[PUT],
-            "more",
-            201,
-            "BlobCreated PutBlob a",
-        ),
+    let put = "BlobCreated PutBlob";
+    let steps: &[Step<'_>] = &[
+        ("PUT", "/box/a", &[PUT], "text", 201, &format!("{put} a")),
+        ("PUT", "/box/a", &[PUT], "more", 201, &format!("{put} a")),
         ("PUT", "/box/a", &absent, "more", 409, ""),
         ("PUT", "/box/b?comp=block&blockid=MQ==", &[], "x", 201, ""),
         (
@@ -56,6 +57,18 @@ async fn operations_raise_their_events_in_order() {
             201,
             "BlobCreated PutBlockList b",
         ),
+        ("PUT", "/box/p", &page, "", 201, &format!("{put} p")),
+        ("PUT", "/box/l", &append, "", 201, &format!("{put} l")),
+        ("PUT", "/box/l?comp=appendblock", &[], "x", 201, ""),
+        ("PUT", "/dead/a", &[PUT], "elsewhere", 201, ""),
+    ];
+    take(&world, steps).await;
+    let source = world.client.url("/box/a");
+    let copied = [("x-ms-copy-source", source.as_str())];
+    let synchronous = [copied[0], ("x-ms-requires-sync", "true")];
+    let url = world.client.signed_url("box", "a", "r");
+    let from_url = [("x-ms-copy-source", url.as_str()), PUT];
+    let steps: &[Step<'_>] = &[
         ("PUT", "/box/c", &copied, "", 202, "BlobCreated CopyBlob c"),
         (
             "PUT",
@@ -65,10 +78,23 @@ async fn operations_raise_their_events_in_order() {
             202,
             "BlobCreated CopyBlob d",
         ),
-        ("PUT", "/box/e", &from_url, "", 201, "BlobCreated PutBlob e"),
-        ("PUT", "/box/p", &page, "", 201, "BlobCreated PutBlob p"),
-        ("PUT", "/box/l", &append, "", 201, "BlobCreated PutBlob l"),
-        ("PUT", "/box/l?comp=appendblock", &[], "x", 201, ""),
+        ("PUT", "/box/e", &from_url, "", 201, &format!("{put} e")),
+    ];
+    take(&world, steps).await;
+}
+
+#[tokio::test]
+async fn tier_and_deletion_raise_events_when_they_change_the_base_blob() {
+    let world = world().await;
+    world.put("a").await;
+    world.deliver().await;
+    world.events("all").await;
+    let tier = |name| [("x-ms-access-tier", name)];
+    let tier_path = "/box/a?comp=tier";
+    let snapshots = [("x-ms-delete-snapshots", "only")];
+    let (tiered, started) = ("BlobTierChanged", "AsyncOperationInitiated");
+    let changed = format!("{tiered} SetBlobTier a");
+    let steps: &[Step<'_>] = &[
         (
             "PUT",
             "/box/a?comp=metadata",
@@ -77,52 +103,24 @@ async fn operations_raise_their_events_in_order() {
             200,
             "",
         ),
-        ("PUT", "/box/a?comp=tier", &tier("Hot"), "", 200, ""),
+        ("PUT", tier_path, &tier("Hot"), "", 200, ""),
+        ("PUT", tier_path, &tier("Cool"), "", 200, &changed),
+        ("PUT", tier_path, &tier("Cool"), "", 200, ""),
+        ("PUT", "/box/a?comp=snapshot", &[], "", 201, ""),
+        ("PUT", tier_path, &tier("Archive"), "", 200, &changed),
         (
             "PUT",
-            "/box/a?comp=tier",
-            &tier("Cool"),
-            "",
-            200,
-            "BlobTierChanged SetBlobTier a",
-        ),
-        ("PUT", "/box/a?comp=tier", &tier("Cool"), "", 200, ""),
-        (
-            "PUT",
-            "/box/a?comp=tier",
-            &tier("Archive"),
-            "",
-            200,
-            "BlobTierChanged SetBlobTier a",
-        ),
-        (
-            "PUT",
-            "/box/a?comp=tier",
+            tier_path,
             &tier("Hot"),
             "",
             202,
-            "AsyncOperationInitiated SetBlobTier a",
+            &format!("{started} SetBlobTier a"),
         ),
-        ("PUT", "/box/b?comp=snapshot", &[], "", 201, ""),
-        (
-            "DELETE",
-            "/box/b",
-            &[("x-ms-delete-snapshots", "only")],
-            "",
-            202,
-            "",
-        ),
-        ("DELETE", "/box/b", &[], "", 202, "BlobDeleted DeleteBlob b"),
-        ("DELETE", "/box/b", &[], "", 404, ""),
-        ("PUT", "/dead/a", &[PUT], "elsewhere", 201, ""),
+        ("DELETE", "/box/a", &snapshots, "", 202, ""),
+        ("DELETE", "/box/a", &[], "", 202, "BlobDeleted DeleteBlob a"),
+        ("DELETE", "/box/a", &[], "", 404, ""),
     ];
-    for (method, path, headers, body, status, expected) in steps {
-        let found = world.send(method, path, headers, *body).await;
-        assert_eq!(found, *status, "{method} {path}");
-        world.deliver().await;
-        let events: Vec<_> = world.events("all").await.iter().map(short).collect();
-        assert_eq!(events.join(", "), *expected, "{method} {path}");
-    }
+    take(&world, steps).await;
 }
 
 #[tokio::test]
