@@ -25,7 +25,7 @@ type Step<'a> = (
 
 async fn take(world: &World, steps: &[Step<'_>]) {
     for (method, path, headers, body, status, expected) in steps {
-        let found = world.send(method, path, headers, *body).await;
+        let found = world.send(method, path, headers, (*body).to_owned()).await;
         assert_eq!(found, *status, "{method} {path}");
         world.deliver().await;
         let events: Vec<_> = world.events("all").await.iter().map(short).collect();
