@@ -101,6 +101,7 @@ pub fn arrive(
             None => Lane::here(),
         },
         operation: "",
+        raises: None,
         identity: Identity::Anonymous,
     })
 }
