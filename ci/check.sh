@@ -80,6 +80,9 @@ bash ci/quickstart.sh
 bash ci/compat.sh
 bash ci/deputy.sh
 
+step "events, with Event Grid's own clients, under kill -9"
+bash ci/events.sh
+
 step "fleets of listeners under kill -9"
 bash ci/fleet.sh
 bash ci/billing.sh

@@ -18,7 +18,7 @@ if [ "$(cat "$build/installed" 2>/dev/null)" != "$python_packages $npm_packages"
     # shellcheck disable=SC2086 # one package each
     "$build/bin/pip" install --quiet --disable-pip-version-check $python_packages
     # shellcheck disable=SC2086
-    npm install --prefix "$build" --no-audit --no-fund --loglevel error $npm_packages
+    npm install --prefix "$build" --before "$npm_before" --no-audit --no-fund --loglevel error $npm_packages
     echo "$python_packages $npm_packages" >"$build/installed"
 fi
 

@@ -6,6 +6,7 @@ mod blobs;
 mod clients;
 mod containers;
 mod damage;
+mod events;
 mod operations_doc;
 mod queues;
 mod repeat;

@@ -6,8 +6,8 @@ use serde_json::json;
 use smalt::faults::{Fault, Rule};
 use smalt::{Builder, Clock, Timestamp};
 
+use super::world::{World, short};
 use crate::support::Client;
-use crate::world::{World, short};
 
 async fn world() -> World {
     World::of(Client::new()).await

@@ -4,8 +4,8 @@
 
 use serde_json::json;
 
+use super::world::{PUT, World, short};
 use crate::support::Client;
-use crate::world::{PUT, World, short};
 
 async fn world() -> World {
     let world = World::of(Client::new()).await;

@@ -10,8 +10,8 @@ use rand_core::{RngCore as _, SeedableRng as _};
 use serde_json::{Value, json};
 use smalt::faults::{Fault, Rule};
 
+use super::world::{PUT, World, blob, short};
 use crate::support::Client;
-use crate::world::{PUT, World, blob, short};
 
 const SEEDS: u64 = 500;
 const STEPS: usize = 20;
