@@ -36,7 +36,8 @@ fn operations_table_matches_the_register() {
     let found = read(&path);
     assert!(
         found == expected,
-        "docs/operations.md is stale: {REWRITE}=1 cargo test -p smalt --test service operations_doc::"
+        "docs/operations.md is stale: \
+         {REWRITE}=1 cargo test -p smalt --test service operations_doc::"
     );
 }
 

@@ -1,5 +1,5 @@
-//! The checks of the harness at the size of `cargo test`, and workers in the worlds of their examples.
-//! One program, because each more is linked with everything.
+//! The checks of the harness at the size of `cargo test`, and workers in the worlds of their
+//! examples. One program, because each more is linked with everything.
 
 mod billing;
 mod bursts;

@@ -9,6 +9,7 @@
 
 mod arrivals;
 mod fleet;
+mod owner;
 mod owners;
 mod pace;
 mod payloads;
