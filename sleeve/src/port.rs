@@ -54,8 +54,19 @@ impl BlobId {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub String);
 
+impl Tag {
+    /// Returns the tag in the quoted form of headers. Listings and notifications omit the quotes,
+    /// but conditions and comparisons need one form.
+    pub(crate) fn from_text(text: &str) -> Self {
+        match text.starts_with('"') || text.starts_with("W/") {
+            true => Tag(text.to_owned()),
+            false => Tag(format!("\"{text}\"")),
+        }
+    }
+}
+
 /// The operation context of one call (Gridwich: `x-ms-client-request-id` and muting).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallContext {
     /// Value of `x-ms-client-request-id`: JSON of at most 1 KiB (G6, DG6); empty for none.
     pub client_request_id: String,
@@ -209,6 +220,47 @@ pub struct Written {
     pub etag: Tag,
     /// The service's `Date`.
     pub server_time: Timestamp,
+}
+
+/// The properties of a blob that Set Blob Properties replaces, all at once: what is `None` is
+/// removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlobHeaders {
+    /// `Content-Type`.
+    pub content_type: Option<String>,
+    /// `Content-Encoding`.
+    pub content_encoding: Option<String>,
+    /// `Content-Language`.
+    pub content_language: Option<String>,
+    /// `Content-MD5` in Base64; the service stores it without checking it.
+    pub content_md5: Option<String>,
+    /// `Content-Disposition`.
+    pub content_disposition: Option<String>,
+    /// `Cache-Control`.
+    pub cache_control: Option<String>,
+}
+
+/// Who may read a container without credentials (`x-ms-blob-public-access`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PublicAccess {
+    /// Nobody.
+    #[default]
+    Private,
+    /// Everybody may read its blobs, and not list them.
+    Blob,
+    /// Everybody may list and read its blobs.
+    Container,
+}
+
+/// Properties and metadata of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerProperties {
+    /// ETag of this version.
+    pub etag: Tag,
+    /// Who may read it without credentials.
+    pub access: PublicAccess,
+    /// User metadata.
+    pub metadata: Metadata,
 }
 
 /// A downloaded blob, read whole.

@@ -8,21 +8,16 @@ use futures_util::StreamExt;
 use smalt_protocol::limits;
 
 use super::answer::Answer;
-use super::{AzureStorage, page};
+use super::begin::ContainerClient;
+use super::page;
 use crate::policy::{Repeat, context};
-use crate::port::{BlobPage, CallContext, ListBlobs, PortResult};
+use crate::port::{BlobPage, ListBlobs, PortResult};
 
-impl AzureStorage {
-    pub(super) async fn list(
-        &self,
-        cx: &CallContext,
-        container: &str,
-        list: &ListBlobs,
-    ) -> PortResult<BlobPage> {
-        let (mut call, client) = self.on_container("List Blobs", Repeat::Read, cx, container)?;
-        if let Some(call) = Arc::get_mut(&mut call) {
-            call.keeps_body = true;
-        }
+impl ContainerClient {
+    pub(crate) async fn list(&self, list: &ListBlobs) -> PortResult<BlobPage> {
+        let (mut call, client) = self.begin("List Blobs", Repeat::Read)?;
+        call.keeps_body = true;
+        let call = Arc::new(call);
         if list.page_size > limits::LIST_RESULTS_MAX {
             return Err(call.invalid("a page has at most 5000 blobs"));
         }
