@@ -368,7 +368,10 @@ mod tests {
         fn contexts_survive_the_wire(
             text in prop_oneof![
                 ".{0,40}",
-                r#"\{("muted"|"id"|"a") ?: ?(true|1|"é"|"[ -~]{0,9}")(,("muted"|"id"|"b"):(true|"x"|\{\}))?\}"#,
+                concat!(
+                    r#"\{("muted"|"id"|"a") ?: ?(true|1|"é"|"[ -~]{0,9}")"#,
+                    r#"(,("muted"|"id"|"b"):(true|"x"|\{\}))?\}"#,
+                ),
             ],
             muted in any::<bool>(),
         ) {

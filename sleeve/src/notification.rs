@@ -145,7 +145,7 @@ mod tests {
     fn event(client_request_id: &str, deleted: bool) -> Value {
         let kind = if deleted { DELETED } else { CREATED };
         json!({
-            "topic": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/a",
+            "topic": "/subscriptions/s/providers/Microsoft.Storage/storageAccounts/a",
             "subject": "/blobServices/default/containers/out/blobs/film.mp4",
             "eventType": kind,
             "eventTime": "2026-11-21T10:00:00.0000000Z",

@@ -64,8 +64,8 @@ impl FromIterator<AzureStorage> for Accounts {
 }
 
 impl Accounts {
-    /// Serves one external request. Its providers and sleeves end with it (G15): what `work` returns
-    /// cannot contain them, and nothing that outlives the request can.
+    /// Serves one external request. Its providers and sleeves end with it (G15): what `work`
+    /// returns cannot contain them, and nothing that outlives the request can.
     ///
     /// ```compile_fail
     /// # use smalt_sleeve::{Accounts, Providers};

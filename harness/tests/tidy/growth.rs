@@ -19,7 +19,11 @@ type Row = (&'static str, usize, &'static str);
 pub(crate) const LINES: &[Row] = &[
     ("protocol/", 14_779, ""),
     ("emulator/", 73_505, ""),
-    ("sleeve/", 8092, ""),
+    (
+        "sleeve/",
+        9690,
+        "Contexts, sleeves and notifications of a storage service for sagas.",
+    ),
     ("sweeper/", 20_068, ""),
     (
         "listener/",
@@ -29,8 +33,8 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1798, ""),
     (
         "harness/",
-        66_804,
-        "Comments and help say units and bounds.",
+        67_490,
+        "The saga of Gridwich and its properties.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 5254, "The search of the bursts uses it."),
@@ -39,7 +43,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 218_811;
+pub(crate) const TOTAL: usize = 221_050;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

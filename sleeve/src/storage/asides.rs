@@ -1,7 +1,5 @@
 //! Queries about a blob beyond its properties: snapshots and index tags.
 
-use std::sync::Arc;
-
 use azure_core::http::pager::PagerOptions;
 use azure_storage_blob::models::{
     BlobClientGetTagsOptions, BlobContainerClientListBlobsOptions, ListBlobsIncludeItem,
@@ -17,7 +15,6 @@ impl ContainerClient {
     /// decisive (List Blobs).
     pub(super) async fn has_snapshots(&self, blob: &str) -> PortResult<bool> {
         let (call, client) = self.begin("List Blobs", Repeat::Read)?;
-        let call = Arc::new(call);
         let asked = BlobContainerClientListBlobsOptions {
             include: Some(vec![ListBlobsIncludeItem::Snapshots]),
             maxresults: Some(1),
@@ -43,7 +40,6 @@ impl ContainerClient {
 impl BlobClient {
     pub(super) async fn tags(&self) -> PortResult<Metadata> {
         let (call, client) = self.begin("Get Blob Tags", Repeat::Read)?;
-        let call = Arc::new(call);
         let asked = BlobClientGetTagsOptions {
             method_options: options(&call),
             ..Default::default()

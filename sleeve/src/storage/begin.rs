@@ -30,12 +30,25 @@ pub(crate) type BlobClient = Client<azure_storage_blob::BlobClient>;
 pub(crate) type ContainerClient = Client<BlobContainerClient>;
 
 impl<C> Client<C> {
-    pub(crate) fn begin(&self, operation: &'static str, repeat: Repeat) -> PortResult<(Call, &C)> {
+    pub(crate) fn begin(
+        &self,
+        operation: &'static str,
+        repeat: Repeat,
+    ) -> PortResult<(Arc<Call>, &C)> {
+        self.begin_as(operation, repeat, |call| call)
+    }
+
+    pub(super) fn begin_as(
+        &self,
+        operation: &'static str,
+        repeat: Repeat,
+        finish: impl FnOnce(Call) -> Call,
+    ) -> PortResult<(Arc<Call>, &C)> {
         let mut call = Call::new(operation, self.resource.clone(), repeat, None);
         let request_id = self.request_id.as_ref();
         call.request_id = (request_id.map_err(|why| call.invalid(&why.to_string()))?).clone();
         let sdk = self.sdk.as_ref().map_err(|why| call.invalid(why))?;
-        Ok((call, sdk))
+        Ok((Arc::new(finish(call)), sdk))
     }
 }
 

@@ -1,9 +1,5 @@
 //! Blobs: read, put, set metadata, properties and tier, delete.
 
-use std::collections::HashMap;
-use std::num::NonZero;
-use std::sync::Arc;
-
 use azure_core::base64;
 use azure_core::http::Body;
 use azure_storage_blob::models::{
@@ -13,6 +9,8 @@ use azure_storage_blob::models::{
 };
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
+use std::collections::HashMap;
+use std::num::NonZero;
 
 use super::answer::Answer;
 use super::begin::{BlobClient, if_match, if_none_match};
@@ -30,7 +28,6 @@ const BLOB_BYTES_MAX: u64 = 1 << 50;
 impl BlobClient {
     pub(crate) async fn head(&self, on: &Conditions) -> PortResult<(BlobProperties, Timestamp)> {
         let (call, client) = self.begin("Get Blob Properties", Repeat::Read)?;
-        let call = Arc::new(call);
         let asked = BlobClientGetPropertiesOptions {
             if_match: if_match(on),
             method_options: options(&call),
@@ -47,7 +44,6 @@ impl BlobClient {
     /// length, and a blob of any size costs no more than that.
     pub(crate) async fn get(&self, most_bytes: u64, on: &Conditions) -> PortResult<Downloaded> {
         let (call, client) = self.begin("Get Blob", Repeat::Read)?;
-        let call = Arc::new(call);
         let window = most_bytes.min(BLOB_BYTES_MAX).saturating_add(1);
         let asked = BlobClientDownloadOptions {
             if_match: if_match(on),
@@ -81,7 +77,6 @@ impl BlobClient {
     pub(crate) async fn put(&self, content: Bytes, put: &PutBlob) -> PortResult<Written> {
         let (call, client) = self.begin("Put Blob", Repeat::Conditional)?;
         names::check_metadata(&put.metadata).map_err(|why| call.invalid(&why))?;
-        let call = Arc::new(call);
         let asked = BlockBlobClientUploadOptions {
             blob_content_type: put.content_type.clone(),
             metadata: Some(map(&put.metadata)),
@@ -115,7 +110,6 @@ impl BlobClient {
     ) -> PortResult<Written> {
         let (call, client) = self.begin("Set Blob Metadata", Repeat::Conditional)?;
         names::check_metadata(metadata).map_err(|why| call.invalid(&why))?;
-        let call = Arc::new(call);
         let asked = BlobClientSetMetadataOptions {
             if_match: if_match(conditions),
             if_tags: conditions.if_tags.clone(),
@@ -139,7 +133,6 @@ impl BlobClient {
         snapshots: DeleteSnapshots,
     ) -> PortResult<()> {
         let (call, client) = self.begin("Delete Blob", Repeat::Removal)?;
-        let call = Arc::new(call);
         let asked = BlobClientDeleteOptions {
             if_match: if_match(conditions),
             if_tags: conditions.if_tags.clone(),
@@ -175,7 +168,6 @@ impl BlobClient {
         let md5 = md5
             .transpose()
             .map_err(|why| call.invalid(&format!("Content-MD5: {why}")))?;
-        let call = Arc::new(call);
         let asked = BlobClientSetPropertiesOptions {
             blob_cache_control: headers.cache_control.clone(),
             blob_content_disposition: headers.content_disposition.clone(),
@@ -203,7 +195,6 @@ impl BlobClient {
     pub(crate) async fn set_tier(&self, tier: &str) -> PortResult<()> {
         let (call, client) = self.begin("Set Blob Tier", Repeat::Idempotent)?;
         let tier = tier.parse().map_err(|_| call.invalid("unknown tier"))?;
-        let call = Arc::new(call);
         let asked = BlobClientSetTierOptions {
             method_options: options(&call),
             ..Default::default()

@@ -1,7 +1,5 @@
 //! Containers: create, delete, properties, public access.
 
-use std::sync::Arc;
-
 use azure_core::http::Response;
 use azure_storage_blob::models::{
     BlobContainerClientCreateOptions, BlobContainerClientDeleteOptions,
@@ -20,7 +18,6 @@ impl ContainerClient {
     /// ETag if it was.
     pub(crate) async fn create(&self, access: PublicAccess) -> PortResult<(bool, Option<Tag>)> {
         let (call, client) = self.begin("Create Container", Repeat::Idempotent)?;
-        let call = Arc::new(call);
         let asked = BlobContainerClientCreateOptions {
             access: of(access),
             method_options: options(&call),
@@ -40,7 +37,6 @@ impl ContainerClient {
     /// Delete Container.
     pub(crate) async fn delete(&self) -> PortResult<()> {
         let (call, client) = self.begin("Delete Container", Repeat::Removal)?;
-        let call = Arc::new(call);
         let asked = BlobContainerClientDeleteOptions {
             method_options: options(&call),
             ..Default::default()
@@ -63,7 +59,6 @@ impl ContainerClient {
     /// Get Container Properties.
     pub(crate) async fn head(&self) -> PortResult<ContainerProperties> {
         let (call, client) = self.begin("Get Container Properties", Repeat::Read)?;
-        let call = Arc::new(call);
         let asked = BlobContainerClientGetPropertiesOptions {
             method_options: options(&call),
             ..Default::default()
@@ -86,7 +81,6 @@ impl ContainerClient {
     /// without them would remove them.
     pub(crate) async fn set_access(&self, access: PublicAccess) -> PortResult<Tag> {
         let (call, client) = self.begin("Get Container ACL", Repeat::Read)?;
-        let call = Arc::new(call);
         let asked = BlobContainerClientGetAccessPolicyOptions {
             method_options: options(&call),
             ..Default::default()
@@ -96,7 +90,6 @@ impl ContainerClient {
         let policies = policies.and_then(TryInto::try_into);
         let policies = policies.map_err(|error| call.fail(&error))?;
         let (call, client) = self.begin("Set Container ACL", Repeat::Idempotent)?;
-        let call = Arc::new(call);
         let asked = BlobContainerClientSetAccessPolicyOptions {
             access: of(access),
             method_options: options(&call),

@@ -1,7 +1,5 @@
 //! Copies within the service: start and abort.
 
-use std::sync::Arc;
-
 use azure_storage_blob::models::{BlobClientAbortCopyOptions, BlobClientStartCopyFromUrlOptions};
 
 use super::answer::{Answer, copy_status};
@@ -19,14 +17,15 @@ impl BlobClient {
             true => "Copy Blob From URL",
             false => "Copy Blob",
         };
-        let (mut call, client) = self.begin(operation, Repeat::Conditional)?;
-        if copy.synchronous {
-            call = call.with_header("x-ms-requires-sync", "true");
-        }
+        let (call, client) = self.begin_as(operation, Repeat::Conditional, |call| {
+            match copy.synchronous {
+                true => call.with_header("x-ms-requires-sync", "true"),
+                false => call,
+            }
+        })?;
         if let Some(metadata) = &copy.metadata {
             names::check_metadata(metadata).map_err(|why| call.invalid(&why))?;
         }
-        let call = Arc::new(call);
         let asked = BlobClientStartCopyFromUrlOptions {
             source_if_match: copy.source_if_match.as_ref().and_then(etag),
             metadata: copy.metadata.as_ref().map(map),
@@ -57,7 +56,6 @@ impl BlobClient {
 
     pub(super) async fn stop_copy(&self, copy_id: &str) -> PortResult<()> {
         let (call, client) = self.begin("Abort Copy Blob", Repeat::Removal)?;
-        let call = Arc::new(call);
         let asked = BlobClientAbortCopyOptions {
             method_options: options(&call),
             ..Default::default()

@@ -1,7 +1,5 @@
 //! Leases on blobs: acquire with a proposed id, renew, release, break.
 
-use std::sync::Arc;
-
 use azure_storage_blob::models::{
     BlobClientAcquireLeaseOptions, BlobClientBreakLeaseOptions, BlobClientReleaseLeaseOptions,
     BlobClientRenewLeaseOptions,
@@ -21,7 +19,6 @@ impl BlobClient {
         let permitted = limits::LEASE_DURATION_S.contains(&i64::from(duration_s));
         let duration = i32::try_from(duration_s).ok().filter(|_| permitted);
         let duration = duration.ok_or_else(|| call.invalid("a lease lasts 15 to 60 s"))?;
-        let call = Arc::new(call);
         let asked = BlobClientAcquireLeaseOptions {
             proposed_lease_id: Some(proposed_id.to_owned()),
             method_options: options(&call),
@@ -38,7 +35,6 @@ impl BlobClient {
 
     pub(super) async fn renew(&self, lease_id: &str) -> PortResult<Lease> {
         let (call, client) = self.begin("Renew Lease", Repeat::Idempotent)?;
-        let call = Arc::new(call);
         let asked = BlobClientRenewLeaseOptions {
             method_options: options(&call),
             ..Default::default()
@@ -54,7 +50,6 @@ impl BlobClient {
 
     pub(super) async fn release(&self, lease_id: &str) -> PortResult<()> {
         let (call, client) = self.begin("Release Lease", Repeat::Removal)?;
-        let call = Arc::new(call);
         let asked = BlobClientReleaseLeaseOptions {
             method_options: options(&call),
             ..Default::default()
@@ -71,7 +66,6 @@ impl BlobClient {
     /// Uses a break period of zero, which frees the blob at once, whoever holds the lease.
     pub(super) async fn break_off(&self) -> PortResult<bool> {
         let (call, client) = self.begin("Break Lease", Repeat::Idempotent)?;
-        let call = Arc::new(call);
         let asked = BlobClientBreakLeaseOptions {
             break_period: Some(0),
             method_options: options(&call),

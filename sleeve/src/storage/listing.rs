@@ -1,7 +1,5 @@
 //! Listings: one page of blobs with metadata and copy state.
 
-use std::sync::Arc;
-
 use azure_core::http::pager::PagerOptions;
 use azure_storage_blob::models::{BlobContainerClientListBlobsOptions, ListBlobsIncludeItem};
 use futures_util::StreamExt;
@@ -15,9 +13,10 @@ use crate::port::{BlobPage, ListBlobs, PortResult};
 
 impl ContainerClient {
     pub(crate) async fn list(&self, list: &ListBlobs) -> PortResult<BlobPage> {
-        let (mut call, client) = self.begin("List Blobs", Repeat::Read)?;
-        call.keeps_body = true;
-        let call = Arc::new(call);
+        let (call, client) = self.begin_as("List Blobs", Repeat::Read, |mut call| {
+            call.keeps_body = true;
+            call
+        })?;
         if list.page_size > limits::LIST_RESULTS_MAX {
             return Err(call.invalid("a page has at most 5000 blobs"));
         }
