@@ -13,8 +13,10 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 
 mod queue;
+mod sleeves;
 
 pub use self::queue::{MessageTtl, QueueMessage, QueueMessages, QueueProperties, Receipt};
+pub use self::sleeves::{BlobHeaders, ContainerProperties, PublicAccess};
 pub use crate::error::{ErrorKind, PortError};
 use crate::redact::without_query;
 
@@ -54,8 +56,19 @@ impl BlobId {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub String);
 
+impl Tag {
+    /// Returns the tag in the quoted form of headers. Listings and notifications omit the quotes,
+    /// but conditions and comparisons need one form.
+    pub(crate) fn from_text(text: &str) -> Self {
+        match text.starts_with('"') || text.starts_with("W/") {
+            true => Tag(text.to_owned()),
+            false => Tag(format!("\"{text}\"")),
+        }
+    }
+}
+
 /// The operation context of one call (Gridwich: `x-ms-client-request-id` and muting).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallContext {
     /// Value of `x-ms-client-request-id`: JSON of at most 1 KiB (G6, DG6); empty for none.
     pub client_request_id: String,

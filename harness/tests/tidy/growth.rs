@@ -23,7 +23,7 @@ pub(crate) const LINES: &[Row] = &[
         75733,
         "Events: their filters, schemas, outbox, deliveries.",
     ),
-    ("sleeve/", 8092, ""),
+    ("sleeve/", 9_686, "Gridwich's contexts, sleeves, providers and notifications."),
     ("sweeper/", 20_068, ""),
     (
         "listener/",
@@ -31,11 +31,7 @@ pub(crate) const LINES: &[Row] = &[
         "Comments and help say units and bounds.",
     ),
     ("worker/", 1798, ""),
-    (
-        "harness/",
-        66_839,
-        "Comments and help say units and bounds.",
-    ),
+    ("harness/", 67_496, "The saga and the properties of the sleeves."),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 5254, "The search of the bursts uses it."),
     ("harness/planted/", 573, ""),
@@ -43,7 +39,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 221054;
+pub(crate) const TOTAL: usize = 223_360;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
