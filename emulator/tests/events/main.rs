@@ -2,8 +2,10 @@
 //! One binary, because each binary is linked separately.
 
 mod delivery;
+mod later;
 mod raised;
 mod random;
 #[path = "../support/mod.rs"]
 mod support;
+mod webhooks;
 mod world;
