@@ -154,12 +154,12 @@ def upload(connection, stop, file):
     queue(connection, "kills").create_queue()
     container = blobs.create_container("kills")
     number = 0
-    with open(file, "w", encoding="utf-8") as out:
+    with open(file, "a", encoding="utf-8") as out:
         while not os.path.exists(stop):
             number += 1
             try:
                 etag = container.upload_blob(str(number), b"x").get_blob_properties().etag
-                print(number, etag.strip('"'), file=out)
+                print(number, etag.strip('"'), file=out, flush=True)
             except ResourceExistsError:
                 sys.exit("FAILED: a new name exists")
             except AzureError:

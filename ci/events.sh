@@ -43,10 +43,20 @@ begin() {
 begin server
 await "$work/server.log" DefaultEndpointsProtocol= "${role_pids[server]}"
 connection=$(sed -n 's|^ *\(DefaultEndpointsProtocol=\)|\1|p' "$work/server.log")
+: >"$work/acknowledged"
 "$build/bin/python" ci/events.py upload "$connection" "$work/stop" "$work/acknowledged" &
 client=$!
 started+=("$client")
-kill_roles "$kills" server
+acknowledged() { wc -l <"$work/acknowledged"; }
+for _ in $(seq 1 "$kills"); do
+    before=$(acknowledged)
+    for _ in $(seq 1 600); do
+        [ "$(acknowledged)" -eq "$before" ] || break
+        sleep 0.1
+    done
+    [ "$(acknowledged)" -gt "$before" ] || fail "nothing is acknowledged any more"
+    kill_roles 1 server
+done
 touch "$work/stop"
 wait "$client" || fail "the uploading client"
 "$build/bin/python" ci/events.py compare "$connection" "127.0.0.1:$control" "$work/acknowledged"
