@@ -52,6 +52,7 @@ pub struct Builder {
     segment_bytes: Option<u64>,
     memory_limit: Option<u64>,
     fetcher: Fetcher,
+    hooks: Fetcher,
     observer: Observer,
     #[cfg(feature = "schedule")]
     stepped: bool,
@@ -69,6 +70,7 @@ impl Emulator {
             segment_bytes: None,
             memory_limit: None,
             fetcher: Fetcher::default(),
+            hooks: Fetcher::default(),
             observer: Observer::default(),
             #[cfg(feature = "schedule")]
             stepped: false,
@@ -284,6 +286,14 @@ impl Builder {
         self
     }
 
+    /// Sets the client, or a function from request to response, that sends events to webhooks.
+    /// Without one, subscriptions of webhooks are refused.
+    #[must_use]
+    pub fn send_webhooks_by(mut self, fetch: impl Fetch) -> Self {
+        self.hooks = Fetcher::new(fetch);
+        self
+    }
+
     /// Makes each commit wait for [`Emulator::step`], so that a concurrency test chooses the order.
     #[cfg(feature = "schedule")]
     #[must_use]
@@ -323,6 +333,7 @@ impl Builder {
         };
         let mut core = Core::new(self.config, self.clock, ids, store);
         core.fetcher = self.fetcher;
+        core.hooks = self.hooks;
         core.observer = self.observer;
         Ok(Emulator(Arc::new(core)))
     }

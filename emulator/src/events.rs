@@ -7,16 +7,21 @@
 pub mod deliver;
 pub mod outbox;
 pub mod schema;
+pub mod send;
+pub mod waiting;
 pub mod wake;
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use smalt_protocol::{StorageError, Timestamp};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::emulator::Emulator;
 use crate::keys;
 use crate::records::{Record, SubscriptionRecord};
-use crate::rules::subscription::{self, Subscription};
+use crate::rules::event_filter::Filter;
+use crate::rules::subscription::{self, Destination, Schema, Subscription};
 
 /// Why a subscription is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -31,11 +36,26 @@ pub enum SubscribeError {
 
 impl Emulator {
     /// Creates a subscription, or changes the settings of the one with this name, which keeps the
-    /// events that it has not delivered yet.
+    /// events that it has not delivered yet. Asks a webhook first whether it wants the events.
+    ///
+    /// # Errors
+    /// When a setting is invalid, a webhook does not pass its validation, or the store cannot
+    /// write.
+    pub async fn subscribe(
+        &self,
+        name: &str,
+        settings: Subscription,
+    ) -> Result<(), SubscribeError> {
+        let valid = send::validate(self.core(), (name, &settings)).await;
+        valid.map_err(SubscribeError::Invalid)?;
+        self.subscribe_trusted(name, settings).await
+    }
+
+    /// Creates or changes a subscription without the validation of a webhook.
     ///
     /// # Errors
     /// When a setting is invalid or the store cannot write.
-    pub async fn subscribe(
+    pub(crate) async fn subscribe_trusted(
         &self,
         name: &str,
         settings: Subscription,
@@ -56,6 +76,26 @@ impl Emulator {
             Ok(new.save(tx, key)?)
         });
         Ok(subscribed.await?)
+    }
+
+    /// Creates a subscription whose events go to the returned receiver, as JSON of the schema. They
+    /// are sent by [`Emulator::deliver_events`]. After a restart the receiver must be opened again.
+    ///
+    /// # Errors
+    /// When the name or the filter is invalid, or the store cannot write.
+    pub async fn event_channel(
+        &self,
+        name: &str,
+        filter: Filter,
+        schema: Schema,
+    ) -> Result<UnboundedReceiver<Value>, SubscribeError> {
+        let settings = Subscription {
+            filter,
+            schema,
+            ..Subscription::to(Destination::Channel)
+        };
+        self.subscribe_trusted(name, settings).await?;
+        Ok(self.core().events.open(name))
     }
 
     /// Deletes a subscription and the events that it has not delivered. Returns whether there was

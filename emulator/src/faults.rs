@@ -46,8 +46,50 @@ pub enum Fault {
         /// Number of bytes that are still sent.
         after_bytes: u64,
     },
+    /// Forgets an event instead of delivering it. For `Events_Deliver`, as the next two.
+    EventDrop,
+    /// Delivers an event twice.
+    EventDuplicate,
+    /// Delivers an event later.
+    EventDelay {
+        /// Delay in seconds, on the emulator's clock.
+        delay_s: u64,
+        /// Whether later events of the blob are delivered meanwhile.
+        #[serde(default)]
+        overtaken: bool,
+    },
     /// Keeps a Copy Blob pending that would complete at once, on the emulator's clock.
     PendingCopy(Hold),
+}
+
+/// The operation that fault rules name for the delivery of an event. The resource is then the path
+/// of the blob.
+pub const EVENTS_DELIVER: &str = "Events_Deliver";
+
+/// The fault of the delivery of one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventFault {
+    /// The event is forgotten.
+    Drop,
+    /// The event is delivered twice.
+    Duplicate,
+    /// The event is delivered later.
+    Delay {
+        /// Delay in seconds.
+        delay_s: u64,
+        /// Whether later events of the blob are delivered meanwhile.
+        overtaken: bool,
+    },
+}
+
+impl Fault {
+    /// Returns whether the fault is one of a delivery of an event.
+    pub const fn is_of_events(&self) -> bool {
+        matches!(
+            self,
+            Fault::EventDrop | Fault::EventDuplicate | Fault::EventDelay { .. }
+        )
+    }
 }
 
 /// A fault, and the calls that it affects.
@@ -131,15 +173,15 @@ impl Faults {
     /// Returns the fault of the first rule that fires for this call. Every matching rule counts the
     /// call.
     pub fn plan(&self, operation: &str, call: &Call) -> Option<Plan> {
-        self.first(operation, call, |fault| {
-            !matches!(fault, Fault::PendingCopy(_))
+        self.first(operation, &call.target.raw_path, |fault| {
+            !matches!(fault, Fault::PendingCopy(_)) && !fault.is_of_events()
         })
     }
 
     /// Returns how long to keep a copy pending. Call it only for copies whose source is readable,
     /// so that the rules count only those.
     pub fn hold(&self, operation: &str, call: &Call) -> Option<Hold> {
-        let plan = self.first(operation, call, |fault| {
+        let plan = self.first(operation, &call.target.raw_path, |fault| {
             matches!(fault, Fault::PendingCopy(_))
         });
         match plan {
@@ -148,11 +190,24 @@ impl Faults {
         }
     }
 
-    fn first(&self, operation: &str, call: &Call, is_wanted: fn(&Fault) -> bool) -> Option<Plan> {
+    /// Returns the fault of delivering an event of the blob at `path`.
+    pub fn event(&self, path: &str) -> Option<EventFault> {
+        let plan = self.first(EVENTS_DELIVER, path, Fault::is_of_events)?;
+        match plan.0 {
+            Fault::EventDrop => Some(EventFault::Drop),
+            Fault::EventDuplicate => Some(EventFault::Duplicate),
+            Fault::EventDelay { delay_s, overtaken } => {
+                Some(EventFault::Delay { delay_s, overtaken })
+            }
+            _ => None,
+        }
+    }
+
+    fn first(&self, operation: &str, path: &str, is_wanted: fn(&Fault) -> bool) -> Option<Plan> {
         let mut rules = self.0.lock();
         let mut plan = None;
         let matching =
-            |a: &&mut Account| is_wanted(&a.rule.fault) && a.rule.matches(operation, call);
+            |a: &&mut Account| is_wanted(&a.rule.fault) && a.rule.matches(operation, path);
         for account in rules.iter_mut().filter(matching) {
             account.seen += 1;
             let first = account.rule.nth.max(1);
@@ -167,9 +222,8 @@ impl Faults {
 }
 
 impl Rule {
-    fn matches(&self, operation: &str, call: &Call) -> bool {
-        (self.operation == "*" || self.operation == operation)
-            && call.target.raw_path.starts_with(&self.resource)
+    fn matches(&self, operation: &str, path: &str) -> bool {
+        (self.operation == "*" || self.operation == operation) && path.starts_with(&self.resource)
     }
 }
 
@@ -196,7 +250,12 @@ impl Plan {
                 })
             }
             Fault::Reset => Faulted::Lost,
-            Fault::AnswerLost | Fault::CutBody { .. } | Fault::PendingCopy(_) => Faulted::No,
+            Fault::AnswerLost
+            | Fault::CutBody { .. }
+            | Fault::PendingCopy(_)
+            | Fault::EventDrop
+            | Fault::EventDuplicate
+            | Fault::EventDelay { .. } => Faulted::No,
         }
     }
 

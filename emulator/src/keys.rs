@@ -44,6 +44,7 @@ const GARBAGE: u8 = 0x40;
 const EXPIRING: u8 = 0x41;
 const SUBSCRIPTION: u8 = 0x50;
 const EVENT: u8 = 0x51;
+const WAITING: u8 = 0x52;
 
 /// Distinguishes successive containers, queues or tables of one name: the tick of the creation.
 pub type Generation = u64;
@@ -338,11 +339,21 @@ pub fn subscription_name(key: &[u8]) -> String {
 
 /// Returns the key of an event that a subscription has to deliver: the tick of its commit and its
 /// place there.
-pub fn event(subscription: Generation, tick: Timestamp, place: u8) -> Vec<u8> {
+pub fn event(subscription: Generation, tick: Timestamp, place: u16) -> Vec<u8> {
     let mut key = events(subscription);
     key.extend_from_slice(&tick.ticks().to_be_bytes());
-    key.push(place);
+    key.extend_from_slice(&place.to_be_bytes());
     key
+}
+
+/// Returns the key of an event that waits until a change of a blob completes.
+pub fn waiting(generation: Generation, blob: &str) -> Vec<u8> {
+    key(WAITING, &[&generation.to_be_bytes(), blob.as_bytes()])
+}
+
+/// Returns the key of the blob that an event waits for.
+pub fn waiting_blob(key: &[u8]) -> Vec<u8> {
+    blob(generation(key), &blob_name(key))
 }
 
 /// Returns where the events of a subscription start; [`after`] gives their end.
@@ -356,7 +367,7 @@ pub fn garbage(generation: Generation) -> Vec<u8> {
 }
 
 /// Returns the prefixes of all records that a generation keys.
-pub fn contents(generation: Generation) -> [Vec<u8>; 14] {
+pub fn contents(generation: Generation) -> [Vec<u8>; 15] {
     [
         TAG,
         BLOB,
@@ -372,6 +383,7 @@ pub fn contents(generation: Generation) -> [Vec<u8>; 14] {
         ENTITY,
         ENTITY_PART,
         EVENT,
+        WAITING,
     ]
     .map(|prefix| key(prefix, &[&generation.to_be_bytes()]))
 }

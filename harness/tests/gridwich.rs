@@ -15,7 +15,7 @@ use smalt_sleeve::port::{
 };
 use smalt_sleeve::{Accounts, BlobSleeve, CopyFrom, StorageContext};
 
-use world::{ENCODER, Fate, HEALTHY, LIBRARY, Outcome, World};
+use self::world::{ENCODER, Fate, HEALTHY, LIBRARY, Outcome, World};
 
 #[path = "../examples/gridwich/world.rs"]
 mod world;

@@ -10,7 +10,7 @@ use crate::keys::{self, Kind};
 use crate::records::{
     BlobRecord, BlockListChunk, BlockRecord, ContainerRecord, DeliveryRecord, EntityRecord,
     GarbageRecord, MessageRecord, PageNode, QueueRecord, Record, SubscriptionRecord, TableRecord,
-    UncommittedRecord,
+    UncommittedRecord, WaitingRecord,
 };
 use crate::store::{OWN_PREFIXES, StoreError, StoreResult, View};
 
@@ -89,6 +89,7 @@ fn read(view: &dyn View, key: &[u8], value: &Bytes) -> StoreResult<()> {
         },
         Kind::Subscription => SubscriptionRecord::decode(value).map(drop),
         Kind::Event => DeliveryRecord::decode(value).map(drop),
+        Kind::Waiting => WaitingRecord::decode(value).map(drop),
         Kind::PageGarbage | Kind::Tag | Kind::Garbage | Kind::EntityPart | Kind::Expiring => Ok(()),
     }
 }

@@ -45,6 +45,10 @@ pub struct Flags {
     /// subfolders are containers. Resources that exist already are left as they are.
     #[arg(long, value_name = "FILE|DIR")]
     pub seed: Option<PathBuf>,
+    /// Create or change the event subscriptions of a TOML file, which has a table for each name
+    /// with the fields of docs/events.md.
+    #[arg(long, value_name = "FILE")]
+    pub subscriptions: Option<PathBuf>,
     /// Import an Azurite data directory when the store is still empty. Azurite data in --location
     /// is imported without this flag. Azurite's files are not changed.
     #[arg(long, value_name = "DIR")]

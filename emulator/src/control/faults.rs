@@ -4,11 +4,21 @@ use http::StatusCode;
 
 use super::Refusal;
 use crate::core::Core;
-use crate::faults::Rule;
+use crate::faults::{EVENTS_DELIVER, Rule};
 use crate::register;
 
 pub(super) fn add(core: &Core, rule: Rule) -> Result<(), Refusal> {
-    let known = rule.operation == "*" || register::all().any(|entry| entry.id == rule.operation);
+    let of_events = rule.operation == EVENTS_DELIVER;
+    if of_events != rule.fault.is_of_events() {
+        let message = format!(
+            "event_drop, event_duplicate and event_delay are faults of {EVENTS_DELIVER}, which has \
+             no others"
+        );
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+    }
+    let known = of_events
+        || rule.operation == "*"
+        || register::all().any(|entry| entry.id == rule.operation);
     if !known {
         let message = format!(
             "unknown operation {}; use an id such as Blob_Delete or Messages_Dequeue, or *",

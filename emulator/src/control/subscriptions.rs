@@ -7,6 +7,7 @@ use super::refusal::{Refusal, failed, no_such_method};
 use crate::body::Body;
 use crate::emulator::Emulator;
 use crate::events::SubscribeError;
+use crate::rules::subscription::{Destination, Subscription};
 
 pub(super) const SUBSCRIPTION: &str = "/subscriptions/";
 
@@ -24,7 +25,12 @@ pub(super) async fn serve(
     match *method {
         Method::GET => {}
         Method::PUT => {
-            let subscribed = emulator.subscribe(name, super::parse(body).await?).await;
+            let settings: Subscription = super::parse(body).await?;
+            if settings.destination == Destination::Channel {
+                let message = "a channel needs a receiver in process; use a queue or a webhook";
+                return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+            }
+            let subscribed = emulator.subscribe(name, settings).await;
             subscribed.map_err(|error| match error {
                 SubscribeError::Invalid(what) => Refusal::new(StatusCode::BAD_REQUEST, what),
                 SubscribeError::Store(error) => failed(&error),

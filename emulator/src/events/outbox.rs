@@ -8,15 +8,15 @@ use std::ops::ControlFlow;
 use smalt_protocol::{StorageError, Timestamp};
 use uuid::Uuid;
 
-use super::schema;
+use super::{schema, waiting};
 use crate::call::Call;
 use crate::keys::{self, Generation, Kind};
 use crate::ops::lookup::BlobName;
 use crate::records::{
-    BlobRecord, DeliveryRecord, Diagnostics, EventData, EventRecord, Record, SubscriptionRecord,
+    BlobRecord, DeliveryRecord, Diagnostics, EventData, EventRecord, Record, SUBJECT,
+    SubscriptionRecord, WaitingRecord,
 };
 use crate::rules::events::{EventKind, Raises};
-use crate::rules::pending_copy;
 use crate::rules::subscription::Schema;
 use crate::store::{Stamp, StoreResult, Transaction, View};
 
@@ -55,7 +55,7 @@ impl Cause {
     ) -> Option<EventRecord> {
         let (kind, blob) = match (self.raises, before, after) {
             (Raises::Created(_), _, Some(new)) if new.etag == stamp.etag() => {
-                (!pending_copy::is_pending(new)).then_some((EventKind::BlobCreated, new))
+                Some((EventKind::BlobCreated, new))
             }
             (Raises::Deleted(_), Some(old), None) => Some((EventKind::BlobDeleted, old)),
             (Raises::Tier(_), Some(old), Some(new)) => {
@@ -81,15 +81,15 @@ impl Cause {
     ) -> EventRecord {
         let is = |kinds: &[EventKind]| kinds.contains(&kind);
         let (created, tiered) = (EventKind::BlobCreated, EventKind::BlobTierChanged);
-        let tier = || blob.access.tier.clone().unwrap_or("Default".to_owned());
+        // A change of tier that takes its time is described as it will be.
+        let thawed = blob.access.rehydration.as_ref().map(|way| &way.tier);
+        let tier = thawed.or(blob.access.tier.as_ref()).cloned();
+        let tier = || tier.unwrap_or_else(|| "Default".to_owned());
         let container = &self.name.container;
         EventRecord {
             id: self.id,
             account: container.account.clone(),
-            subject: format!(
-                "/blobServices/default/containers/{}/blobs/{}",
-                container.container, self.name.blob
-            ),
+            subject: format!("{SUBJECT}{}/blobs/{}", container.container, self.name.blob),
             kind,
             at: stamp.now,
             data: EventData {
@@ -105,7 +105,7 @@ impl Cause {
                     .filter(|_| is(&[tiered]))
                     .map(|old| self.tier(old).to_owned()),
                 url: self.url.clone(),
-                sequencer: sequencer(stamp.tick, 0),
+                sequencer: String::new(),
                 storage_diagnostics: Diagnostics {
                     batch_id: self.request_id,
                 },
@@ -122,7 +122,7 @@ impl Cause {
 
 /// Returns a string that grows with the tick and then with the place of the event in its commit,
 /// in production's form.
-fn sequencer(tick: Timestamp, place: u64) -> String {
+fn sequencer(tick: Timestamp, place: u16) -> String {
     format!("{:032X}{place:016x}", tick.ticks())
 }
 
@@ -144,25 +144,48 @@ pub fn watch<T>(
     if subscriptions.is_empty() {
         return Ok((apply(tx)?, false));
     }
-    let before = cause.name.find_place(tx, stamp.now)?.blob;
+    let place = cause.name.find_place(tx, stamp.now)?;
+    let (before, generation) = (place.blob, place.container.generation);
+    let key = keys::waiting(generation, &cause.name.blob);
+    let earlier = waiting::take_due(tx, key.clone(), before.as_ref(), stamp.now)?;
     let output = apply(tx)?;
-    let after = cause.name.find_place(tx, stamp.now)?.blob;
-    let event = cause.event(before.as_ref(), after.as_ref(), stamp);
-    let is_raised = match event {
-        Some(event) => fan_out(tx, &subscriptions, &event, (stamp.tick, 0))?,
-        None => false,
-    };
+    let after = cause.name.load(tx, generation, stamp.now)?;
+    let mut event = cause.event(before.as_ref(), after.as_ref(), stamp);
+    match after.as_ref().and_then(waiting::ends) {
+        None => tx.delete(key),
+        Some(due) => {
+            let later = match &event {
+                Some(event) if event.kind == EventKind::AsyncOperationInitiated => {
+                    after.as_ref().map(|blob| {
+                        cause.record(EventKind::BlobTierChanged, blob, before.as_ref(), stamp)
+                    })
+                }
+                _ => event.take(),
+            };
+            if let Some(event) = later {
+                WaitingRecord { event, due }.save(tx, key)?;
+            }
+        }
+    }
+    let mut is_raised = false;
+    for (place, event) in (0..).zip(earlier.into_iter().chain(event)) {
+        is_raised |= fan_out(tx, &subscriptions, event, (stamp.tick, place))?;
+    }
     Ok((output, is_raised))
 }
 
 /// Writes an event for each subscription that wants it. Returns whether there is one.
-fn fan_out(
+///
+/// # Errors
+/// When the store fails.
+pub fn fan_out(
     tx: &mut Transaction<'_>,
     subscriptions: &[(String, SubscriptionRecord)],
-    event: &EventRecord,
-    (tick, place): (Timestamp, u8),
+    mut event: EventRecord,
+    (tick, place): (Timestamp, u16),
 ) -> StoreResult<bool> {
-    let shown = schema::render(event, Schema::EventGridSchema);
+    event.data.sequencer = sequencer(tick, place);
+    let shown = schema::render(&event, Schema::EventGridSchema);
     let mut is_wanted = false;
     for (_, subscription) in subscriptions {
         let settings = &subscription.settings;
@@ -175,6 +198,7 @@ fn fan_out(
                 attempts: 0,
                 last: None,
                 given_up: None,
+                is_overtaken: false,
             };
             delivery.save(tx, keys::event(subscription.generation, tick, place))?;
             is_wanted = true;

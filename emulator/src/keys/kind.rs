@@ -4,7 +4,7 @@ use super::{
     BLOB, BLOCK, BLOCK_LIST, BLOCK_LIST_REFS, CONTAINER, DELETED_BLOB, DELETED_CONTAINER, ENTITY,
     ENTITY_PART, EVENT, EXPIRING, EXPIRY, GARBAGE, MESSAGE, MESSAGE_COUNT, PAGE_GARBAGE, PAGE_NODE,
     PAGE_NODE_LAST, PAGE_NODE_REFS, QUEUE, SERVICE, SNAPSHOT, SUBSCRIPTION, TABLE, TAG,
-    UNCOMMITTED, VERSION, VISIBLE,
+    UNCOMMITTED, VERSION, VISIBLE, WAITING,
 };
 
 macro_rules! kinds {
@@ -58,6 +58,7 @@ kinds! {
     Expiring = EXPIRING,
     Subscription = SUBSCRIPTION,
     Event = EVENT,
+    Waiting = WAITING,
 }
 
 /// Returns account and name from the key of a container, queue, table or service, decoded lossily.

@@ -15,7 +15,7 @@ use crate::keys;
 use crate::keys::Generation;
 use crate::records::{BlobRecord, ContainerRecord, Record};
 use crate::rules::{immutability, pending_copy, tier};
-use crate::store::View;
+use crate::store::{StoreResult, View};
 
 const SNAPSHOT: &str = "snapshot";
 const VERSION: &str = "versionid";
@@ -110,7 +110,7 @@ impl BlobName {
         generation: Generation,
         now: Timestamp,
     ) -> Result<Option<BlobRecord>, StorageError> {
-        Ok(at(BlobRecord::load(view, &self.key(generation))?, now))
+        Ok(load(view, &self.key(generation), now)?)
     }
 
     /// Loads the container and its base blob, if there is one, or fails with 404
@@ -249,6 +249,14 @@ impl BlobAddress {
 /// that of a snapshot.
 pub fn refused_version(version: &str, reason: &str) -> StorageError {
     StorageError::invalid_query(VERSION, version, reason)
+}
+
+/// Loads the blob with this key as of `now`; `None` if there is none.
+///
+/// # Errors
+/// When the store fails.
+pub fn load(view: &dyn View, key: &[u8], now: Timestamp) -> StoreResult<Option<BlobRecord>> {
+    Ok(at(BlobRecord::load(view, key)?, now))
 }
 
 /// Returns a blob as of `now`; `None` if it has expired.

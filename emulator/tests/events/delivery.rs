@@ -1,7 +1,5 @@
 //! Retries, expiry, dead letters, and what survives a restart. The tests move the clock.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use serde_json::json;
 use smalt::faults::{Fault, Rule};
 use smalt::{Builder, Clock, Timestamp};
@@ -14,9 +12,13 @@ async fn world() -> World {
 }
 
 fn fail(world: &World, times: u64, fault: Fault) {
+    add(world, "Messages_Enqueue", "", times, fault);
+}
+
+fn add(world: &World, operation: &str, resource: &str, times: u64, fault: Fault) {
     world.client.emulator().faults().add(Rule {
-        operation: "Messages_Enqueue".to_owned(),
-        resource: String::new(),
+        operation: operation.to_owned(),
+        resource: resource.to_owned(),
         nth: 1,
         times,
         fault,
@@ -165,4 +167,42 @@ async fn deleted_subscription_forgets_its_events() {
     let events: Vec<_> = world.events("all").await.iter().map(short).collect();
     assert_eq!(events, ["BlobCreated PutBlob c"]);
     assert_eq!(emulator.audit().unwrap().differences, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn faults_drop_double_delay_and_reorder_deliveries() {
+    let (created, deleted) = ("BlobCreated PutBlob a", "BlobDeleted DeleteBlob a");
+    let delay = |overtaken| Fault::EventDelay {
+        delay_s: 60,
+        overtaken,
+    };
+    for (fault, at_once, in_the_end) in [
+        (Fault::EventDrop, vec![deleted], vec![]),
+        (
+            Fault::EventDuplicate,
+            vec![created, created, deleted],
+            vec![],
+        ),
+        (delay(false), vec![], vec![created, deleted]),
+        (delay(true), vec![deleted], vec![created]),
+    ] {
+        let world = world().await;
+        world.subscribe("all", json!({})).await;
+        add(
+            &world,
+            "Events_Deliver",
+            "/devstoreaccount1/box/a",
+            1,
+            fault.clone(),
+        );
+        world.put("a").await;
+        world.send("DELETE", "/box/a", &[], "").await;
+        world.deliver().await;
+        let found: Vec<_> = world.events("all").await.iter().map(short).collect();
+        assert_eq!(found, at_once, "{fault:?}");
+        world.deliver_all().await;
+        let found: Vec<_> = world.events("all").await.iter().map(short).collect();
+        assert_eq!(found, in_the_end, "{fault:?}");
+        assert_eq!(world.client.emulator().faults().account()[0].fired, 1);
+    }
 }

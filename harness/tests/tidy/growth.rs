@@ -20,10 +20,14 @@ pub(crate) const LINES: &[Row] = &[
     ("protocol/", 14_779, ""),
     (
         "emulator/",
-        75733,
-        "Events: their filters, schemas, outbox, deliveries.",
+        76_791,
+        "Events of blobs: outbox, subscriptions, delivery.",
     ),
-    ("sleeve/", 9_686, "Gridwich's contexts, sleeves, providers and notifications."),
+    (
+        "sleeve/",
+        9_686,
+        "Gridwich's contexts, sleeves, providers and notifications.",
+    ),
     ("sweeper/", 20_068, ""),
     (
         "listener/",
@@ -31,7 +35,11 @@ pub(crate) const LINES: &[Row] = &[
         "Comments and help say units and bounds.",
     ),
     ("worker/", 1798, ""),
-    ("harness/", 67_496, "The saga and the properties of the sleeves."),
+    (
+        "harness/",
+        67_496,
+        "The saga and the properties of the sleeves.",
+    ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 5254, "The search of the bursts uses it."),
     ("harness/planted/", 573, ""),
@@ -39,7 +47,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 223_360;
+pub(crate) const TOTAL: usize = 224_418;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
