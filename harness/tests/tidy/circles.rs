@@ -18,8 +18,8 @@ const CIRCLE_FILES_MAX: usize = 3;
 pub(crate) const LARGEST: &[(&str, usize)] = &[
     ("harness/model/src/", 6),
     ("harness/src/", 13),
-    ("listener/src/", 14),
-    ("sweeper/src/", 4),
+    ("listener/src/", 3),
+    ("sweeper/src/", 3),
 ];
 
 /// The path of a module from the root of its crate.

@@ -6,7 +6,7 @@ use azure_core::http::Etag;
 #[cfg(feature = "entra")]
 use azure_storage_blob::BlobServiceClient;
 use azure_storage_blob::{BlobClient, BlobContainerClient};
-use azure_storage_queue::QueueClient;
+use azure_storage_queue::{QueueClient, QueueServiceClient};
 
 use super::AzureStorage;
 use crate::context;
@@ -62,6 +62,19 @@ impl AzureStorage {
         let service = (self.shared.blobs.as_ref())
             .ok_or_else(|| call.invalid("the account has no blob endpoint"))?;
         Ok((Arc::new(call), service.blob_container_client(container)))
+    }
+
+    /// Starts a call on the account's Queue service.
+    pub(super) fn on_queues(
+        &self,
+        operation: &'static str,
+        repeat: Repeat,
+        cx: &CallContext,
+    ) -> PortResult<(Arc<Call>, &QueueServiceClient)> {
+        let call = begin(operation, self.shared.account.clone(), repeat, cx)?;
+        let service = (self.shared.queues.as_ref())
+            .ok_or_else(|| call.invalid("the account has no queue endpoint"))?;
+        Ok((Arc::new(call), service))
     }
 
     pub(super) fn on_queue(
