@@ -106,7 +106,7 @@ pub(crate) struct Surface {
     pub(crate) queues: Mutex<Vec<Watched>>,
     /// The request counts of the partitioned queues' maps; their listeners come and go.
     pub(crate) sets: Vec<Arc<Metrics>>,
-    /// The request counts of the trigger queues.
+    /// The request counts of the subscriptions.
     pub(crate) triggers: Vec<Arc<Metrics>>,
 }
 

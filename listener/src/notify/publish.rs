@@ -104,6 +104,8 @@ impl Publisher {
 
     /// Delivers an event to all destinations; logs failures, because they cost only latency.
     pub(crate) async fn publish(&self, event: &Trigger, delay: Duration) {
+        let named = event.event.as_deref().unwrap_or_default();
+        tracing::debug!(op = "notify", queue = %event.queue, event = named, "publishing");
         let delivered = join_all(self.to.iter().map(|to| to.deliver(event, delay))).await;
         for error in delivered.into_iter().filter_map(Result::err) {
             tracing::warn!(

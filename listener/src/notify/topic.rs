@@ -28,12 +28,15 @@ const DIGITS: usize = 16;
 /// Longest name of a topic; a subscription's queue has at most 63 characters.
 pub const TOPIC_CHARS_MAX: usize = 63 - INFIX.len() - DIGITS;
 
+/// When the subscriptions were listed, and their queues.
+type Listed = (Instant, Vec<String>);
+
 /// The publisher's side of a topic. Clones share the list of the subscriptions.
 #[derive(Clone)]
 pub struct Topic {
     storage: Arc<dyn Storage>,
     name: String,
-    listed: Arc<Mutex<Option<(Instant, Vec<String>)>>>,
+    listed: Arc<Mutex<Option<Listed>>>,
 }
 
 impl Topic {
@@ -89,7 +92,7 @@ impl Topic {
         failed.map_or(Ok(reached), Err)
     }
 
-    fn listed<T>(&self, with: impl FnOnce(&mut Option<(Instant, Vec<String>)>) -> T) -> T {
+    fn listed<T>(&self, with: impl FnOnce(&mut Option<Listed>) -> T) -> T {
         with(&mut self.listed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
