@@ -55,10 +55,9 @@ fn plain_word(line: &str) -> Option<&str> {
     (word.chars().all(plain) && !own).then_some(word)
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
-    #![cfg(unix)]
-
     use super::*;
 
     fn shell(line: &str) -> Option<String> {
