@@ -59,6 +59,7 @@ nanoseconds() { date -d "$1" +%s%N; }
 printf '%-8s %22s %22s\n' mode 'put to handler, median' 'requests/idle hour'
 for mode in poll topic webhook; do
     queue=push-$mode
+    : >"$work/$queue.started"
     begin "$mode-1" "$queue" "$mode"
     begin "$mode-2" "$queue" "$mode"
     [ "$mode" != webhook ] ||
@@ -74,7 +75,7 @@ for mode in poll topic webhook; do
         line=$(grep 'publishing' "$work/send.log" | head -n 1 | cut -d' ' -f1 || true)
         [ -z "$line" ] || acknowledged=$(nanoseconds "$line")
         for _ in $(seq 150); do
-            [ "$(wc -l <"$work/$queue.started" 2>/dev/null || echo 0)" -lt "$round" ] || break
+            [ "$(wc -l <"$work/$queue.started")" -lt "$round" ] || break
             sleep 0.1
         done
         started=$(sed -n "${round}p" "$work/$queue.started")

@@ -9,7 +9,6 @@
 //! a growing interval; with none, a watchdog looks at long intervals. A wake-up or a message leads
 //! back to Active.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::observers::is_throttle;
 use crate::pool::Pool;
 use crate::report::{Ended, ListenerError, PoolState, PoolStatus, Report};
 use crate::rules::load::LoadMeter;
-use crate::rules::scaling::{Limits, Scaler, ScalingRule};
+use crate::rules::scaling::{Limits, MakeRule, Scaler, ScalingRule};
 use crate::rules::sentinel::Role;
 use crate::run::CANCEL_GRACE;
 use crate::sentinel::Guard;
@@ -96,9 +95,6 @@ pub(crate) struct Wiring {
     pub(crate) rule: Option<MakeRule>,
 }
 
-/// Makes the scaling rule of a run.
-pub(crate) type MakeRule = Arc<dyn Fn(&Limits) -> Box<dyn ScalingRule> + Send + Sync>;
-
 impl Controller {
     pub(crate) fn new(shared: Arc<Shared>, wiring: Wiring) -> Self {
         let config = &shared.config;
@@ -138,14 +134,7 @@ impl Controller {
             left: None,
             empty_gets: 0,
             failed_gets: 0,
-            report: Report {
-                ended: Ended::Drained,
-                received: 0,
-                outcomes: BTreeMap::new(),
-                expiring: 0,
-                requests: 0,
-                tasks_started: 0,
-            },
+            report: Report::empty(),
             shared,
         }
     }

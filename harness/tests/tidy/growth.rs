@@ -19,12 +19,12 @@ type Row = (&'static str, usize, &'static str);
 pub(crate) const LINES: &[Row] = &[
     ("protocol/", 14_779, ""),
     ("emulator/", 73_505, ""),
-    ("sleeve/", 8092, ""),
+    ("sleeve/", 8_160, "Queues are listed, for subscriptions."),
     ("sweeper/", 20_068, ""),
     (
         "listener/",
-        27_211,
-        "Comments and help say units and bounds.",
+        28_500,
+        "Publish and subscribe between processes, with its property tests.",
     ),
     ("worker/", 1798, ""),
     (
@@ -39,7 +39,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 218_811;
+pub(crate) const TOTAL: usize = 218_950;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -11,6 +11,7 @@
 //! no gets.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The policy that sets the number of tasks.
@@ -189,6 +190,9 @@ pub trait ScalingRule: Send {
     /// Forgets the history, because the queue has gone idle.
     fn reset(&mut self) {}
 }
+
+/// Makes the scaling rule of a run.
+pub(crate) type MakeRule = Arc<dyn Fn(&Limits) -> Box<dyn ScalingRule> + Send + Sync>;
 
 /// Scales up at once; scales down after the cooldown, to the largest number wanted during it.
 #[derive(Clone, Debug)]
