@@ -443,6 +443,12 @@ pub trait Storage: Send + Sync + 'static {
     /// Create Queue. Returns `false` if it already exists.
     async fn create_queue(&self, cx: &CallContext, queue: &str) -> PortResult<bool>;
 
+    /// List Queues: the names of all queues that begin with `prefix`, in order.
+    async fn list_queues(&self, cx: &CallContext, prefix: &str) -> PortResult<Vec<String>>;
+
+    /// Delete Queue, with all messages.
+    async fn delete_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()>;
+
     /// Get Queue Metadata.
     async fn queue_properties(&self, cx: &CallContext, queue: &str) -> PortResult<QueueProperties>;
 

@@ -302,6 +302,14 @@ impl Storage for Bent {
         self.inner.create_queue(cx, queue).await
     }
 
+    async fn list_queues(&self, cx: &CallContext, prefix: &str) -> PortResult<Vec<String>> {
+        self.inner.list_queues(cx, prefix).await
+    }
+
+    async fn delete_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()> {
+        self.inner.delete_queue(cx, queue).await
+    }
+
     async fn queue_properties(&self, cx: &CallContext, queue: &str) -> PortResult<QueueProperties> {
         self.inner.queue_properties(cx, queue).await
     }

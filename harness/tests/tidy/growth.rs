@@ -25,19 +25,19 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "sleeve/",
-        9_686,
+        9_763,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
     ("sweeper/", 20_068, ""),
     (
         "listener/",
-        27_211,
-        "Comments and help say units and bounds.",
+        28_516,
+        "Topics of subscription queues, relays, rules of the application.",
     ),
     ("worker/", 1798, ""),
     (
         "harness/",
-        67_496,
+        67_541,
         "The saga and the properties of the sleeves.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -47,7 +47,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 224_418;
+pub(crate) const TOTAL: usize = 225_861;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use azure_core::http::Etag;
 use azure_storage_blob::{BlobContainerClient, BlobServiceClient};
-use azure_storage_queue::QueueClient;
+use azure_storage_queue::{QueueClient, QueueServiceClient};
 
 use super::AzureStorage;
 use crate::context::{self, ContextError};
@@ -96,6 +96,19 @@ impl AzureStorage {
     ) -> PortResult<(Arc<Call>, &BlobServiceClient)> {
         let call = begin(operation, self.shared.account.clone(), repeat, cx)?;
         let service = self.blobs().map_err(|why| call.invalid(&why))?;
+        Ok((Arc::new(call), service))
+    }
+
+    /// Starts a call on the account's Queue service.
+    pub(super) fn on_queues(
+        &self,
+        operation: &'static str,
+        repeat: Repeat,
+        cx: &CallContext,
+    ) -> PortResult<(Arc<Call>, &QueueServiceClient)> {
+        let call = begin(operation, self.shared.account.clone(), repeat, cx)?;
+        let service = (self.shared.queues.as_ref())
+            .ok_or_else(|| call.invalid("the account has no queue endpoint"))?;
         Ok((Arc::new(call), service))
     }
 

@@ -239,6 +239,14 @@ impl Storage for AzureStorage {
         self.make_queue(cx, queue).await
     }
 
+    async fn list_queues(&self, cx: &CallContext, prefix: &str) -> PortResult<Vec<String>> {
+        self.queue_names(cx, prefix).await
+    }
+
+    async fn delete_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()> {
+        AzureStorage::delete_queue(self, cx, queue).await
+    }
+
     async fn queue_properties(&self, cx: &CallContext, queue: &str) -> PortResult<QueueProperties> {
         self.queue_facts(cx, queue).await
     }

@@ -388,6 +388,14 @@ impl Storage for Account {
         no_queues()
     }
 
+    async fn list_queues(&self, _: &CallContext, _: &str) -> PortResult<Vec<String>> {
+        no_queues()
+    }
+
+    async fn delete_queue(&self, _: &CallContext, _: &str) -> PortResult<()> {
+        no_queues()
+    }
+
     async fn queue_properties(&self, _: &CallContext, _: &str) -> PortResult<QueueProperties> {
         no_queues()
     }
