@@ -15,7 +15,6 @@
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: concurrent clients, checked by a search for an order that the model accepts.
 //! - [`histories`]: random histories of one client, checked by the model.
-//! - [`table_histories`]: the same for tables.
 //! - [`fleet`]: worker processes that are killed, with an account of every message or blob.
 //! - [`soak`]: long runs that account for every message.
 //! - [`diff`]: sends the same requests to two services, with a ledger of their differences.
@@ -46,7 +45,6 @@ pub mod replay;
 pub mod scenario;
 pub mod servers;
 pub mod soak;
-pub mod table_histories;
 pub mod target;
 pub mod testing;
 pub mod traces;

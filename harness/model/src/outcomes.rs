@@ -93,10 +93,15 @@ impl Cell {
     }
 }
 
+/// Returns every row of the matrix.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().chain(tables::ROWS)
+}
+
 /// Returns every cell of the matrix.
 pub fn cells() -> impl Iterator<Item = Cell> {
     let headers = || (0..HEADERS.len() as u8).map(Header);
-    ROWS.iter().chain(tables::ROWS).flat_map(move |row| {
+    rows().flat_map(move |row| {
         let outcomes = row.outcomes.iter().copied().flatten();
         outcomes.flat_map(move |(outcome, set)| {
             let headers = headers().filter(move |header| set >> header.0 & 1 == 1);

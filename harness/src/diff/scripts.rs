@@ -2,9 +2,6 @@
 
 use std::path::Path;
 
-use proptest::strategy::{Strategy as _, ValueTree as _};
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use proptest_state_machine::ReferenceStateMachine as _;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
 use smalt_model::Model;
@@ -12,11 +9,10 @@ use smalt_model::vocabulary::Operation;
 use smalt_model::vocabulary::tables::{TableMalformed, TableOperation};
 
 use super::finding::Lane;
-use crate::histories::generate::{DICE, Space, choose};
+use crate::histories::generate::{Space, TABLE_DICE, choose};
 use crate::histories::server::{START_S, Server};
 use crate::replay::corpus::{self, CorpusError};
 use crate::replay::recording::Recording;
-use crate::table_histories::machine::TableHistories;
 use crate::traces::format::Trace;
 use crate::traces::{convert, history};
 
@@ -54,47 +50,39 @@ pub struct Histories {
 
 /// Generates a history of containers, blobs and queues.
 pub fn operations(seed: u64, which: &Histories) -> Vec<Operation> {
+    generate(seed, which, Space::NARROW, |operation| match operation {
+        Operation::Advance { seconds } => *seconds <= which.wait_s_max,
+        _ => true,
+    })
+}
+
+/// Generates a history of tables.
+pub fn of_tables(seed: u64, which: &Histories) -> Vec<Operation> {
+    generate(seed, which, Space::TABLES, |operation| {
+        !makes_its_token(operation) && (seed % 2 == 0 || !splits(operation))
+    })
+}
+
+/// Generates the operations of a space that `keeps` selects.
+fn generate(
+    seed: u64,
+    which: &Histories,
+    space: Space,
+    keeps: impl Fn(&Operation) -> bool,
+) -> Vec<Operation> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut model = Model::new(START_S);
     let mut history = Vec::with_capacity(which.operations);
     while history.len() < which.operations {
-        let mut dice = [0; DICE];
-        random.fill_bytes(&mut dice);
-        let operation = choose(&model, Space::NARROW, &dice);
-        let is_kept = match &operation {
-            Operation::Advance { seconds } => *seconds <= which.wait_s_max,
-            Operation::Restart => false,
-            _ => true,
-        };
-        if is_kept {
+        let mut dice = [0; TABLE_DICE];
+        random.fill_bytes(&mut dice[..space.dice()]);
+        let operation = choose(&model, space, &dice[..space.dice()]);
+        if keeps(&operation) {
             model.step(&operation);
             history.push(operation);
         }
     }
     history
-}
-
-/// Generates a history of tables.
-///
-/// # Errors
-/// When the generator gives up.
-pub fn of_tables(seed: u64, which: &Histories) -> Result<Vec<Operation>, String> {
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    let mut runner = TestRunner::new_with_rng(Config::default(), random);
-    let mut model = Model::new(START_S);
-    let mut history = Vec::with_capacity(which.operations);
-    while history.len() < which.operations {
-        let step = TableHistories::<false>::transitions(&model).new_tree(&mut runner);
-        let operation = step.map_err(|why| why.to_string())?.current().operation;
-        let is_left_out = makes_its_token(&operation) || (seed % 2 == 1 && splits(&operation));
-        if !is_left_out {
-            model.step(&operation);
-            history.push(operation);
-        }
-    }
-    Ok(history)
 }
 
 /// Whether the operation continues from an invented token, whose format is specific to each
@@ -133,7 +121,7 @@ pub async fn histories(which: &Histories) -> Result<Vec<Script>, String> {
         scripts.extend(told(seed, &operations(seed, which)).await?);
     }
     for seed in (which.seed..).take(which.tables as usize) {
-        scripts.extend(told(seed, &of_tables(seed, which)?).await?);
+        scripts.extend(told(seed, &of_tables(seed, which)).await?);
     }
     Ok(scripts)
 }
@@ -233,7 +221,7 @@ mod tests {
             operations: 200,
             wait_s_max: 0,
         };
-        let history = |seed| of_tables(seed, &which).unwrap();
+        let history = |seed| of_tables(seed, &which);
         let first = history(3);
         assert_eq!(first.len(), 200);
         assert_eq!(format!("{first:?}"), format!("{:?}", history(3)));

@@ -6,21 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use proptest::strategy::{BoxedStrategy, Strategy as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use proptest_state_machine::ReferenceStateMachine as _;
-use smalt_model::Model;
 use smalt_model::outcomes::Cell;
 use tokio::runtime::Runtime;
 
 use super::coverage::Coverage;
 use super::failure::Failed;
-use super::generate::Step;
-use super::machine::{Histories, wish};
+use super::generate::{Space, Step};
+use super::machine::{Histories, aim};
 use super::run::{Failure, Judging, run};
 use super::server::Server;
 use super::shrink;
-use crate::table_histories::machine::TableHistories;
 
 /// Number of histories in a round.
 const ROUND: u32 = 250;
@@ -34,6 +31,17 @@ pub enum About {
     Account,
     /// Tables and entities.
     Tables,
+}
+
+impl About {
+    /// Returns the space of such histories.
+    pub fn space(self, restarts: bool) -> Space {
+        let space = match self {
+            About::Account => Space::HISTORY,
+            About::Tables => Space::TABLES,
+        };
+        space.restarting(restarts)
+    }
 }
 
 /// The parameters of a campaign.
@@ -94,16 +102,16 @@ impl Campaign {
         let mut number = 0;
         while left > 0 && outcome.failed.is_none() {
             // The first round shows what is reached without targets.
-            wish(match left == self.histories {
+            let wishes = match left == self.histories {
                 true => Vec::new(),
                 false => self.wishes(&outcome.coverage),
-            });
+            };
+            aim(self.about.space(self.restarts), wishes);
             let mut runner = self.runner(number, left.min(ROUND));
             outcome.failed = self.round(&mut runner, &mut outcome, done);
             left = left.saturating_sub(ROUND);
             number += 1;
         }
-        wish(Vec::new());
         outcome.pace = Pace {
             operations: outcome.coverage.steps(),
             whole: begun.elapsed(),
@@ -111,10 +119,10 @@ impl Campaign {
         outcome
     }
 
-    /// Returns the cells that histories should target. Histories of tables need no targets.
+    /// Returns the cells that histories should target.
     fn wishes(&self, coverage: &Coverage) -> Vec<Cell> {
         let mut unreached = coverage.unreached();
-        unreached.retain(|cell| !cell.is_of_tables() && self.about == About::Account);
+        unreached.retain(|cell| cell.is_of_tables() == (self.about == About::Tables));
         unreached
     }
 
@@ -199,7 +207,10 @@ impl Campaign {
             let told = judged.map(drop);
             told.map_err(|failure| TestCaseError::fail(failure.difference.clone()))
         };
-        let outcome = runner.run(&self.strategy(), |(_, history, seen)| judge(&history, seen));
+        let outcome = runner.run(
+            &Histories::sequential_strategy(1..=self.operations),
+            |(_, history, seen)| judge(&history, seen),
+        );
         let round = reached.into_inner();
         all.coverage.add(&round.coverage);
         all.histories += round.histories;
@@ -212,16 +223,6 @@ impl Campaign {
                 self.seed,
                 format!("the generator gave up: {reason}"),
             )),
-        }
-    }
-
-    fn strategy(&self) -> BoxedStrategy<(Model, Vec<Step>, Option<Arc<AtomicUsize>>)> {
-        let length = 1..=self.operations;
-        match (self.about, self.restarts) {
-            (About::Account, true) => Histories::<true>::sequential_strategy(length).boxed(),
-            (About::Account, false) => Histories::<false>::sequential_strategy(length).boxed(),
-            (About::Tables, true) => TableHistories::<true>::sequential_strategy(length).boxed(),
-            (About::Tables, false) => TableHistories::<false>::sequential_strategy(length).boxed(),
         }
     }
 

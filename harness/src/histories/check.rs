@@ -1,5 +1,7 @@
 //! Compares an answer with the expected one.
 
+pub mod tables;
+
 use std::fmt::Display;
 
 use smalt_model::expected::{Listed, Shown};
@@ -10,7 +12,6 @@ use smalt_protocol::Timestamp;
 use super::documents::{self, Entry, Message};
 use super::names::Names;
 use super::run::Answered;
-use crate::table_histories::answers;
 use crate::wire::Answer;
 
 /// Compares an answer, and records the values that the service generated.
@@ -19,7 +20,7 @@ use crate::wire::Answer;
 /// The first difference.
 pub fn check(expected: &Expected, answered: &Answered, names: &mut Names) -> Result<(), String> {
     if let [Fact::Table(expected)] = expected.facts.as_slice() {
-        return answers::judge(expected, answered.table.as_ref(), names);
+        return tables::judge(expected, answered.table.as_ref(), names);
     }
     let (answer, entries) = (&answered.answer, &answered.entries);
     let code = answer.header("x-ms-error-code");

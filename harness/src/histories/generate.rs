@@ -7,13 +7,15 @@
 //! give the simplest choices, which shrinking leads to.
 //!
 //! - [`dice`]: random bytes, and what they are used for.
-//! - `parts`: names, leases, conditions. `blobs`, `containers`, `queues`: operations.
+//! - `parts`: names, leases, conditions. `blobs`, `containers`, `queues`,
+//!   `tables`: operations.
 
 mod blobs;
 mod containers;
 pub mod dice;
 mod parts;
 mod queues;
+mod tables;
 
 use smalt_model::hints::Alone;
 use smalt_model::outcomes::{Cell, Situation};
@@ -21,7 +23,7 @@ use smalt_model::vocabulary::tables::TableOperation;
 use smalt_model::vocabulary::{ContainerOperation, Malformed, Metadata, Operation};
 use smalt_model::{Expected, Model};
 
-pub use dice::DICE;
+pub use dice::{DICE, TABLE_DICE};
 use dice::{Dice, Miss};
 
 /// How often an operation that does not match its intent is generated again.
@@ -94,8 +96,12 @@ pub struct Space {
     containers: usize,
     blobs: usize,
     queues: usize,
+    /// Whether the operations are those of the Table service, and no others.
+    tables: bool,
     /// Append and page blobs, properties, copies by bytes, listings of the account, soft delete.
     wide: bool,
+    /// Whether some requests break a rule of syntax.
+    malformed: bool,
     /// Whether time passes.
     advances: bool,
     /// Whether the service is restarted.
@@ -108,13 +114,16 @@ impl Space {
         containers: CONTAINERS.len(),
         blobs: BLOBS.len(),
         queues: QUEUES.len(),
+        tables: false,
         wide: true,
+        malformed: true,
         advances: true,
         restarts: false,
     };
-    /// Like [`Space::HISTORY`], with restarts.
-    pub const RESTARTS: Space = Space {
-        restarts: true,
+    /// Tables and entities, which need no time.
+    pub const TABLES: Space = Space {
+        tables: true,
+        advances: false,
         ..Space::HISTORY
     };
     /// Only operations on block blobs, containers, leases and queues.
@@ -127,10 +136,59 @@ impl Space {
         containers: 1,
         blobs: 1,
         queues: 1,
+        tables: false,
         wide: false,
+        malformed: false,
         advances: false,
         restarts: false,
     };
+
+    /// Returns the same space, with or without restarts.
+    #[must_use]
+    pub fn restarting(self, restarts: bool) -> Self {
+        Space { restarts, ..self }
+    }
+
+    /// Returns the number of random bytes that one choice may take.
+    pub fn dice(self) -> usize {
+        match self.tables {
+            true => TABLE_DICE,
+            false => DICE,
+        }
+    }
+
+    fn kinds(self) -> impl Iterator<Item = &'static Kind> {
+        let all: &[&[Kind]] = match self.tables {
+            true => &[tables::KINDS],
+            false => &[containers::KINDS, blobs::KINDS, queues::KINDS],
+        };
+        let is_open = move |kind: &&Kind| self.wide || !kind.wide;
+        all.iter().copied().flatten().filter(is_open)
+    }
+
+    fn is_empty(self, model: &Model) -> bool {
+        match self.tables {
+            true => tables::is_empty(model),
+            false => containers::is_empty(model, self),
+        }
+    }
+
+    /// Returns the first operation of a history, which is always possible.
+    fn simplest(self, model: &Model) -> Operation {
+        match self.tables {
+            true => tables::simplest(model),
+            false => containers::simplest(model),
+        }
+    }
+
+    /// Returns a request that is rejected in every state.
+    fn malformed(self, dice: &mut Dice<'_>) -> Operation {
+        if self.tables {
+            return tables::malformed(dice);
+        }
+        let which = dice.one(&Malformed::ALL);
+        Operation::Malformed(which.unwrap_or(Malformed::ContainerName))
+    }
 }
 
 /// Generates one kind of operation; `None` when the current state does not allow it.
@@ -163,12 +221,9 @@ const fn wide(name: &'static str, weight: u16, make: Make) -> Kind {
 }
 
 fn named(name: &str) -> Option<&'static Kind> {
-    kinds().find(|kind| kind.name == name)
-}
-
-fn kinds() -> impl Iterator<Item = &'static Kind> {
-    let all = [containers::KINDS, blobs::KINDS, queues::KINDS];
-    all.into_iter().flatten()
+    let spaces = [Space::HISTORY, Space::TABLES];
+    let mut all = spaces.into_iter().flat_map(Space::kinds);
+    all.find(|kind| kind.name == name)
 }
 
 /// Returns an operation for the current state.
@@ -196,12 +251,8 @@ pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step 
     }
     let intent = intent(space, &mut first);
     if intent == Intent::Malformed {
-        let which = first.one(&Malformed::ALL);
-        let which = which.unwrap_or(Malformed::ContainerName);
-        return Step {
-            intent,
-            operation: Operation::Malformed(which),
-        };
+        let operation = space.malformed(&mut first);
+        return Step { intent, operation };
     }
     let mut made = None;
     for salt in 0..TRIES {
@@ -216,7 +267,7 @@ pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step 
             break;
         }
     }
-    let operation = made.unwrap_or_else(|| containers::simplest(model));
+    let operation = made.unwrap_or_else(|| space.simplest(model));
     Step { intent, operation }
 }
 
@@ -263,7 +314,7 @@ fn intent(space: Space, dice: &mut Dice<'_>) -> Intent {
     let percent = dice.percent();
     if percent < 100 - NEAR_PERCENT - MALFORMED_PERCENT {
         Intent::Valid
-    } else if percent < 100 - MALFORMED_PERCENT || !space.advances {
+    } else if percent < 100 - MALFORMED_PERCENT || !space.malformed {
         Intent::NearMiss
     } else {
         Intent::Malformed
@@ -276,8 +327,8 @@ fn candidate(
     wishes: &[Cell],
     dice: &mut Dice<'_>,
 ) -> Option<Operation> {
-    if intent == Intent::Valid && containers::is_empty(model, dice.space) && !dice.chance(20) {
-        return Some(containers::simplest(model));
+    if intent == Intent::Valid && dice.space.is_empty(model) && !dice.chance(20) {
+        return Some(dice.space.simplest(model));
     }
     let is_near = intent == Intent::NearMiss;
     if let Some(name) = to_blocks(model, is_near, dice) {
@@ -302,11 +353,9 @@ fn candidate(
     if is_near {
         dice.miss = dice.one(&Miss::ALL);
     }
-    let is_open = |kind: &&Kind| dice.space.wide || !kind.wide;
-    let all: u16 = kinds().filter(is_open).map(|kind| kind.weight).sum();
-    let mut place = dice.wide_below(all);
-    let wide = dice.space.wide;
-    let chosen = kinds().filter(|kind| wide || !kind.wide).find(|kind| {
+    let space = dice.space;
+    let mut place = dice.wide_below(space.kinds().map(|kind| kind.weight).sum());
+    let chosen = space.kinds().find(|kind| {
         let is_here = place < kind.weight;
         place = place.saturating_sub(kind.weight);
         is_here
@@ -340,15 +389,20 @@ pub fn is_listing(operation: &Operation) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use smalt_model::vocabulary::tables::TableMalformed;
+
     use super::*;
 
     /// Every row of the matrix has its generator, and every generator a row.
     #[test]
     fn every_row_has_a_generator_and_vice_versa() {
-        let mut made: Vec<&str> = kinds().map(|kind| kind.name).collect();
+        let spaces = [Space::HISTORY, Space::TABLES].into_iter();
+        let kinds = spaces.flat_map(Space::kinds);
+        let mut made: Vec<&str> = kinds.map(|kind| kind.name).collect();
         made.extend(Malformed::ALL.map(Malformed::operation));
+        made.extend(TableMalformed::ALL.map(TableMalformed::operation));
         made.sort_unstable();
-        let rows = smalt_model::outcomes::ROWS.iter();
+        let rows = smalt_model::outcomes::rows();
         type Rows = Vec<&'static smalt_model::outcomes::Row>;
         let (special, rows): (Rows, Rows) = rows.partition(|row| row.situation().is_some());
         assert_eq!(special.len(), smalt_model::outcomes::SITUATIONS.len());
@@ -365,8 +419,11 @@ mod tests {
     #[test]
     fn zero_bytes_give_the_simplest_history() {
         let model = Model::new(0);
-        let made = step(&model, Space::RESTARTS, &[], &[0; DICE]);
-        assert_eq!(made.intent, Intent::Valid);
-        assert_eq!(made.operation, containers::simplest(&model));
+        for space in [Space::HISTORY, Space::TABLES] {
+            let space = space.restarting(true);
+            let made = step(&model, space, &[], &[0; TABLE_DICE]);
+            assert_eq!(made.intent, Intent::Valid);
+            assert_eq!(made.operation, space.simplest(&model));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The two kinds of history, as state machines that proptest generates and shrinks.
+//! Histories, as a state machine that proptest generates and shrinks.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use proptest_state_machine::ReferenceStateMachine;
 use smalt_model::Model;
 use smalt_model::outcomes::Cell;
 
-use super::generate::{DICE, Space, Step, step};
+use super::generate::{DICE, Space, Step, TABLE_DICE, step};
 use super::server::START_S;
 
 thread_local! {
-    /// The cells to target; static because proptest's machines take no arguments.
-    static WISHES: RefCell<Arc<[Cell]>> = RefCell::new(Arc::new([]));
+    /// The space and the cells to target; static because proptest's machines take no arguments.
+    static AIM: RefCell<(Space, Arc<[Cell]>)> = RefCell::new((Space::HISTORY, Arc::new([])));
 }
 
-/// Makes the histories of this thread target these cells from now on.
-pub fn wish(cells: Vec<Cell>) {
-    WISHES.with_borrow_mut(|wishes| *wishes = cells.into());
+/// Makes the histories of this thread use this space and target these cells from now on.
+pub fn aim(space: Space, wishes: Vec<Cell>) {
+    AIM.with_borrow_mut(|aim| *aim = (space, wishes.into()));
 }
 
-/// Histories; with `RESTARTS` they restart the service.
+/// Histories in the space that [`aim`] sets.
 #[derive(Debug)]
-pub struct Histories<const RESTARTS: bool>;
+pub struct Histories;
 
-impl<const RESTARTS: bool> ReferenceStateMachine for Histories<RESTARTS> {
+impl ReferenceStateMachine for Histories {
     type State = Model;
     type Transition = Step;
 
@@ -35,15 +35,14 @@ impl<const RESTARTS: bool> ReferenceStateMachine for Histories<RESTARTS> {
 
     fn transitions(model: &Model) -> BoxedStrategy<Step> {
         let model = model.clone();
-        let wishes = WISHES.with_borrow(Arc::clone);
-        let space = if RESTARTS {
-            Space::RESTARTS
-        } else {
-            Space::HISTORY
-        };
-        any::<[u8; DICE]>()
-            .prop_map(move |dice| step(&model, space, &wishes, &dice))
-            .boxed()
+        let (space, wishes) = AIM.with_borrow(Clone::clone);
+        let step = move |dice: &[u8]| step(&model, space, &wishes, dice);
+        match space.dice() {
+            TABLE_DICE => any::<[u8; TABLE_DICE]>()
+                .prop_map(move |d| step(&d))
+                .boxed(),
+            _ => any::<[u8; DICE]>().prop_map(move |d| step(&d)).boxed(),
+        }
     }
 
     fn apply(mut model: Model, step: &Step) -> Model {

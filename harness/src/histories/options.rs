@@ -160,9 +160,7 @@ fn tell(options: &Options, outcomes: &[(Campaign, Outcome)]) -> anyhow::Result<C
             outcome.histories,
             outcome.pace
         );
-        if campaign.about == About::Account {
-            println!("  made for: {}", own.intended());
-        }
+        println!("  made for: {}", own.intended());
         println!("  came to:  {}", own.actual());
     }
     println!(

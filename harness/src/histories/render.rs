@@ -2,6 +2,7 @@
 
 mod blobs;
 mod malformed;
+pub mod tables;
 
 use http::Method;
 use smalt_model::vocabulary::{
@@ -12,7 +13,6 @@ use smalt_protocol::uri::encode_query;
 use smalt_protocol::{Service, Timestamp};
 
 use super::names::Names;
-use crate::table_histories::requests;
 
 /// A request without credentials.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ pub fn request(operation: &Operation, names: &Names) -> Option<Request> {
         Operation::Container(name, operation) => container(name, operation, names),
         Operation::Blob(id, operation) => blobs::blob(id, operation, names),
         Operation::Queue(name, operation) => queue(name, operation, names),
-        Operation::Table(name, operation) => requests::request(name, operation, names),
+        Operation::Table(name, operation) => tables::request(name, operation, names),
         Operation::Account(operation) => account(operation),
         Operation::Malformed(which) => malformed::malformed(*which),
         Operation::Advance { .. } | Operation::Restart => return None,

@@ -11,19 +11,19 @@ use smalt_protocol::Service;
 use smalt_protocol::uri::encode_query;
 
 use super::check::check;
+use super::check::tables::{self, Seen};
 use super::coverage::Coverage;
 use super::curl;
 use super::documents::{self, Entry};
 use super::generate::{Step, is_listing};
 use super::invariants::{self, Watch};
 use super::names::Names;
+use super::render::tables::next_page;
 use super::render::{self, Request};
 use super::server::{START_S, Server};
-use crate::table_histories::answers::{self, Seen};
-use crate::table_histories::{self, requests};
 use crate::wire::Answer;
 
-/// Maximum number of pages of a listing; more means that a marker leads in a circle.
+/// Maximum number of pages of a listing or query; more means that a marker leads in a circle.
 const PAGES_MAX: usize = 100;
 
 /// The answer to an operation.
@@ -82,7 +82,7 @@ impl Answered {
                 }
                 _ => Vec::new(),
             };
-            table = Some(answers::read(operation, &answer, &further)?);
+            table = Some(tables::read(operation, &answer, &further)?);
         }
         Ok(Answered {
             answer,
@@ -263,8 +263,8 @@ async fn further(
     transcript: &mut String,
 ) -> Result<Vec<Answer>, String> {
     let mut further: Vec<Answer> = Vec::new();
-    while let Some(next) = requests::next_page(first, further.last().unwrap_or(answer)) {
-        if further.len() == table_histories::PAGES_MAX {
+    while let Some(next) = next_page(first, further.last().unwrap_or(answer)) {
+        if further.len() == PAGES_MAX {
             return Err("a query that does not end".to_owned());
         }
         further.push(send(server, &next, transcript).await?);

@@ -9,12 +9,11 @@ use proptest_state_machine::ReferenceStateMachine as _;
 use smalt_model::Model;
 
 use super::detect::{Caught, Shrunk};
-use crate::histories::campaign::one;
+use crate::histories::campaign::{About, one};
 use crate::histories::coverage::Coverage;
 use crate::histories::generate::Step;
-use crate::histories::machine::Histories;
+use crate::histories::machine::{Histories, aim};
 use crate::histories::shrink;
-use crate::table_histories::machine::TableHistories;
 
 /// Maximum length of a history, as in `harness check histories`.
 const OPERATIONS: usize = 50;
@@ -40,30 +39,17 @@ pub enum Judge {
 ///
 /// # Errors
 /// When the generator gives up.
-pub fn search(judge: Judge, histories: u64, tried: impl FnMut()) -> Result<Option<Caught>, String> {
-    let most = 1..=OPERATIONS;
-    match judge {
-        Judge::WithRestarts => {
-            let all = Histories::<true>::sequential_strategy(most);
-            search_in(all, judge, histories, tried)
-        }
-        Judge::Tables => {
-            let all = TableHistories::<false>::sequential_strategy(most);
-            search_in(all, judge, histories, tried)
-        }
-        Judge::InMemory | Judge::Canary => {
-            let all = Histories::<false>::sequential_strategy(most);
-            search_in(all, judge, histories, tried)
-        }
-    }
-}
-
-fn search_in(
-    strategy: impl Strategy<Value = Case>,
+pub fn search(
     judge: Judge,
     histories: u64,
     mut tried: impl FnMut(),
 ) -> Result<Option<Caught>, String> {
+    let about = match judge {
+        Judge::Tables => About::Tables,
+        Judge::InMemory | Judge::WithRestarts | Judge::Canary => About::Account,
+    };
+    aim(about.space(judge == Judge::WithRestarts), Vec::new());
+    let strategy = Histories::sequential_strategy(1..=OPERATIONS);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&SEED.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);

@@ -15,8 +15,8 @@ use super::*;
 use crate::bursts::burst::{play, start_of};
 use crate::bursts::plan::Plan;
 use crate::bursts::program::{self, BLOBS, CONTAINER, PARTITIONS};
+use crate::histories::check::tables::Seen;
 use crate::histories::server::{START_S, Server};
-use crate::table_histories::answers::Seen;
 
 mod entity;
 mod queue;

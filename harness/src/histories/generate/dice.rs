@@ -8,6 +8,8 @@ use super::Space;
 
 /// Number of bytes that one choice may take.
 pub const DICE: usize = 32;
+/// Number of bytes that a choice of an operation on tables may take: a transaction of four changes.
+pub const TABLE_DICE: usize = 96;
 
 /// The mistake in a near miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +49,16 @@ impl Miss {
             E::ConditionNotMet
             | E::TargetConditionNotMet
             | E::BlobAlreadyExists
+            | E::UpdateConditionNotSatisfied
             | E::UnsatisfiableCondition => Miss::Condition,
-            E::ContainerNotFound | E::BlobNotFound | E::QueueNotFound => Miss::Absent,
-            E::InvalidBlobType => Miss::Kind,
+            E::ContainerNotFound
+            | E::BlobNotFound
+            | E::QueueNotFound
+            | E::TableNotFound
+            | E::ResourceNotFound => Miss::Absent,
+            E::InvalidBlobType
+            | E::CommandsInBatchActOnDifferentPartitions
+            | E::InvalidDuplicateRow => Miss::Kind,
             E::LeaseIsBreakingAndCannotBeAcquired
             | E::LeaseIsBreakingAndCannotBeChanged
             | E::LeaseIsBrokenAndCannotBeRenewed => Miss::Detail,

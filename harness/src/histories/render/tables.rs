@@ -9,8 +9,8 @@ use smalt_protocol::Service;
 use smalt_protocol::table::{Value, continuation, key, literal};
 use smalt_protocol::uri::encode_query;
 
+use super::Request;
 use crate::histories::names::Names;
-use crate::histories::render::Request;
 use crate::wire::Answer;
 
 /// The boundary of every batch.
@@ -108,22 +108,14 @@ fn asking_at(level: Level, request: Request) -> Request {
 }
 
 fn plain(method: Method, path: String) -> Request {
-    Request {
-        service: Service::Table,
-        method,
-        path,
-        headers: Vec::new(),
-        body: Vec::new(),
-    }
-    .with("dataserviceversion", "3.0")
+    Request::new(Service::Table, method, path).with("dataserviceversion", "3.0")
 }
 
 fn writing(request: Request, body: String) -> Request {
-    let mut request = request
-        .with("content-type", "application/json")
-        .with("prefer", "return-no-content");
-    request.body = body.into_bytes();
     request
+        .with("content-type", "application/json")
+        .with("prefer", "return-no-content")
+        .body(body)
 }
 
 fn conditional(request: Request, change: &Change, names: &Names) -> Request {
@@ -221,7 +213,7 @@ fn batch(table: &str, changes: &[Change], names: &Names) -> Request {
     }
     body += &format!("--{SET}--\r\n--{BATCH}--\r\n");
     let media = format!("multipart/mixed; boundary={BATCH}");
-    let mut request = plain(Method::POST, "$batch".to_owned()).with("content-type", media);
-    request.body = body.into_bytes();
-    request
+    plain(Method::POST, "$batch".to_owned())
+        .with("content-type", media)
+        .body(body)
 }
