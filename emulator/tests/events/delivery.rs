@@ -1,7 +1,5 @@
 //! Retries, expiry, dead letters, and what survives a restart. The tests move the clock.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use serde_json::json;
 use smalt::faults::{Fault, Rule};
 use smalt::{Builder, Clock, Timestamp};

@@ -1,7 +1,5 @@
 //! Which operation raises which event, and what the event says.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use serde_json::json;
 
 use super::world::{PUT, World, short};
