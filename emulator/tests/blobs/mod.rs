@@ -2,12 +2,12 @@
 //! separately.
 
 mod batch;
-mod blobs;
 mod blocks;
 mod copies;
 mod copy_sources;
 mod expiry;
 mod immutability;
+mod large;
 mod pending_copies;
 mod query;
 mod query_rooms;

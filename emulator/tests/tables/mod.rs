@@ -3,8 +3,8 @@
 mod client;
 mod durability;
 mod entities;
+mod lifecycle;
 mod queries;
 mod signatures;
-mod tables;
 mod tokens;
 mod transactions;
