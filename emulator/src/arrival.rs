@@ -34,6 +34,8 @@ pub struct Socket {
 
 /// Header with the method that a POST to the Table service stands for.
 pub const TUNNEL: &str = "x-http-method";
+/// Header with the method that a request to the Data Lake interface stands for.
+const OVERRIDE: &str = "x-http-method-override";
 /// Version of requests that name none, which anonymous access has used since the root container was
 /// introduced.
 const UNNAMED: ApiVersion = ApiVersion::V2009_09_19;
@@ -109,6 +111,12 @@ pub fn arrive(
 /// the Table service only pass GET and POST. *Authorization for the Azure Storage services* has the
 /// sent method signed. An invalid header has no effect here; the register refuses it.
 fn tunnelled(sent: &Method, headers: &HeaderMap, service: Service) -> Method {
+    if service == Service::Blob {
+        // Hadoop's ABFS: its HTTP client knows no PATCH.
+        let is_patch = headers.get(OVERRIDE).is_some_and(|method| method == "PATCH");
+        let may_be = is_patch && matches!(*sent, Method::PUT | Method::POST);
+        return if may_be { Method::PATCH } else { sent.clone() };
+    }
     let named = headers.get(TUNNEL).filter(|_| service == Service::Table);
     let named = named.and_then(|name| Method::from_bytes(name.as_bytes()).ok());
     named.unwrap_or_else(|| sent.clone())

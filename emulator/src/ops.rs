@@ -13,3 +13,4 @@ pub mod policies;
 pub mod queue;
 pub mod service;
 pub mod table;
+pub mod tree;

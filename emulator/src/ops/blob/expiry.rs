@@ -55,7 +55,7 @@ impl Write for SetBlobExpiry {
             guard: Guard::of_write(call)?,
             expiry: Expiry::of(call)?,
         };
-        if !call.settings.blob_expiry {
+        if !call.settings.blob_expiry && !call.settings.hierarchical_namespace {
             return Err(ErrorCode::HierarchicalNamespaceNotEnabled.into());
         }
         Ok(set)

@@ -12,6 +12,7 @@ use super::guard::{self, Guard};
 use super::replace;
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
+use crate::ops::tree;
 use crate::records::{BlobKind, BlockRecord, Record, UncommittedRecord};
 use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{self, PayloadId, Stamp, StoreResult, Transaction, View};
@@ -106,7 +107,7 @@ pub fn keep(
     block: BlockRecord,
     stamp: &Stamp,
 ) -> StoreResult<()> {
-    let generation = slot.generation;
+    let generation = tree::make_folder(tx, name, slot.generation, stamp)?;
     let mut record = match slot.record {
         Some(record) => record,
         None => {
