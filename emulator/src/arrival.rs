@@ -77,7 +77,7 @@ pub fn arrive(
     Ok(Call {
         origin: [scheme, host].concat(),
         body_length: declared.or_else(|| body.size_hint().exact()),
-        method: tunnelled(&head.method, &head.headers, target.service),
+        method: tunnelled(&head.method, &head.headers, &target),
         sent_method: head.method,
         settings: core.settings(&target.account),
         target,
@@ -110,8 +110,9 @@ pub fn arrive(
 /// Returns the method that a POST with `X-HTTP-Method` stands for: some proxies between clients and
 /// the Table service only pass GET and POST. *Authorization for the Azure Storage services* has the
 /// sent method signed. An invalid header has no effect here; the register refuses it.
-fn tunnelled(sent: &Method, headers: &HeaderMap, service: Service) -> Method {
-    if service == Service::Blob {
+fn tunnelled(sent: &Method, headers: &HeaderMap, target: &Target) -> Method {
+    let service = target.service;
+    if target.data_lake {
         // Hadoop's ABFS: its HTTP client knows no PATCH.
         let is_patch = headers.get(OVERRIDE).is_some_and(|method| method == "PATCH");
         let may_be = is_patch && matches!(*sent, Method::PUT | Method::POST);

@@ -4,6 +4,7 @@ pub mod batch;
 pub mod blob;
 pub mod container;
 pub mod deletion;
+pub mod dfs;
 pub mod leasing;
 pub mod listing;
 pub mod lookup;

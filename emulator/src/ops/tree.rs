@@ -124,6 +124,29 @@ pub fn new_directory(
     })
 }
 
+/// Returns owner and permissions of the directory of a path; of the next one above it, if it does
+/// not exist yet.
+///
+/// # Errors
+/// 404 `ContainerNotFound`.
+pub fn parent_posix(
+    view: &dyn View,
+    name: &BlobName,
+    now: Timestamp,
+) -> Result<Posix, StorageError> {
+    let container = name.container.find(view, now)?;
+    let (mut posix, mut id) = (container.posix(), container.generation);
+    for segment in parents(&name.blob) {
+        let found = BlobRecord::load(view, &keys::blob(id, segment))?;
+        let Some(found) = found.filter(|found| found.is_there(now)) else {
+            break;
+        };
+        posix = found.posix();
+        id = found.directory.unwrap_or(BLOCKED);
+    }
+    Ok(posix)
+}
+
 /// Whether a directory has no children, not counting deleted ones.
 ///
 /// # Errors

@@ -50,6 +50,7 @@ error_codes! {
     ContainerDisabled 409 "The specified container has been disabled by the administrator.",
     ContainerNotFound 404 "The specified container does not exist.",
     ContentLengthLargerThanTierLimit 409 "The blob's content length cannot exceed its tier limit.",
+    ContentLengthMustBeZero 400 "The Content-Length request header must be zero.",
     CopyAcrossAccountsNotSupported 400 "The copy source account and destination account must be the same.",
     CopyIdMismatch 409 "The specified copy ID did not match the copy ID for the pending copy operation.",
     CorsPreflightFailure 403 "CORS not enabled or no matching rule found for this request.",

@@ -89,6 +89,17 @@ impl Guard {
         blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
     }
 
+    /// Checks a Data Lake request that creates or replaces a path of any kind.
+    ///
+    /// # Errors
+    /// As [`Guard::check_create`].
+    pub fn check_path(&self, place: &Place) -> Result<(), StorageError> {
+        let blob = place.blob.as_ref();
+        lease::check_create(blob.map(|blob| blob.lease), self.lease)?;
+        self.unless_leased(self.conditions.check_create(blob.map(Current::from)))?;
+        blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
+    }
+
     /// Checks a copy onto a name; errors of unmet conditions name the target.
     ///
     /// # Errors
