@@ -29,6 +29,7 @@ pub struct SetAccessControl {
     group: Option<String>,
     mode: Option<u16>,
     acl: Option<Vec<AclEntry>>,
+    refuses_any: bool,
 }
 
 impl Write for SetAccessControl {
@@ -46,6 +47,8 @@ impl Write for SetAccessControl {
             return Err(ErrorCode::InvalidInput.into());
         }
         Ok(SetAccessControl {
+            // Recorded: unlike other writes, this one does not ignore the asterisk.
+            refuses_any: text("if-none-match")? == Some("*"),
             path: Path::of(call)?,
             guard: Guard::of_write(call)?,
             owner: text("x-ms-owner")?.map(str::to_owned),
@@ -59,6 +62,9 @@ impl Write for SetAccessControl {
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<(Target, Posix), StorageError> {
         let target = self.path.find(view, stamp.now)?;
+        if self.refuses_any {
+            return Err(ErrorCode::ConditionNotMet.into());
+        }
         let mut posix = match &target {
             Target::Root(container) => container.posix(),
             Target::Entry(found) => {

@@ -70,7 +70,7 @@ impl Write for AppendPath {
             encryption: headers::encryption(call)?,
             upload: Upload::of(call, put_block_bytes_max(call.version))?,
             lease: flush::Leasing::of(call)?,
-            flush: flushes.then(|| Flush::at(call, end)).transpose()?,
+            flush: flushes.then(|| Flush::with_body(call, end)).transpose()?,
         })
     }
 

@@ -148,6 +148,18 @@ impl Flush {
         })
     }
 
+    /// Parses a flush of an append. Recorded: the file gets the content type of the request.
+    ///
+    /// # Errors
+    /// 400 for a malformed header or parameter.
+    pub fn with_body(call: &Call, position: u64) -> Result<Self, StorageError> {
+        let mut flush = Self::at(call, position)?;
+        if flush.headers.content_type.is_none() {
+            flush.headers.content_type = call.header("content-type")?.map(str::to_owned);
+        }
+        Ok(flush)
+    }
+
     /// Checks that the file can be flushed; `more` is the place of bytes that come with the flush.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use serde_json::json;
 use smalt_protocol::limits::ACL_RECORDS_MAX;
 use smalt_protocol::{StorageError, Timestamp};
 
-use super::list::{CONTINUATION, json_reply};
+use super::list::CONTINUATION;
 use super::{Path, Target, flag, number};
 use crate::call::Call;
 use crate::operation::Write;
@@ -26,7 +26,7 @@ use crate::ops::container::list_blobs::walk::{Includes, Item, Range};
 use crate::ops::lookup::{BlobName, ContainerName};
 use crate::ops::tree;
 use crate::records::{BlobRecord, Record};
-use crate::reply::Reply;
+use crate::reply::{Content, Reply};
 use crate::rules::acl::{self, AclEntry, AclMode, Posix};
 use crate::store::{Stamp, Transaction, View};
 
@@ -160,7 +160,10 @@ impl Write for SetAccessControlRecursive {
             "failureCount": 0,
             "filesSuccessful": changed.files,
         });
-        Ok(json_reply(&document)
+        // Recorded: the document has no content type.
+        let document = format!("{document}\n");
+        Ok(Reply::new(200)
+            .content(Content::Bytes(document.into()))
             .header("x-ms-namespace-enabled", "true")
             .maybe(CONTINUATION, changed.next.map(|next| next.marker())))
     }

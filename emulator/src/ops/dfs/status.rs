@@ -11,9 +11,10 @@
 //! x-ms-acl: user::rwx,group::r-x,other::---
 //! ```
 
-use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
+use smalt_protocol::{ETag, StorageError, Timestamp};
 
 use super::{Path, Target, resource_type};
+use crate::body;
 use crate::call::Call;
 use crate::keys::Generation;
 use crate::operation::Read;
@@ -106,10 +107,13 @@ impl Read for GetPathStatus {
                 .header("x-ms-group", &posix.group)
                 .header("x-ms-permissions", posix.permissions())
         };
+        // Recorded: without a length.
+        let empty = || Content::Chunked(body::empty());
         let reply = Reply::new(200).version(seen.etag, seen.last_modified);
+        let reply = reply.content(empty());
         let kind = resource_type(seen.directory);
         Ok(match (self.shows, seen.blob) {
-            (Shows::Nothing, _) => Reply::new(200),
+            (Shows::Nothing, _) => Reply::new(200).content(empty()),
             (Shows::AccessControl, _) => owned(reply).header("x-ms-acl", posix.acl_text()),
             (Shows::Properties, Some(blob)) => {
                 let reply = as_path(describe(200, &blob, call), &blob);
@@ -151,12 +155,4 @@ pub fn as_path(mut reply: Reply, blob: &BlobRecord) -> Reply {
         .header("x-ms-group", posix.group.clone())
         .header("x-ms-permissions", posix.permissions())
         .header("x-ms-properties", blob.metadata.properties())
-}
-
-/// Returns the refusal of an action that does not exist.
-pub fn unknown_action(call: &Call) -> StorageError {
-    match call.query("action") {
-        Some(action) => StorageError::invalid_query("action", action, ""),
-        None => ErrorCode::UnsupportedHttpVerb.into(),
-    }
 }
