@@ -114,7 +114,9 @@ fn tunnelled(sent: &Method, headers: &HeaderMap, target: &Target) -> Method {
     let service = target.service;
     if target.data_lake {
         // Hadoop's ABFS: its HTTP client knows no PATCH.
-        let is_patch = headers.get(OVERRIDE).is_some_and(|method| method == "PATCH");
+        let is_patch = headers
+            .get(OVERRIDE)
+            .is_some_and(|method| method == "PATCH");
         let may_be = is_patch && matches!(*sent, Method::PUT | Method::POST);
         return if may_be { Method::PATCH } else { sent.clone() };
     }

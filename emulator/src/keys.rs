@@ -108,7 +108,10 @@ pub fn container(account: &str, name: &str) -> Vec<u8> {
 
 /// Returns the key of a base blob. With an empty name, returns where the container's blobs start.
 pub fn blob(generation: Generation, name: &str) -> Vec<u8> {
-    key(BLOB, &[&generation.to_be_bytes(), tree::part(generation, name)])
+    key(
+        BLOB,
+        &[&generation.to_be_bytes(), tree::part(generation, name)],
+    )
 }
 
 /// Returns the key of a snapshot.
@@ -133,18 +136,31 @@ pub fn version(generation: Generation, name: &str, id: Timestamp) -> Vec<u8> {
 
 /// Returns where the previous versions of a blob start; [`after`] gives their end.
 pub fn versions(generation: Generation, name: &str) -> Vec<u8> {
-    key(VERSION, &[&generation.to_be_bytes(), tree::part(generation, name), &[0]])
+    key(
+        VERSION,
+        &[
+            &generation.to_be_bytes(),
+            tree::part(generation, name),
+            &[0],
+        ],
+    )
 }
 
 /// Returns where the previous versions of a container's blobs start, from blob `name` on.
 pub fn versions_from(generation: Generation, name: &str) -> Vec<u8> {
-    key(VERSION, &[&generation.to_be_bytes(), tree::part(generation, name)])
+    key(
+        VERSION,
+        &[&generation.to_be_bytes(), tree::part(generation, name)],
+    )
 }
 
 /// Returns the key of a deleted base blob: one that can be undeleted, or that left previous
 /// versions.
 pub fn deleted_blob(generation: Generation, name: &str) -> Vec<u8> {
-    key(DELETED_BLOB, &[&generation.to_be_bytes(), tree::part(generation, name)])
+    key(
+        DELETED_BLOB,
+        &[&generation.to_be_bytes(), tree::part(generation, name)],
+    )
 }
 
 /// Returns the key of a container that was deleted at `at` and can be restored.
@@ -189,20 +205,32 @@ pub fn expiring_key(key: &[u8]) -> &[u8] {
 pub fn snapshots(generation: Generation, name: &str) -> Vec<u8> {
     key(
         SNAPSHOT,
-        &[&generation.to_be_bytes(), tree::part(generation, name), &[0]],
+        &[
+            &generation.to_be_bytes(),
+            tree::part(generation, name),
+            &[0],
+        ],
     )
 }
 
 /// Returns where the snapshots of a container's blobs start, from blob `name` on.
 pub fn snapshots_from(generation: Generation, name: &str) -> Vec<u8> {
-    key(SNAPSHOT, &[&generation.to_be_bytes(), tree::part(generation, name)])
+    key(
+        SNAPSHOT,
+        &[&generation.to_be_bytes(), tree::part(generation, name)],
+    )
 }
 
 /// Returns the key of an uncommitted block.
 pub fn block(generation: Generation, name: &str, block_id: &[u8]) -> Vec<u8> {
     key(
         BLOCK,
-        &[&generation.to_be_bytes(), tree::part(generation, name), &[0], block_id],
+        &[
+            &generation.to_be_bytes(),
+            tree::part(generation, name),
+            &[0],
+            block_id,
+        ],
     )
 }
 
@@ -213,7 +241,10 @@ pub fn blocks(generation: Generation, name: &str) -> Vec<u8> {
 
 /// Returns the key of the record of a blob's uncommitted blocks.
 pub fn uncommitted(generation: Generation, name: &str) -> Vec<u8> {
-    key(UNCOMMITTED, &[&generation.to_be_bytes(), tree::part(generation, name)])
+    key(
+        UNCOMMITTED,
+        &[&generation.to_be_bytes(), tree::part(generation, name)],
+    )
 }
 
 /// Returns the key of a part of a committed block list.

@@ -216,10 +216,10 @@ impl Setup {
             sku,
             encryption_scopes,
         } = &self.settings;
-        let is_kind_chosen =
-            *blob_expiry
-                || *hierarchical_namespace
-                || *default_tier != usual.default_tier || *sku != usual.sku;
+        let is_kind_chosen = *blob_expiry
+            || *hierarchical_namespace
+            || *default_tier != usual.default_tier
+            || *sku != usual.sku;
         let needs = [
             (*versioning, "versioning cannot be switched on"),
             (

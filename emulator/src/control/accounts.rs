@@ -67,7 +67,10 @@ const HAS_CONTAINERS: &str = "hierarchical_namespace cannot change while the acc
     containers, deleted ones included: delete them first";
 
 fn has_containers(core: &Core, name: &str) -> StoreResult<bool> {
-    let of_account = [keys::container(name, ""), keys::deleted_containers_from(name, "")];
+    let of_account = [
+        keys::container(name, ""),
+        keys::deleted_containers_from(name, ""),
+    ];
     core.store.read(|view| {
         for prefix in of_account {
             if has_any(view, prefix)? {

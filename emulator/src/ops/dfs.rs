@@ -127,7 +127,8 @@ fn check_file(blob: &BlobRecord) -> Result<(), StorageError> {
 
 /// Returns a time as Windows counts it: ticks since 1601.
 fn filetime(time: Timestamp) -> u64 {
-    time.ticks().saturating_sub(Timestamp::WINDOWS_EPOCH.ticks())
+    time.ticks()
+        .saturating_sub(Timestamp::WINDOWS_EPOCH.ticks())
 }
 
 /// Returns the word for a kind of path.

@@ -1,7 +1,7 @@
 //! Refusals of the Data Lake interface: JSON, with another `Server` header.
 
-use smalt_protocol::{ErrorCode, StorageError};
 use smalt_protocol::xml::ErrorDocument;
+use smalt_protocol::{ErrorCode, StorageError};
 
 use super::{Common, Content, Reply};
 

@@ -426,7 +426,10 @@ mod tests {
         let gone = acl("mask:,user:bob", AclMode::Remove);
         posix.change(AclMode::Remove, &gone).unwrap();
         assert_eq!(posix.acl_text(), "user::rwx,group::r-x,other::---");
-        let given = acl("user::r--,group::r--,other::r--,default:user::rwx", AclMode::Set);
+        let given = acl(
+            "user::r--,group::r--,other::r--,default:user::rwx",
+            AclMode::Set,
+        );
         posix.change(AclMode::Set, &given).unwrap();
         assert_eq!(
             posix.acl_text(),
@@ -452,7 +455,14 @@ mod tests {
 
     #[test]
     fn malformed_entries_are_rejected() {
-        for text in ["user", "user:", "u::rwx", "mask:bob:rwx", "user::rwxx", "user:a:b:rwx"] {
+        for text in [
+            "user",
+            "user:",
+            "u::rwx",
+            "mask:bob:rwx",
+            "user::rwxx",
+            "user:a:b:rwx",
+        ] {
             assert!(parse_acl(text, AclMode::Set).is_err(), "{text}");
         }
     }

@@ -17,8 +17,12 @@ type Row = (&'static str, usize, &'static str);
 
 /// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
-    ("protocol/", 14_779, ""),
-    ("emulator/", 73_505, ""),
+    ("protocol/", 14_900, "Words of the Data Lake interface."),
+    (
+        "emulator/",
+        77_300,
+        "Hierarchical accounts and the Data Lake interface.",
+    ),
     ("sleeve/", 8092, ""),
     ("sweeper/", 20_068, ""),
     (
@@ -39,7 +43,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 218_811;
+pub(crate) const TOTAL: usize = 222_700;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

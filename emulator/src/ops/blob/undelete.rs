@@ -114,7 +114,10 @@ impl Write for UndeleteBlob {
         };
         Ok(Reply::new(200)
             .maybe("x-ms-resource-type", shown.as_ref().map(kind))
-            .maybe("x-ms-creation-time", shown.map(|blob| blob.created.rfc1123())))
+            .maybe(
+                "x-ms-creation-time",
+                shown.map(|blob| blob.created.rfc1123()),
+            ))
     }
 }
 

@@ -100,7 +100,13 @@ impl Write for AppendPath {
             stamp.now,
         )?;
         if let Some(flush) = &self.flush {
-            flush.check(view, &self.name, &found, Some((self.position, self.length)), stamp)?;
+            flush.check(
+                view,
+                &self.name,
+                &found,
+                Some((self.position, self.length)),
+                stamp,
+            )?;
         }
         Ok(Checked { found, slot })
     }

@@ -93,7 +93,10 @@ impl Write for SetAccessControlRecursive {
         let prefix = match &self.path {
             Path::Root(_) => String::new(),
             Path::Entry(name) => {
-                format!("{}/", tree::segments(&name.blob).collect::<Vec<_>>().join("/"))
+                format!(
+                    "{}/",
+                    tree::segments(&name.blob).collect::<Vec<_>>().join("/")
+                )
             }
         };
         let is_directory = match target {

@@ -77,7 +77,8 @@ impl Write for RenamePath {
             _ => {}
         }
         let is_same = self.name == self.source;
-        if source.blob.directory.is_some() && (is_same || self.is_inside(view, &source, stamp.now)?)
+        if source.blob.directory.is_some()
+            && (is_same || self.is_inside(view, &source, stamp.now)?)
         {
             return Err(ErrorCode::InvalidRenameSourcePath.into());
         }
@@ -135,7 +136,10 @@ impl Write for RenamePath {
         Ok(outcome)
     }
 
-    fn render((etag, last_modified): (ETag, Timestamp), call: &Call) -> Result<Reply, StorageError> {
+    fn render(
+        (etag, last_modified): (ETag, Timestamp),
+        call: &Call,
+    ) -> Result<Reply, StorageError> {
         let reply = Reply::new(201);
         Ok(if call.version >= HAS_ETAG {
             reply.version(etag, last_modified)

@@ -146,7 +146,10 @@ impl ListContainers {
     pub fn names(&self, page: Page) -> (Vec<(String, ContainerRecord)>, Option<String>) {
         let next = page.next.map(|next| self.marker(&next));
         let shown = page.containers.into_iter();
-        (shown.map(|(place, found)| (place.name, found)).collect(), next)
+        (
+            shown.map(|(place, found)| (place.name, found)).collect(),
+            next,
+        )
     }
 
     /// Returns the existing containers of a page and the one after it.

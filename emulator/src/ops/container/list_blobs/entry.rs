@@ -10,9 +10,9 @@ use super::walk::Item;
 use crate::call::Call;
 use crate::config::DefaultTier;
 use crate::ops::blob::last_access;
-use crate::ops::tree::FOLDER_MARKER;
 use crate::ops::blob::properties::{LAST_ACCESS, inferred_tier};
 use crate::ops::listing::includes;
+use crate::ops::tree::FOLDER_MARKER;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
 use crate::rules::encryption::Encryption;
 
