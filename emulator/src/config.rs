@@ -80,8 +80,8 @@ pub struct AccountSettings {
     pub version_immutability: bool,
     /// Whether blobs can have an expiry. Azure: only in accounts with a hierarchical namespace.
     pub blob_expiry: bool,
-    /// Whether the account has a hierarchical namespace, with directories and the operations of Data
-    /// Lake Storage ("Azure Data Lake Storage hierarchical namespace").
+    /// Whether the account has a hierarchical namespace, with directories and the operations of
+    /// Data Lake Storage ("Azure Data Lake Storage hierarchical namespace").
     pub hierarchical_namespace: bool,
     /// Kind of redundancy, which Get Account Information returns.
     pub sku: Sku,

@@ -7,11 +7,7 @@ use super::access::Access;
 use super::entry::{Entry, Verb, op};
 use super::when::always;
 use crate::call::Call;
-use crate::ops::dfs::{
-    access, append, create, delete, filesystem, flush, list, recursive, rename, set_properties,
-    status,
-};
-use crate::ops::{blob, container, service};
+use crate::ops::{blob, container, dfs, service};
 use crate::pipeline::{read, write};
 use crate::target::Kind;
 
@@ -30,24 +26,24 @@ pub(super) const FLAT_NAMESPACE: &Entry = &op(
 /// used.
 #[rustfmt::skip]
 pub(super) const ENTRIES: &[Entry] = &[
-    op(DFS, "Filesystem_List", "Filesystem - List", Verb::Get, Kind::Service, ("", ""), account, Access::service("l"), read::<filesystem::ListFilesystems>()),
-    op(DFS, "Filesystem_Create", "Filesystem - Create", Verb::Put, Kind::Container, ("", ""), filesystem, Access::container("cw"), write::<filesystem::CreateFilesystem>()),
+    op(DFS, "Filesystem_List", "Filesystem - List", Verb::Get, Kind::Service, ("", ""), account, Access::service("l"), read::<dfs::filesystem::ListFilesystems>()),
+    op(DFS, "Filesystem_Create", "Filesystem - Create", Verb::Put, Kind::Container, ("", ""), filesystem, Access::container("cw"), write::<dfs::filesystem::CreateFilesystem>()),
     op(DFS, "Filesystem_SetProperties", "Filesystem - Set Properties", Verb::Patch, Kind::Container, ("", ""), filesystem, Access::container("w"), write::<container::set_metadata::SetContainerMetadata>()),
-    op(DFS, "Filesystem_GetProperties", "Filesystem - Get Properties", Verb::Head, Kind::Container, ("", ""), filesystem, Access::container("r"), read::<filesystem::GetFilesystemProperties>()),
+    op(DFS, "Filesystem_GetProperties", "Filesystem - Get Properties", Verb::Head, Kind::Container, ("", ""), filesystem, Access::container("r"), read::<dfs::filesystem::GetFilesystemProperties>()),
     op(DFS, "Filesystem_Delete", "Filesystem - Delete", Verb::Delete, Kind::Container, ("", ""), filesystem, Access::container("d"), write::<container::delete::DeleteContainer>()),
-    op(DFS, "Path_List", "Path - List", Verb::Get, Kind::Container, ("", ""), filesystem, Access::container("l").with_service_sas("l"), read::<list::ListPaths>()),
-    op(DFS, "Path_Rename", "Path - Create (rename)", Verb::Put, Kind::Blob, ("", ""), renames, Access::object("cwm"), write::<rename::RenamePath>()),
-    op(DFS, "Path_Create", "Path - Create", Verb::Put, Kind::Blob, ("", ""), creates, Access::object("cw"), write::<create::CreatePath>()),
-    op(DFS, "Path_Append", "Path - Update (append)", Verb::Patch, Kind::Blob, ("", ""), appends, Access::object("aw"), write::<append::AppendPath>()),
-    op(DFS, "Path_Flush", "Path - Update (flush)", Verb::Patch, Kind::Blob, ("", ""), flushes, Access::object("w"), write::<flush::FlushPath>()),
-    op(DFS, "Path_SetProperties", "Path - Update (setProperties)", Verb::Patch, Kind::Blob, ("", ""), sets_properties, Access::object("w"), write::<set_properties::SetPathProperties>()),
-    op(DFS, "Path_SetAccessControl", "Path - Update (setAccessControl)", Verb::Patch, Kind::Blob, ("", ""), sets_access, Access::object("p"), write::<access::SetAccessControl>()).and_on(Kind::Container),
-    op(DFS, "Path_SetAccessControlRecursive", "Path - Update (setAccessControlRecursive)", Verb::Patch, Kind::Blob, ("", ""), sets_access_below, Access::object("p"), write::<recursive::SetAccessControlRecursive>()).and_on(Kind::Container),
+    op(DFS, "Path_List", "Path - List", Verb::Get, Kind::Container, ("", ""), filesystem, Access::container("l").with_service_sas("l"), read::<dfs::list::ListPaths>()),
+    op(DFS, "Path_Rename", "Path - Create (rename)", Verb::Put, Kind::Blob, ("", ""), renames, Access::object("cwm"), write::<dfs::rename::RenamePath>()),
+    op(DFS, "Path_Create", "Path - Create", Verb::Put, Kind::Blob, ("", ""), creates, Access::object("cw"), write::<dfs::create::CreatePath>()),
+    op(DFS, "Path_Append", "Path - Update (append)", Verb::Patch, Kind::Blob, ("", ""), appends, Access::object("aw"), write::<dfs::append::AppendPath>()),
+    op(DFS, "Path_Flush", "Path - Update (flush)", Verb::Patch, Kind::Blob, ("", ""), flushes, Access::object("w"), write::<dfs::flush::FlushPath>()),
+    op(DFS, "Path_SetProperties", "Path - Update (setProperties)", Verb::Patch, Kind::Blob, ("", ""), sets_properties, Access::object("w"), write::<dfs::set_properties::SetPathProperties>()),
+    op(DFS, "Path_SetAccessControl", "Path - Update (setAccessControl)", Verb::Patch, Kind::Blob, ("", ""), sets_access, Access::object("p"), write::<dfs::access::SetAccessControl>()).and_on(Kind::Container),
+    op(DFS, "Path_SetAccessControlRecursive", "Path - Update (setAccessControlRecursive)", Verb::Patch, Kind::Blob, ("", ""), sets_access_below, Access::object("p"), write::<dfs::recursive::SetAccessControlRecursive>()).and_on(Kind::Container),
     op(DFS, "Path_Lease", "Path - Lease", Verb::Post, Kind::Blob, ("", ""), always, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op(DFS, "Path_Read", "Path - Read", Verb::Get, Kind::Blob, ("", ""), always, Access::object("r"), read::<blob::get::GetBlob>()),
-    op(DFS, "Path_GetAccessControl", "Path - Get Properties (getAccessControl)", Verb::Head, Kind::Blob, ("", ""), gets_access, Access::object("er"), read::<status::GetPathStatus>()).and_on(Kind::Container),
-    op(DFS, "Path_GetProperties", "Path - Get Properties", Verb::Head, Kind::Blob, ("", ""), always, Access::object("er"), read::<status::GetPathStatus>()).and_on(Kind::Container),
-    op(DFS, "Path_Delete", "Path - Delete", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("d"), write::<delete::DeletePath>()),
+    op(DFS, "Path_GetAccessControl", "Path - Get Properties (getAccessControl)", Verb::Head, Kind::Blob, ("", ""), gets_access, Access::object("er"), read::<dfs::status::GetPathStatus>()).and_on(Kind::Container),
+    op(DFS, "Path_GetProperties", "Path - Get Properties", Verb::Head, Kind::Blob, ("", ""), always, Access::object("er"), read::<dfs::status::GetPathStatus>()).and_on(Kind::Container),
+    op(DFS, "Path_Delete", "Path - Delete", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("d"), write::<dfs::delete::DeletePath>()),
 ];
 
 fn asks(call: &Call, parameter: &str, value: &str) -> bool {

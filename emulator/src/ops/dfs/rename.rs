@@ -197,8 +197,8 @@ fn move_parts(
     Ok(())
 }
 
-/// Parses the source: `/file-system/path`, percent-encoded, perhaps with a signature. A client of an
-/// address in path style may have written the account in front of it.
+/// Parses the source: `/file-system/path`, percent-encoded, perhaps with a signature. A client of
+/// an address in path style may have written the account in front of it.
 fn source(call: &Call) -> Result<BlobName, StorageError> {
     let text = call.required_header(SOURCE)?;
     let refused = || StorageError::from(ErrorCode::InvalidSourceUri);
