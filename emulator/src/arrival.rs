@@ -34,6 +34,8 @@ pub struct Socket {
 
 /// Header with the method that a POST to the Table service stands for.
 pub const TUNNEL: &str = "x-http-method";
+/// Header with the method that a request to the Data Lake interface stands for.
+const OVERRIDE: &str = "x-http-method-override";
 /// Version of requests that name none, which anonymous access has used since the root container was
 /// introduced.
 const UNNAMED: ApiVersion = ApiVersion::V2009_09_19;
@@ -75,7 +77,7 @@ pub fn arrive(
     Ok(Call {
         origin: [scheme, host].concat(),
         body_length: declared.or_else(|| body.size_hint().exact()),
-        method: tunnelled(&head.method, &head.headers, target.service),
+        method: tunnelled(&head.method, &head.headers, &target),
         sent_method: head.method,
         settings: core.settings(&target.account),
         target,
@@ -109,7 +111,16 @@ pub fn arrive(
 /// Returns the method that a POST with `X-HTTP-Method` stands for: some proxies between clients and
 /// the Table service only pass GET and POST. *Authorization for the Azure Storage services* has the
 /// sent method signed. An invalid header has no effect here; the register refuses it.
-fn tunnelled(sent: &Method, headers: &HeaderMap, service: Service) -> Method {
+fn tunnelled(sent: &Method, headers: &HeaderMap, target: &Target) -> Method {
+    let service = target.service;
+    if target.data_lake {
+        // Hadoop's ABFS: its HTTP client knows no PATCH.
+        let is_patch = headers
+            .get(OVERRIDE)
+            .is_some_and(|method| method == "PATCH");
+        let may_be = is_patch && matches!(*sent, Method::PUT | Method::POST);
+        return if may_be { Method::PATCH } else { sent.clone() };
+    }
     let named = headers.get(TUNNEL).filter(|_| service == Service::Table);
     let named = named.and_then(|name| Method::from_bytes(name.as_bytes()).ok());
     named.unwrap_or_else(|| sent.clone())

@@ -9,6 +9,7 @@
 
 mod entity;
 mod kind;
+pub mod tree;
 
 pub use kind::{Kind, all_of, kind, owner, tag_name};
 
@@ -31,6 +32,7 @@ const PAGE_NODE_REFS: u8 = 0x1b;
 const PAGE_NODE_LAST: u8 = 0x1c;
 const PAGE_GARBAGE: u8 = 0x1d;
 const TAG: u8 = 0x1e;
+const DIRECTORY_LAST: u8 = 0x1f;
 const QUEUE: u8 = 0x20;
 const MESSAGE: u8 = 0x21;
 const VISIBLE: u8 = 0x22;
@@ -46,7 +48,8 @@ const SUBSCRIPTION: u8 = 0x50;
 const EVENT: u8 = 0x51;
 const WAITING: u8 = 0x52;
 
-/// Distinguishes successive containers, queues or tables of one name: the tick of the creation.
+/// Distinguishes successive containers, queues or tables of one name: the tick of the creation. In
+/// a hierarchical account, the id of a directory: see [`tree`].
 pub type Generation = u64;
 
 fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -108,7 +111,10 @@ pub fn container(account: &str, name: &str) -> Vec<u8> {
 
 /// Returns the key of a base blob. With an empty name, returns where the container's blobs start.
 pub fn blob(generation: Generation, name: &str) -> Vec<u8> {
-    key(BLOB, &[&generation.to_be_bytes(), name.as_bytes()])
+    key(
+        BLOB,
+        &[&generation.to_be_bytes(), tree::part(generation, name)],
+    )
 }
 
 /// Returns the key of a snapshot.
@@ -117,7 +123,7 @@ pub fn snapshot(generation: Generation, name: &str, tick: Timestamp) -> Vec<u8> 
         SNAPSHOT,
         &[
             &generation.to_be_bytes(),
-            name.as_bytes(),
+            tree::part(generation, name),
             &[0],
             &tick.ticks().to_be_bytes(),
         ],
@@ -133,18 +139,31 @@ pub fn version(generation: Generation, name: &str, id: Timestamp) -> Vec<u8> {
 
 /// Returns where the previous versions of a blob start; [`after`] gives their end.
 pub fn versions(generation: Generation, name: &str) -> Vec<u8> {
-    key(VERSION, &[&generation.to_be_bytes(), name.as_bytes(), &[0]])
+    key(
+        VERSION,
+        &[
+            &generation.to_be_bytes(),
+            tree::part(generation, name),
+            &[0],
+        ],
+    )
 }
 
 /// Returns where the previous versions of a container's blobs start, from blob `name` on.
 pub fn versions_from(generation: Generation, name: &str) -> Vec<u8> {
-    key(VERSION, &[&generation.to_be_bytes(), name.as_bytes()])
+    key(
+        VERSION,
+        &[&generation.to_be_bytes(), tree::part(generation, name)],
+    )
 }
 
 /// Returns the key of a deleted base blob: one that can be undeleted, or that left previous
 /// versions.
 pub fn deleted_blob(generation: Generation, name: &str) -> Vec<u8> {
-    key(DELETED_BLOB, &[&generation.to_be_bytes(), name.as_bytes()])
+    key(
+        DELETED_BLOB,
+        &[&generation.to_be_bytes(), tree::part(generation, name)],
+    )
 }
 
 /// Returns the key of a container that was deleted at `at` and can be restored.
@@ -189,20 +208,32 @@ pub fn expiring_key(key: &[u8]) -> &[u8] {
 pub fn snapshots(generation: Generation, name: &str) -> Vec<u8> {
     key(
         SNAPSHOT,
-        &[&generation.to_be_bytes(), name.as_bytes(), &[0]],
+        &[
+            &generation.to_be_bytes(),
+            tree::part(generation, name),
+            &[0],
+        ],
     )
 }
 
 /// Returns where the snapshots of a container's blobs start, from blob `name` on.
 pub fn snapshots_from(generation: Generation, name: &str) -> Vec<u8> {
-    key(SNAPSHOT, &[&generation.to_be_bytes(), name.as_bytes()])
+    key(
+        SNAPSHOT,
+        &[&generation.to_be_bytes(), tree::part(generation, name)],
+    )
 }
 
 /// Returns the key of an uncommitted block.
 pub fn block(generation: Generation, name: &str, block_id: &[u8]) -> Vec<u8> {
     key(
         BLOCK,
-        &[&generation.to_be_bytes(), name.as_bytes(), &[0], block_id],
+        &[
+            &generation.to_be_bytes(),
+            tree::part(generation, name),
+            &[0],
+            block_id,
+        ],
     )
 }
 
@@ -213,7 +244,10 @@ pub fn blocks(generation: Generation, name: &str) -> Vec<u8> {
 
 /// Returns the key of the record of a blob's uncommitted blocks.
 pub fn uncommitted(generation: Generation, name: &str) -> Vec<u8> {
-    key(UNCOMMITTED, &[&generation.to_be_bytes(), name.as_bytes()])
+    key(
+        UNCOMMITTED,
+        &[&generation.to_be_bytes(), tree::part(generation, name)],
+    )
 }
 
 /// Returns the key of a part of a committed block list.
@@ -230,7 +264,7 @@ pub fn block_list_refs(content: u64) -> Vec<u8> {
 /// is the time of a version, or [`Timestamp::MAX`] for the base blob.
 pub fn tag(generation: Generation, tag: &str, value: &str, blob: &str, at: Timestamp) -> Vec<u8> {
     let mut key = tag_value(generation, tag, value);
-    key.extend_from_slice(blob.as_bytes());
+    key.extend_from_slice(tree::part(generation, blob));
     key.push(0);
     key.extend_from_slice(&at.ticks().to_be_bytes());
     key

@@ -74,9 +74,11 @@ fn read(view: &dyn View, key: &[u8], value: &Bytes) -> StoreResult<()> {
         Kind::Uncommitted => UncommittedRecord::decode(value).map(drop),
         Kind::BlockList => BlockListChunk::decode(value).map(drop),
         Kind::PageNode => PageNode::decode(value).map(drop),
-        Kind::BlockListRefs | Kind::PageNodeRefs | Kind::PageNodeLast | Kind::MessageCount => {
-            number()
-        }
+        Kind::BlockListRefs
+        | Kind::PageNodeRefs
+        | Kind::PageNodeLast
+        | Kind::DirectoryLast
+        | Kind::MessageCount => number(),
         Kind::Queue => QueueRecord::decode(value).map(drop),
         Kind::Message => MessageRecord::decode(value).map(drop),
         Kind::Table => TableRecord::decode(value).map(drop),

@@ -13,6 +13,7 @@ use crate::call::Call;
 use crate::config::AccountSettings;
 use crate::keys;
 use crate::keys::Generation;
+use crate::ops::tree;
 use crate::records::{BlobRecord, ContainerRecord, Record};
 use crate::rules::{immutability, pending_copy, tier};
 use crate::store::{StoreResult, View};
@@ -113,10 +114,22 @@ impl BlobName {
         Ok(load(view, &self.key(generation), now)?)
     }
 
+    /// Loads the container with the generation that keys the blob: in a hierarchical account, the
+    /// id of its directory.
+    fn find_container(
+        &self,
+        view: &dyn View,
+        now: Timestamp,
+    ) -> Result<ContainerRecord, StorageError> {
+        let mut container = self.container.find(view, now)?;
+        container.generation = tree::folder(view, container.generation, &self.blob, now)?;
+        Ok(container)
+    }
+
     /// Loads the container and its base blob, if there is one, or fails with 404
     /// `ContainerNotFound`.
     pub fn find_place(&self, view: &dyn View, now: Timestamp) -> Result<Place, StorageError> {
-        let container = self.container.find(view, now)?;
+        let container = self.find_container(view, now)?;
         let blob = self.load(view, container.generation, now)?;
         Ok(Place { container, blob })
     }
@@ -133,7 +146,7 @@ impl BlobName {
 /// A container, with the base blob of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// The container's record.
+    /// The container's record, with the generation that keys the blob.
     pub container: ContainerRecord,
     /// The base blob, if there is one.
     pub blob: Option<BlobRecord>,
@@ -142,7 +155,7 @@ pub struct Place {
 /// A blob or snapshot with its container. Leases and tiers are as of the look-up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The container's record.
+    /// The container's record, with the generation that keys the blob.
     pub container: ContainerRecord,
     /// The record of the base blob, snapshot or version.
     pub blob: BlobRecord,
@@ -210,7 +223,7 @@ impl BlobAddress {
     /// Loads the container and the addressed part, or fails with 404 `ContainerNotFound` or
     /// `BlobNotFound`.
     pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
-        let container = self.name.container.find(view, now)?;
+        let container = self.name.find_container(view, now)?;
         let generation = container.generation;
         let blob = self.load(view, generation, now)?;
         let blob = blob.ok_or(ErrorCode::BlobNotFound)?;

@@ -139,6 +139,8 @@ pub const RULES: &[Rule] = &[
     header("x-ms-continuation-nexttablename", invented(Kind::Marker)),
     header("x-ms-continuation-nextpartitionkey", invented(Kind::Marker)),
     header("x-ms-continuation-nextrowkey", invented(Kind::Marker)),
+    header("x-ms-continuation", invented(Kind::Marker)),
+    header("x-ms-deletion-id", invented(Kind::DeletedVersion)),
     header("location", ADDRESSED),
     header("dataserviceid", ADDRESSED),
     header("x-ms-copy-source", ADDRESSED),
@@ -206,7 +208,14 @@ pub const RULES: &[Rule] = &[
     member("odata.id", ADDRESSED),
     member("odata.editlink", ADDRESSED),
     member("message/value", (How::Message, STAMPED)),
+    member("error/message", (How::Message, STAMPED)),
+    member("paths/etag", invented(Kind::ETag)),
+    member("paths/lastmodified", DATED),
+    member("paths/creationtime", (How::Exists, CLOCK)),
 ];
+
+/// What uses the rules of the Data Lake interface.
+const DATA_LAKE: &str = "recordings of hierarchical accounts";
 
 /// Relaxed comparisons that the project's corpus, which is only part of the recordings, does not
 /// use, by field; and what uses them.
@@ -217,6 +226,11 @@ const USED_ELSEWHERE: &[(&str, &str)] = &[
     ),
     ("keep-alive", "Azurite says how long"),
     ("lastsynctime", "Get Service Stats of a secondary"),
+    ("x-ms-continuation", DATA_LAKE),
+    ("x-ms-deletion-id", DATA_LAKE),
+    ("paths/etag", DATA_LAKE),
+    ("paths/lastmodified", DATA_LAKE),
+    ("paths/creationtime", DATA_LAKE),
     ("userdelegationkey/value", "Get User Delegation Key"),
     ("signedoid", "Get User Delegation Key"),
     ("signedtid", "Get User Delegation Key"),

@@ -17,11 +17,15 @@ type Row = (&'static str, usize, &'static str);
 
 /// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
-    ("protocol/", 14_779, ""),
+    (
+        "protocol/",
+        14_841,
+        "Codes and permissions of Data Lake Storage.",
+    ),
     (
         "emulator/",
-        76_791,
-        "Events of blobs: outbox, subscriptions, delivery.",
+        80_195,
+        "Events of blobs; hierarchical accounts.",
     ),
     (
         "sleeve/",
@@ -37,8 +41,8 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1798, ""),
     (
         "harness/",
-        67_541,
-        "The saga and the properties of the sleeves.",
+        67_643,
+        "The saga of the sleeves; recordings of hierarchical accounts.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 5254, "The search of the bursts uses it."),
@@ -47,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 225_861;
+pub(crate) const TOTAL: usize = 229_434;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -12,6 +12,7 @@ use super::tag_index::Owner;
 use super::{content, expiry, pending};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
+use crate::ops::tree;
 use crate::records::{
     Access, BlobContent, BlobKind, BlobRecord, BlockRecord, ContentHeaders, CopyRecord,
     Immutability, Record,
@@ -70,10 +71,8 @@ pub fn replace(
     new: NewBlob,
     stamp: &Stamp,
 ) -> Result<BlobRecord, StorageError> {
-    let spot = Spot {
-        name,
-        generation: place.container.generation,
-    };
+    let generation = tree::make_folder(tx, name, place.container.generation, stamp)?;
+    let spot = Spot { name, generation };
     let old = place.blob.as_ref();
     let snapshots = match old {
         Some(old) => {
@@ -120,6 +119,8 @@ pub fn replace(
         protection: None,
         last_access: None,
         copied_to: Vec::new(),
+        directory: None,
+        posix: old.and_then(|old| old.posix.clone()),
     };
     blob.save(tx, name.key(spot.generation))?;
     Ok(blob)

@@ -33,6 +33,7 @@ fn name() -> BlobName {
 
 fn container() -> ContainerRecord {
     ContainerRecord {
+        posix: None,
         generation: GENERATION,
         etag: ETag::from_tick(Timestamp::from_ticks(1)),
         last_modified: Timestamp::from_unix_s(1),
