@@ -305,6 +305,7 @@ fn kind(fault: &Fault) -> &'static str {
         Fault::CutBody { .. } => "service: answer cut",
         Fault::PendingCopy(hold) if hold.failure.is_some() => "service: copy fails",
         Fault::PendingCopy(_) => "service: copy pending",
+        Fault::EventDrop | Fault::EventDuplicate | Fault::EventDelay { .. } => "service: event",
     }
 }
 
