@@ -8,7 +8,6 @@
 //! `cargo test -p smalt-harness --example gridwich`
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use bytes::Bytes;
 use smalt_sleeve::notification;
