@@ -227,7 +227,7 @@ mod tests {
             ),
             (
                 "name = \"a\"\nauth = \"entra\"\nsas = \"sig=x\"",
-                Err("a token opens"),
+                Err("the account uses a token"),
             ),
             (
                 "name = \"a\"\nkey = \"env:SMALT_UNSET\"",
