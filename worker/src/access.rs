@@ -234,7 +234,7 @@ mod tests {
                 Err("SMALT_UNSET is not set"),
             ),
             ("name = \"a\"\nkey = \"c2VjcmV0!\"", Err("not valid Base64")),
-            ("key = \"a2V5\"", Err("neither a name")),
+            ("key = \"a2V5\"", Err("the account needs a name")),
         ] {
             for service in [Service::Blob, Service::Queue] {
                 let found = access(toml).account(service, &Process);
