@@ -108,9 +108,10 @@ pub fn arrive(
     })
 }
 
-/// Returns the method that `X-HTTP-Method` names in a request to the Table service, else the sent one:
-/// some proxies only pass GET and POST. *Authorization for the Azure Storage services* has the
-/// sent method signed. An invalid header has no effect here; the register refuses it.
+/// Returns the method that `X-HTTP-Method` names in a request to the Table service, since some
+/// proxies only pass GET and POST, or `X-HTTP-Method-Override` in one to the Data Lake interface;
+/// else the sent one. *Authorization for the Azure Storage services* has the sent method signed. An
+/// invalid header has no effect here; the register refuses it.
 fn tunnelled(sent: &Method, headers: &HeaderMap, target: &Target) -> Method {
     let service = target.service;
     if target.data_lake {
