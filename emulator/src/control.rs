@@ -16,6 +16,7 @@
 //! | `/accounts/{name}` | GET, PUT, PATCH | read; set all; set some |
 //! | `/subscriptions` | GET | every event subscription |
 //! | `/subscriptions/{name}` | GET, PUT, DELETE | read; create or change; delete |
+//! | `/subscriptions/{name}/confirm` | any | the `validationUrl` of a webhook |
 //!
 //! It rejects cross-origin requests of browsers and foreign host names, so that a web page cannot
 //! reach it through the user's browser. Beyond loopback it requires a token.
@@ -38,6 +39,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use serde::Serialize;
@@ -175,17 +177,13 @@ async fn serve(
         ("/state/export" | "/state/import" | "/state/reset" | "/state/snapshots", _) => {
             Err(no_such_method())
         }
-        (path, method) => named(emulator, path, method, body).await,
+        _ => named(emulator, &head, body).await,
     }
 }
 
 /// Serves the paths that end with a name.
-async fn named(
-    emulator: &Emulator,
-    path: &str,
-    method: &Method,
-    body: Body,
-) -> Result<Response<Body>, Refusal> {
+async fn named(emulator: &Emulator, head: &Parts, body: Body) -> Result<Response<Body>, Refusal> {
+    let (path, method) = (head.uri.path(), &head.method);
     if let Some(name) = path.strip_prefix(accounts::ACCOUNT) {
         return account(emulator.core(), name, method, body).await;
     }
@@ -193,8 +191,7 @@ async fn named(
         return Ok(json(&saved::serve(emulator, name, method).await?));
     }
     if let Some(name) = path.strip_prefix(subscriptions::SUBSCRIPTION) {
-        let shown = subscriptions::serve(emulator, name, method, body).await?;
-        return Ok(json(&shown));
+        return subscriptions::serve(emulator, name, head, body).await;
     }
     Err(Refusal::new(
         StatusCode::NOT_FOUND,
