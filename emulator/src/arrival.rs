@@ -126,7 +126,8 @@ fn tunnelled(sent: &Method, headers: &HeaderMap, target: &Target) -> Method {
     named.unwrap_or_else(|| sent.clone())
 }
 
-fn host(head: &Parts) -> &str {
+/// Returns the host that a request names; empty when there is none.
+pub fn host(head: &Parts) -> &str {
     let named = || head.headers.get(HOST).and_then(|h| h.to_str().ok());
     match head.uri.authority() {
         Some(authority) => authority.as_str(),
