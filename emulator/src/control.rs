@@ -14,6 +14,7 @@
 //! | `/state/reset` | POST | back to the state after the start |
 //! | `/accounts` | GET | settings of every account |
 //! | `/accounts/{name}` | GET, PUT, PATCH | read; set all; set some |
+//! | `/identity/token` | GET | a bearer token, as managed identities get it |
 //! | `/subscriptions` | GET | every event subscription |
 //! | `/subscriptions/{name}` | GET, PUT, DELETE | read; create or change; delete |
 //! | `/subscriptions/{name}/confirm` | any | the `validationUrl` of a webhook |
@@ -25,6 +26,7 @@ mod accounts;
 mod clock;
 mod faults;
 mod guard;
+mod identity;
 mod metrics;
 mod ready;
 mod refusal;
@@ -164,6 +166,7 @@ async fn serve(
             Ok(json(&serde_json::json!({ "status": "empty" })))
         }
         ("/accounts", &Method::GET) => Ok(json(&accounts::all(core))),
+        ("/identity/token", &Method::GET) => Ok(json(&identity::issue(core, &head)?)),
         ("/subscriptions", &Method::GET) => Ok(json(&subscriptions::all(emulator)?)),
         (
             "/health" | "/ready" | "/metrics" | "/clock" | "/faults" | "/state" | "/accounts"
