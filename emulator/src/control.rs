@@ -14,6 +14,7 @@
 //! | `/state/reset` | POST | back to the state after the start |
 //! | `/accounts` | GET | settings of every account |
 //! | `/accounts/{name}` | GET, PUT, PATCH | read; set all; set some |
+//! | `/accounts/{name}/containers/{name}/...` | GET, PUT, POST, DELETE | policy, legal holds |
 //! | `/identity/token` | GET | a bearer token, as managed identities get it |
 //! | `/subscriptions` | GET | every event subscription |
 //! | `/subscriptions/{name}` | GET, PUT, DELETE | read; create or change; delete |
@@ -24,6 +25,7 @@
 
 mod accounts;
 mod clock;
+mod containers;
 mod faults;
 mod guard;
 mod identity;
@@ -188,6 +190,11 @@ async fn serve(
 async fn named(emulator: &Emulator, head: &Parts, body: Body) -> Result<Response<Body>, Refusal> {
     let (path, method) = (head.uri.path(), &head.method);
     if let Some(name) = path.strip_prefix(accounts::ACCOUNT) {
+        if let Some((account, container)) = name.split_once("/containers/") {
+            let core = emulator.core();
+            let worm = containers::serve(core, account, container, method, body).await?;
+            return Ok(json(&worm));
+        }
         return account(emulator.core(), name, method, body).await;
     }
     if let Some(name) = path.strip_prefix(saved::SNAPSHOT) {

@@ -22,3 +22,4 @@ pub mod tag_query;
 pub mod tags;
 pub mod tier;
 pub mod web;
+pub mod worm;

@@ -140,6 +140,7 @@ impl BlobName {
     pub fn find_place(&self, view: &dyn View, now: Timestamp) -> Result<Place, StorageError> {
         let container = self.find_container(view, now)?;
         let blob = self.load(view, container.generation, now)?;
+        let blob = blob.map(|blob| protected(&container, blob, now));
         Ok(Place { container, blob })
     }
 
@@ -237,7 +238,10 @@ impl BlobAddress {
         let blob = self.load(view, generation, now)?;
         let blob = blob.ok_or(ErrorCode::BlobNotFound)?;
         match blob.deleted {
-            None => Ok(Found { container, blob }),
+            None => {
+                let blob = protected(&container, blob, now);
+                Ok(Found { container, blob })
+            }
             Some(deleted) if deleted.is_over(now) => Err(ErrorCode::BlobNotFound.into()),
             // Recorded of deleted snapshots and versions.
             Some(_) => Err(StorageError::new(ErrorCode::BlobNotFound)
@@ -265,6 +269,13 @@ impl BlobAddress {
         };
         Ok(at(BlobRecord::load(view, &key)?, now))
     }
+}
+
+/// Adds the protection that a container gives all of its blobs.
+fn protected(container: &ContainerRecord, mut blob: BlobRecord, now: Timestamp) -> BlobRecord {
+    blob.worm = container.worm.protection(blob.created, now);
+    blob.protection = blob.protection.max(blob.worm);
+    blob
 }
 
 /// Returns the error for a version that the request may not name. Recorded: it has a reason, unlike

@@ -86,6 +86,9 @@ pub struct BlobRecord {
     /// Protection at the time of the look-up; not stored.
     #[serde(skip)]
     pub protection: Option<Protection>,
+    /// The part of it that the container gives all of its blobs; not stored.
+    #[serde(skip)]
+    pub worm: Option<Protection>,
     /// Last recorded read, if the account tracks access times. Writes count as access as well.
     #[serde(default, skip_serializing_if = "is_default")]
     pub last_access: Option<Timestamp>,
@@ -153,6 +156,7 @@ impl BlobRecord {
             legal_hold: None,
             expires: None,
             protection: None,
+            worm: None,
             last_access: None,
             copied_to: Vec::new(),
             directory: None,

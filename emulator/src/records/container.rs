@@ -10,6 +10,7 @@ use super::is_default;
 use crate::keys::Generation;
 use crate::rules::acl::{self, Posix};
 use crate::rules::lease::LeaseState;
+use crate::rules::worm::Worm;
 use crate::store::Stamp;
 
 /// A container, possibly a deleted one.
@@ -42,6 +43,9 @@ pub struct ContainerRecord {
     /// Default encryption scope, and whether it denies requests that name another one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub encryption_scope: Option<(String, bool)>,
+    /// Immutability policy and legal holds.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub worm: Worm,
     /// Owner, group and permissions of the root directory; `None` for the usual ones.
     #[serde(default, skip_serializing_if = "is_default")]
     pub posix: Option<Box<Posix>>,

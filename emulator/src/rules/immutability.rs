@@ -8,15 +8,15 @@ use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use crate::records::Immutability;
 
-/// The protection of a blob at a given time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The protection of a blob at a given time, from the weakest to the strongest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protection {
-    /// A legal hold, with or without a policy.
-    LegalHold,
-    /// A policy that has not expired.
-    Policy,
     /// An expired policy.
     PastPolicy,
+    /// A policy that has not expired.
+    Policy,
+    /// A legal hold, with or without a policy.
+    LegalHold,
 }
 
 /// The kind of change to check.

@@ -5,3 +5,4 @@ mod data_lake;
 mod lifecycle;
 mod restoring;
 mod website;
+mod worm;

@@ -48,6 +48,8 @@ error_codes! {
     ContainerAlreadyExists 409 "The specified container already exists.",
     ContainerBeingDeleted 409 "The specified container is being deleted.",
     ContainerDisabled 409 "The specified container has been disabled by the administrator.",
+    ContainerHasLegalHold 409 "The requested operation is not allowed as the container has one or more legal holds.",
+    ContainerImmutabilityPolicyLocked 409 "The requested operation is not allowed as the container has a locked immutability policy.",
     ContainerNotFound 404 "The specified container does not exist.",
     ContentLengthLargerThanTierLimit 409 "The blob's content length cannot exceed its tier limit.",
     ContentLengthMustBeZero 400 "The Content-Length request header must be zero.",

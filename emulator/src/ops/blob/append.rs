@@ -127,7 +127,7 @@ impl Append {
         let blob = &found.blob;
         self.guard.check_write(blob)?;
         check_append_blob(blob)?;
-        guard::check_rewritable(blob)?;
+        guard::check_appendable(&found)?;
         guard::check_encryption(&self.encryption, &found)?;
         if blob.sealed {
             return Err(ErrorCode::BlobIsSealed.into());

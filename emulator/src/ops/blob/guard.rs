@@ -112,9 +112,11 @@ impl Guard {
         blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
     }
 
-    /// A protected blob may be replaced only if it is kept as a previous version.
+    /// A protected blob may be replaced only if it is kept as a previous version, and only if its
+    /// container does not protect it.
     fn check_replaceable(&self, blob: &BlobRecord) -> Result<(), StorageError> {
         check_whole(blob)?;
+        check_not_retained(blob)?;
         if self.keeps_versions || blob.version_id.is_some() {
             return Ok(());
         }
@@ -236,6 +238,27 @@ pub fn check_settled(blob: &BlobRecord) -> Result<(), StorageError> {
 pub fn check_rewritable(blob: &BlobRecord) -> Result<(), StorageError> {
     check_changeable(blob)?;
     immutability::judge(blob.protection, Change::InPlace)
+}
+
+/// Rejects what only the policy or legal hold of a container prevents: a snapshot, new headers, a
+/// replacement.
+///
+/// # Errors
+/// 409 `BlobImmutableDueToLegalHold`, `BlobImmutableDueToPolicy`.
+pub fn check_not_retained(blob: &BlobRecord) -> Result<(), StorageError> {
+    immutability::judge(blob.worm, Change::InPlace)
+}
+
+/// Checks as [`check_rewritable`] does, for appends, which the policy of the container may allow.
+///
+/// # Errors
+/// As [`check_rewritable`].
+pub fn check_appendable(found: &Found) -> Result<(), StorageError> {
+    let blob = &found.blob;
+    if blob.worm == blob.protection && found.container.worm.allows_appends() {
+        return check_changeable(blob);
+    }
+    check_rewritable(blob)
 }
 
 /// Rejects a write with a key or scope that differs from the blob's, or that its container does not

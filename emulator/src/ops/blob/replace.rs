@@ -121,6 +121,7 @@ pub fn replace(
         legal_hold: new.marks.legal_hold,
         expires: None,
         protection: None,
+        worm: None,
         last_access: None,
         copied_to: Vec::new(),
         directory: None,

@@ -69,6 +69,7 @@ impl Write for SetBlobProperties {
         let blob = &found.blob;
         self.guard.check_write(blob)?;
         guard::check_changeable(blob)?;
+        guard::check_not_retained(blob)?;
         if self.length.is_some() || self.action.is_some() {
             page::check_kind(blob)?;
             guard::check_rewritable(blob)?;

@@ -62,6 +62,7 @@ impl Write for SnapshotBlob {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_use(&found.blob)?;
         guard::check_changeable(&found.blob)?;
+        guard::check_not_retained(&found.blob)?;
         guard::check_encryption(&self.encryption, &found)?;
         Ok(found)
     }

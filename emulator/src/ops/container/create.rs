@@ -78,6 +78,7 @@ impl Write for CreateContainer {
             deleted_at: None,
             retention_days: None,
             encryption_scope: self.encryption_scope,
+            worm: Default::default(),
             posix: None,
         };
         container.save(tx, self.name.key())?;

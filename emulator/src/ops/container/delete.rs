@@ -60,6 +60,7 @@ impl Write for DeleteContainer {
         let container = self.name.find(view, stamp.now)?;
         check_write(Leased::Container, container.lease, self.lease_id)?;
         self.conditions.check_write((&container).into())?;
+        container.worm.check_deletable()?;
         Ok(Some(container))
     }
 

@@ -44,7 +44,10 @@ impl<'a> ContainerHeaders<'a> {
         ContainerHeaders {
             public_access: shown.filter(|_| since(SHOWS_PUBLIC_ACCESS)),
             encryption_scope: since(SHOWS_ENCRYPTION_SCOPE).then_some(scope),
-            immutability: since(SHOWS_IMMUTABILITY).then_some((false, false)),
+            immutability: since(SHOWS_IMMUTABILITY).then_some((
+                container.worm.immutability_policy.is_some(),
+                !container.worm.legal_hold.is_empty(),
+            )),
             immutable_with_versioning: since(SHOWS_IMMUTABLE_VERSIONS)
                 .then_some(call.settings.version_immutability),
         }

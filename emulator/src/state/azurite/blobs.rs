@@ -387,6 +387,7 @@ impl ContainerDocument {
         let properties = &self.properties;
         let (state, duration) = (&properties.lease_state, &properties.lease_duration);
         Ok(ContainerRecord {
+            worm: Default::default(),
             posix: None,
             generation,
             etag: document::etag(&properties.etag)?,

@@ -34,6 +34,7 @@ fn name() -> BlobName {
 
 fn container() -> ContainerRecord {
     ContainerRecord {
+        worm: Default::default(),
         posix: None,
         generation: GENERATION,
         etag: ETag::from_tick(Timestamp::from_ticks(1)),

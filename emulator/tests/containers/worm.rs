@@ -1,0 +1,187 @@
+//! Row 8: immutability policies and legal holds of whole containers, set through the control
+//! endpoint.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use serde_json::{Value, json};
+
+use crate::support::Client;
+
+const CONTROL: &str = "/accounts/devstoreaccount1/containers/box";
+const DAY_S: u64 = 24 * 60 * 60;
+const BLOCK: [(&str, &str); 1] = [("x-ms-blob-type", "BlockBlob")];
+const APPEND: [(&str, &str); 1] = [("x-ms-blob-type", "AppendBlob")];
+
+async fn world() -> Client {
+    let client = Client::new();
+    assert_eq!(send(&client, "PUT", "?restype=container", &[]).await, "201");
+    assert_eq!(send(&client, "PUT", "/a", &BLOCK).await, "201");
+    assert_eq!(send(&client, "PUT", "/log", &APPEND).await, "201");
+    client
+}
+
+/// Sends a request into the container. Returns the status, and the error code if there is one.
+async fn send(client: &Client, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
+    let path = format!("/box{path}");
+    let text = if path.ends_with("appendblock") {
+        "text"
+    } else {
+        ""
+    };
+    let answer = client.send(method, &path, headers, text).await;
+    let code = answer.headers.get("x-ms-error-code");
+    let code = code.map(|code| format!(" {}", code.to_str().unwrap()));
+    format!("{}{}", answer.status, code.unwrap_or_default())
+}
+
+async fn control(client: &Client, method: &str, path: &str, body: &Value) -> u16 {
+    let path = format!("{CONTROL}{path}");
+    client.control(method, &path, body.to_string()).await.0
+}
+
+async fn retain(client: &Client, policy: Value) {
+    assert_eq!(
+        control(client, "PUT", "/immutability-policy", &policy).await,
+        200
+    );
+}
+
+#[tokio::test]
+async fn retained_blobs_cannot_change_and_can_be_deleted_afterwards() {
+    let client = world().await;
+    retain(&client, json!({ "days": 2 })).await;
+    const DUE: &str = "409 BlobImmutableDueToPolicy";
+    let delete = ("DELETE", "/a", &[][..]);
+    for (method, path, headers) in [
+        delete,
+        ("PUT", "/a", &BLOCK[..]),
+        ("PUT", "/a?comp=metadata", &[("x-ms-meta-a", "b")]),
+        (
+            "PUT",
+            "/a?comp=properties",
+            &[("x-ms-blob-content-type", "text/html")],
+        ),
+        ("PUT", "/a?comp=snapshot", &[]),
+        ("PUT", "/log?comp=appendblock", &[]),
+    ] {
+        assert_eq!(
+            send(&client, method, path, headers).await,
+            DUE,
+            "{method} {path}"
+        );
+    }
+    assert_eq!(send(&client, "PUT", "/new", &BLOCK).await, "201");
+    let tier = [("x-ms-access-tier", "Cool")];
+    assert_eq!(send(&client, "PUT", "/a?comp=tier", &tier).await, "200");
+    client.advance_s(2 * DAY_S);
+    assert_eq!(send(&client, "PUT", "/a", &BLOCK).await, DUE);
+    assert_eq!(send(&client, "DELETE", "/a", &[]).await, "202");
+    assert_eq!(send(&client, "PUT", "/a", &BLOCK).await, "201");
+}
+
+#[tokio::test]
+async fn policy_may_allow_appends_to_append_blobs() {
+    let client = world().await;
+    retain(
+        &client,
+        json!({ "days": 2, "allow_protected_append_writes": true }),
+    )
+    .await;
+    assert_eq!(
+        send(&client, "PUT", "/log?comp=appendblock", &[]).await,
+        "201"
+    );
+    assert_eq!(
+        send(&client, "DELETE", "/log", &[]).await,
+        "409 BlobImmutableDueToPolicy"
+    );
+    let tags = json!({ "tags": ["case1"] });
+    assert_eq!(control(&client, "PUT", "/legal-hold", &tags).await, 200);
+    let held = "409 BlobImmutableDueToLegalHold";
+    assert_eq!(
+        send(&client, "PUT", "/log?comp=appendblock", &[]).await,
+        held
+    );
+}
+
+#[tokio::test]
+async fn legal_hold_ends_with_its_last_tag() {
+    let client = world().await;
+    let held = "409 BlobImmutableDueToLegalHold";
+    for tag in ["case1", "case2"] {
+        assert_eq!(
+            control(&client, "PUT", "/legal-hold", &json!({ "tags": [tag] })).await,
+            200
+        );
+    }
+    for tag in ["case1", "case2"] {
+        assert_eq!(send(&client, "DELETE", "/a", &[]).await, held);
+        let deleted = send(&client, "DELETE", "?restype=container", &[]).await;
+        assert_eq!(deleted, "409 ContainerHasLegalHold");
+        assert_eq!(
+            control(&client, "DELETE", "/legal-hold", &json!({ "tags": [tag] })).await,
+            200
+        );
+    }
+    assert_eq!(send(&client, "DELETE", "/a", &[]).await, "202");
+}
+
+#[tokio::test]
+async fn locked_policy_stays_and_protects_the_container() {
+    let client = world().await;
+    retain(&client, json!({ "days": 1 })).await;
+    assert_eq!(
+        control(&client, "POST", "/immutability-policy/lock", &json!({})).await,
+        200
+    );
+    for (method, path, body, status) in [
+        ("PUT", "/immutability-policy", json!({ "days": 1 }), 409),
+        ("DELETE", "/immutability-policy", json!({}), 409),
+        (
+            "POST",
+            "/immutability-policy/extend",
+            json!({ "days": 1 }),
+            400,
+        ),
+        (
+            "POST",
+            "/immutability-policy/extend",
+            json!({ "days": 3 }),
+            200,
+        ),
+        ("PUT", "/immutability-policy", json!({ "weeks": 1 }), 400),
+        ("PUT", "/legal-hold", json!({ "tags": ["a-b"] }), 400),
+        ("GET", "/nonsense", json!({}), 405),
+    ] {
+        assert_eq!(
+            control(&client, method, path, &body).await,
+            status,
+            "{method} {path}"
+        );
+    }
+    let (_, shown) = client.control("GET", CONTROL, String::new()).await;
+    let policy = json!({
+        "days": 3, "allow_protected_append_writes": false, "locked": true, "extensions": 1,
+    });
+    assert_eq!(
+        shown,
+        json!({ "immutability_policy": policy, "legal_hold": [] })
+    );
+    let head = client.send("HEAD", "/box?restype=container", &[], "").await;
+    assert_eq!(head.header("x-ms-has-immutability-policy"), "true");
+    assert_eq!(head.header("x-ms-has-legal-hold"), "false");
+    client.advance_s(4 * DAY_S);
+    for blob in ["/a", "/log"] {
+        assert_eq!(send(&client, "DELETE", blob, &[]).await, "202");
+    }
+    let deleted = send(&client, "DELETE", "?restype=container", &[]).await;
+    assert_eq!(deleted, "409 ContainerImmutabilityPolicyLocked");
+    let (status, _) = client
+        .control(
+            "GET",
+            "/accounts/devstoreaccount1/containers/none",
+            String::new(),
+        )
+        .await;
+    assert_eq!(status, 404);
+}
