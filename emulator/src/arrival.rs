@@ -24,6 +24,8 @@ use crate::target::{self, Address, Target};
 pub struct Socket {
     /// Service of the listening socket; `None` in process, where host or port decide.
     pub service: Option<Service>,
+    /// Whether the socket serves the Data Lake interface alone; `service` is the Blob service then.
+    pub data_lake: bool,
     /// Address of the peer; `None` in process.
     pub peer: Option<IpAddr>,
     /// The address of this server that the peer connected to; `None` when it is unknown.
@@ -55,6 +57,7 @@ pub fn arrive(
         host,
         raw_path: head.uri.path(),
         socket: socket.service,
+        on_data_lake_socket: socket.data_lake,
         names_container: ["container", "account"]
             .iter()
             .any(|container| restype.eq_ignore_ascii_case(container)),

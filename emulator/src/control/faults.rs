@@ -18,7 +18,9 @@ pub(super) fn add(core: &Core, rule: Rule) -> Result<(), Refusal> {
     }
     let known = of_events
         || rule.operation == "*"
-        || register::all().any(|entry| entry.id == rule.operation);
+        || register::all()
+            .chain(register::data_lake())
+            .any(|entry| entry.id == rule.operation);
     if !known {
         let message = format!(
             "unknown operation {}; use an id such as Blob_Delete or Messages_Dequeue, or *",
