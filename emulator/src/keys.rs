@@ -166,6 +166,30 @@ pub fn deleted_blob(generation: Generation, name: &str) -> Vec<u8> {
     )
 }
 
+/// Returns the key of a path of a hierarchical container that was deleted at `tick` and can be
+/// restored. A path can be deleted several times, and each deletion undone.
+pub fn deleted_path(generation: Generation, name: &str, tick: Timestamp) -> Vec<u8> {
+    let mut key = deleted_paths(generation, name);
+    key.extend_from_slice(&tick.ticks().to_be_bytes());
+    key
+}
+
+/// Returns where the deletions of a path start; [`after`] gives their end.
+pub fn deleted_paths(generation: Generation, name: &str) -> Vec<u8> {
+    let mut key = deleted_blob(generation, name);
+    key.push(0);
+    key
+}
+
+/// Returns the name from the key of a deleted blob; of a path also the tick of its deletion.
+pub fn deleted_name(key: &[u8]) -> (String, Option<Timestamp>) {
+    if tree::is_hierarchical(generation(key)) {
+        let (name, tick) = snapshot_name(key);
+        return (name, Some(tick));
+    }
+    (blob_name(key), None)
+}
+
 /// Returns the key of a container that was deleted at `at` and can be restored.
 pub fn deleted_container(account: &str, name: &str, at: Timestamp) -> Vec<u8> {
     let parts: [&[u8]; 5] = [

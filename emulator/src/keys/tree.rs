@@ -20,6 +20,11 @@ pub const fn directory(number: u64) -> Generation {
     number | HIERARCHICAL
 }
 
+/// Returns the number that [`directory`] made an id of.
+pub const fn number(id: Generation) -> u64 {
+    id & !HIERARCHICAL
+}
+
 /// Whether a generation is that of a hierarchical container, or the id of a directory.
 pub const fn is_hierarchical(generation: Generation) -> bool {
     generation & HIERARCHICAL != 0
@@ -49,7 +54,9 @@ pub fn leaf(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{blob, blob_name};
+    use smalt_protocol::Timestamp;
+
+    use super::super::{blob, blob_name, deleted_blob, deleted_name, deleted_path};
     use super::*;
 
     #[test]
@@ -60,5 +67,16 @@ mod tests {
             assert_eq!(blob_name(&blob(root, path)), name, "{path}");
             assert_eq!(blob_name(&blob(7, path)), path, "{path}");
         }
+    }
+
+    #[test]
+    fn each_deletion_of_a_path_has_a_key() {
+        let tick = Timestamp::from_ticks(0x00ff_0000_0001);
+        let key = deleted_path(directory(7), "a/b", tick);
+        assert_eq!(deleted_name(&key), ("b".to_owned(), Some(tick)));
+        assert_eq!(
+            deleted_name(&deleted_blob(7, "a/b")),
+            ("a/b".to_owned(), None)
+        );
     }
 }

@@ -4,7 +4,7 @@
 //! of the container's generation in all keys: see [`keys::tree`]. In a flat container, every
 //! function returns the generation itself. A write makes the directories that its path lacks.
 
-use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
 
 use crate::keys::tree::{BLOCKED, MISSING, directory, directory_last, is_hierarchical};
 use crate::keys::{self, Generation};
@@ -87,7 +87,11 @@ pub fn make_folder(
             Some(record) => record,
             None => {
                 let posix = Posix::of_new(true, None, acl::UMASK_DEFAULT, Some(&parent));
-                let record = new_directory(tx, posix, stamp)?;
+                // Recorded: its ETag is not that of the path.
+                let record = BlobRecord {
+                    etag: ETag::from_tick(stamp.second_tick()),
+                    ..new_directory(tx, posix, stamp)?
+                };
                 record.save(tx, key)?;
                 record
             }

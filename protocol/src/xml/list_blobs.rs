@@ -71,6 +71,8 @@ pub struct BlobEntry<'a> {
     pub version_id: Option<&'a str>,
     /// `IsCurrentVersion`.
     pub is_current_version: bool,
+    /// `DeletionId` of a deleted path of a hierarchical account.
+    pub deletion_id: Option<u64>,
     /// `Deleted`.
     pub is_deleted: bool,
     /// `HasVersionsOnly`.
@@ -81,6 +83,8 @@ pub struct BlobEntry<'a> {
     pub last_modified: Option<Timestamp>,
     /// `Etag`, written without quotes; `None` for uncommitted blobs.
     pub etag: Option<ETag>,
+    /// `ResourceType` in a hierarchical account: `file` or `directory`.
+    pub resource_type: Option<&'a str>,
     /// `Content-Length`, in bytes.
     pub content_length: u64,
     /// Content headers; `None` for uncommitted blobs.
@@ -161,6 +165,7 @@ impl ListBlobsDocument {
         xml.optional("VersionId", entry.version_id);
         flag(xml, "IsCurrentVersion", entry.is_current_version);
         flag(xml, "HasVersionsOnly", entry.has_versions_only);
+        number(xml, "DeletionId", entry.deletion_id);
         flag(xml, "Deleted", entry.is_deleted);
         xml.optional("Url", address.as_deref());
         push_properties(xml, entry);
@@ -219,6 +224,7 @@ fn push_properties(xml: &mut XmlWriter, entry: &BlobEntry<'_>) {
     time(xml, "Creation-Time", entry.creation_time);
     time(xml, "Last-Modified", entry.last_modified);
     xml.optional("Etag", entry.etag.map(|tag| tag.to_string()).as_deref());
+    xml.optional("ResourceType", entry.resource_type);
     xml.element("Content-Length", &entry.content_length.to_string());
     if let Some(content) = &entry.content {
         push_content(xml, content);

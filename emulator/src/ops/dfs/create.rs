@@ -12,7 +12,7 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
 
-use super::content_headers;
+use super::{content_headers, resource_type};
 use crate::call::Call;
 use crate::keys::tree::BLOCKED;
 use crate::operation::Write;
@@ -29,6 +29,8 @@ use crate::rules::encryption::{Encryption, Requested};
 use crate::rules::lease::{Action, Leased, act};
 use crate::store::{Stamp, Transaction, View};
 
+/// Header that says what a path is that exists already. ABFS takes a directory for success.
+const EXISTING: &str = "x-ms-existing-resource-type";
 /// Since this version, the response says that the request is encrypted, as recorded.
 const TELLS_ENCRYPTION: ApiVersion = ApiVersion::V2020_06_12;
 
@@ -128,11 +130,22 @@ impl Write for CreatePath {
         if place.container.generation == BLOCKED {
             return Err(ErrorCode::PathConflict.into());
         }
-        self.guard.check_path(&place)?;
+        let taken = |code: ErrorCode| {
+            let kind = place
+                .blob
+                .as_ref()
+                .map(|blob| resource_type(blob.directory));
+            StorageError::new(code).with_header(EXISTING, kind.unwrap_or_default())
+        };
+        let guarded = self.guard.check_path(&place);
+        guarded.map_err(|error| match error.code() {
+            ErrorCode::BlobAlreadyExists => taken(ErrorCode::PathAlreadyExists),
+            _ => error,
+        })?;
         if let Some(blob) = &place.blob
             && blob.directory.is_some() != self.is_directory
         {
-            return Err(ErrorCode::PathConflict.into());
+            return Err(taken(ErrorCode::PathConflict));
         }
         if let Some(action) = self.lease {
             let state = place.blob.as_ref().map(|blob| blob.lease);

@@ -100,13 +100,13 @@ impl Write for RenamePath {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<(ETag, Timestamp), StorageError> {
-        let outcome = (stamp.etag(), stamp.now);
         let to = place.container.generation;
         let from = source.container.generation;
         let mut blob = source.blob;
         if let Some(metadata) = self.metadata {
             blob.metadata = metadata;
         }
+        let outcome = (blob.etag, blob.last_modified);
         if self.name == self.source {
             blob.save(tx, self.name.key(to))?;
             return Ok(outcome);

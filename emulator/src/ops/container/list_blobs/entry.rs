@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::config::DefaultTier;
 use crate::ops::blob::last_access;
 use crate::ops::blob::properties::{LAST_ACCESS, inferred_tier};
+use crate::ops::dfs;
 use crate::ops::listing::includes;
 use crate::ops::tree::FOLDER_MARKER;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
@@ -104,8 +105,12 @@ impl ShownParts {
         let policy = blob.immutability.filter(|_| self.immutability_policy);
         let tags = u32::try_from(blob.tags.len()).unwrap_or(u32::MAX);
         let is_counted = self.version == SHOWS_NO_TAGS || (tags > 0 && self.since(SHOWS_TAGS));
+        let deleted_path = matches!(item, Item::Deleted(_)) && blob.posix.is_some();
+        let deleted_path = blob.deleted.filter(|_| deleted_path);
         list.push_blob(&BlobEntry {
             name: &place.name,
+            deletion_id: deleted_path.map(|_| place.time.filetime()),
+            resource_type: deleted_path.map(|_| dfs::resource_type(blob.directory)),
             snapshot: snapshot.as_deref(),
             version_id: version_id.as_deref(),
             is_current_version: version_id.is_some() && !blob.is_previous,
@@ -125,7 +130,8 @@ impl ShownParts {
             access_tier_change_time: blob.access.changed.filter(|_| tier.is_some()),
             lease: match item {
                 Item::Blob(_) | Item::VersionsOnly(_) => lease(blob, self.now),
-                Item::Deleted(_) => DELETED_LEASE,
+                // Recorded: a deleted path has no lease.
+                Item::Deleted(_) if deleted_path.is_none() => DELETED_LEASE,
                 _ => BlobLease::default(),
             },
             copy: copy.map(|copy| BlobCopy {
@@ -135,7 +141,10 @@ impl ShownParts {
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
             key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
             encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
-            expiry_time: blob.expires.filter(|_| self.since(SHOWS_EXPIRY)),
+            expiry_time: match deleted_path {
+                Some(deleted) => Some(deleted.until()),
+                None => blob.expires.filter(|_| self.since(SHOWS_EXPIRY)),
+            },
             is_sealed: blob.sealed && self.since(SHOWS_TAGS),
             tag_count: is_counted.then_some(tags),
             deletion: deletion(blob, self.now),

@@ -95,6 +95,7 @@ fn request(prefix: &str, delimiter: Option<&str>, most: usize) -> ListBlobs {
         start: None,
         start_from: None,
         includes: Includes::default(),
+        only_deleted: false,
     }
 }
 
