@@ -66,7 +66,40 @@ pub struct Call {
     pub identity: Identity,
 }
 
+/// The Microsoft Entra ID user for whom a request is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Object id.
+    pub id: String,
+    /// Whether access control lists decide what the user may do.
+    pub is_checked: bool,
+}
+
 impl Call {
+    /// Returns the user for whom the request is sent; `None` for the holder of an account key, and of
+    /// a signature that names no user. Source for `suoid` and `saoid`: "Create a user delegation
+    /// SAS".
+    pub fn subject(&self) -> Option<Subject> {
+        let named = |field| self.query(field).filter(|id| !id.is_empty());
+        match self.identity {
+            Identity::Entra(principal) => {
+                let id = principal.object_id.to_string();
+                let owners = self.settings.data_owners.as_ref();
+                let is_checked = owners.is_some_and(|owners| !owners.contains(&id));
+                Some(Subject { id, is_checked })
+            }
+            Identity::Sas(_) => {
+                named("skoid")?;
+                let checked = named("suoid");
+                Some(Subject {
+                    id: checked.or_else(|| named("saoid"))?.to_owned(),
+                    is_checked: checked.is_some(),
+                })
+            }
+            Identity::Owner | Identity::Anonymous => None,
+        }
+    }
+
     /// Returns a header as a string. Rejects bytes beyond ASCII, which no header of the API
     /// contains.
     pub fn header(&self, name: &'static str) -> Result<Option<&str>, StorageError> {

@@ -11,6 +11,7 @@ pub mod create;
 pub mod delete;
 pub mod filesystem;
 pub mod flush;
+pub mod gate;
 pub mod list;
 pub mod recursive;
 pub mod rename;

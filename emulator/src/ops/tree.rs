@@ -86,7 +86,8 @@ pub fn make_folder(
         let record = match there {
             Some(record) => record,
             None => {
-                let posix = Posix::of_new(true, None, acl::UMASK_DEFAULT, Some(&parent));
+                let posix = Posix::of_new(true, None, acl::UMASK_DEFAULT, Some(&parent))
+                    .created_by(name.container.creator.as_deref(), &parent);
                 // Recorded: its ETag is not that of the path.
                 let record = BlobRecord {
                     etag: ETag::from_tick(stamp.second_tick()),
@@ -166,7 +167,8 @@ pub fn posix_of_new(
         return Ok(None);
     }
     let parent = parent_posix(view, name, now)?;
-    let posix = Posix::of_new(false, None, acl::UMASK_DEFAULT, Some(&parent));
+    let posix = Posix::of_new(false, None, acl::UMASK_DEFAULT, Some(&parent))
+        .created_by(name.container.creator.as_deref(), &parent);
     Ok(Some(Box::new(posix)))
 }
 

@@ -18,6 +18,13 @@ const STICKY: u16 = 0o1000;
 /// Most entries of an access list, and of a default list. "Access control lists (ACLs)".
 const ENTRIES_MAX: usize = 32;
 
+/// Permission to read a file or list a directory.
+pub const READ: u8 = 4;
+/// Permission to change a file or the contents of a directory.
+pub const WRITE: u8 = 2;
+/// Permission to reach what is in a directory.
+pub const EXECUTE: u8 = 1;
+
 const ACL: &str = "x-ms-acl";
 const PERMISSIONS: &str = "x-ms-permissions";
 
@@ -161,6 +168,34 @@ impl Posix {
         ] {
             self.put(new);
         }
+    }
+
+    /// Gives a new path to the user who creates it; its group is that of its directory.
+    #[must_use]
+    pub fn created_by(mut self, user: Option<&str>, parent: &Posix) -> Self {
+        if let Some(user) = user {
+            user.clone_into(&mut self.owner);
+            self.group.clone_from(&parent.group);
+        }
+        self
+    }
+
+    /// Returns whether a user has all of these permissions: as the owner, by an entry for it, or as
+    /// one of the others.
+    pub fn allows(&self, user: &str, bits: u8) -> bool {
+        let of = |class: Class, id: &str| {
+            let mut access = self.acl.iter().filter(|e| !e.is_default);
+            let found = access.find(|e| e.class == class && e.id.eq_ignore_ascii_case(id));
+            found.map(|e| e.bits)
+        };
+        let granted = if self.owner.eq_ignore_ascii_case(user) {
+            of(Class::User, "")
+        } else if let Some(named) = of(Class::User, user) {
+            Some(named & of(Class::Mask, "").unwrap_or(u8::MAX))
+        } else {
+            of(Class::Other, "")
+        };
+        granted.is_some_and(|granted| granted & bits == bits)
     }
 
     fn has(&self, class: Class) -> bool {
@@ -325,7 +360,8 @@ fn parse_entry(text: &str, mode: AclMode) -> Option<AclEntry> {
     })
 }
 
-fn parse_bits(text: &str) -> Option<u8> {
+/// Parses `rwx` with `-` for a missing permission.
+pub fn parse_bits(text: &str) -> Option<u8> {
     let letters: [char; 3] = text.chars().collect::<Vec<_>>().try_into().ok()?;
     let mut bits = 0;
     for (found, (letter, bit)) in letters.into_iter().zip([('r', 4), ('w', 2), ('x', 1)]) {
@@ -451,6 +487,24 @@ mod tests {
         );
         let directory = Posix::of_new(true, None, UMASK_DEFAULT, Some(&parent));
         assert!(directory.acl_text().contains("default:user:bob:rwx"));
+    }
+
+    #[test]
+    fn users_have_what_the_first_entry_for_them_says() {
+        let mut posix = new(true).created_by(Some("Ann"), &new(true));
+        let text = "user::r-x,user:bob:rwx,group::rwx,mask::r-x,other::--x";
+        let given = parse_acl(text, AclMode::Set).unwrap();
+        posix.change(AclMode::Set, &given).unwrap();
+        for (user, allowed) in [
+            ("ann", READ | EXECUTE),
+            ("BOB", READ | EXECUTE),
+            ("eve", EXECUTE),
+        ] {
+            for bits in 0..8 {
+                let expected = allowed & bits == bits;
+                assert_eq!(posix.allows(user, bits), expected, "{user} {bits}");
+            }
+        }
     }
 
     #[test]

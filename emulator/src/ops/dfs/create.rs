@@ -80,8 +80,14 @@ impl Rights {
         })
     }
 
-    fn of_new(&self, is_directory: bool, parent: &Posix) -> Result<Posix, StorageError> {
-        let mut posix = Posix::of_new(is_directory, self.mode, self.umask, Some(parent));
+    fn of_new(
+        &self,
+        is_directory: bool,
+        parent: &Posix,
+        creator: Option<&str>,
+    ) -> Result<Posix, StorageError> {
+        let mut posix = Posix::of_new(is_directory, self.mode, self.umask, Some(parent))
+            .created_by(creator, parent);
         if let Some(acl) = &self.acl {
             posix.change(AclMode::Set, acl)?;
         }
@@ -153,7 +159,8 @@ impl Write for CreatePath {
         }
         let encryption = self.encryption.of_new(&place.container.encryption_scope)?;
         let parent = tree::parent_posix(view, &self.name, stamp.now)?;
-        let posix = self.rights.of_new(self.is_directory, &parent)?;
+        let creator = self.name.container.creator.as_deref();
+        let posix = self.rights.of_new(self.is_directory, &parent, creator)?;
         Ok(Checked {
             place,
             posix,

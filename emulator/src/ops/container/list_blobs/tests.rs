@@ -85,6 +85,7 @@ fn request(prefix: &str, delimiter: Option<&str>, most: usize) -> ListBlobs {
             container: "ccc".to_owned(),
             settings: Default::default(),
             data_lake: false,
+            creator: None,
         },
         paging: Paging {
             prefix: prefix.to_owned(),
