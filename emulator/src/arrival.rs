@@ -16,6 +16,7 @@ use crate::core::Core;
 use crate::data_lake;
 use crate::header_case::HeaderCase;
 use crate::lane::Lane;
+use crate::rules::acl::Need;
 use crate::rules::web;
 use crate::target::{self, Address, Target};
 
@@ -107,6 +108,7 @@ pub fn arrive(
         },
         operation: "",
         raises: None,
+        need: Need::Role,
         identity: Identity::Anonymous,
     })
 }

@@ -13,6 +13,7 @@ use crate::auth::Identity;
 use crate::config::AccountSettings;
 use crate::header_case::HeaderCase;
 use crate::lane::Lane;
+use crate::rules::acl::Need;
 use crate::rules::events::Raises;
 use crate::target::{Resource, Target};
 
@@ -62,6 +63,8 @@ pub struct Call {
     pub operation: &'static str,
     /// The event that the operation can raise; `None` before authorisation.
     pub raises: Option<Raises>,
+    /// What the request needs where access control lists decide; a role before authorisation.
+    pub need: Need,
     /// The caller's identity; [`Identity::Anonymous`] before authorisation.
     pub identity: Identity,
 }
@@ -76,8 +79,8 @@ pub struct Subject {
 }
 
 impl Call {
-    /// Returns the user for whom the request is sent; `None` for the holder of an account key, and of
-    /// a signature that names no user. Source for `suoid` and `saoid`: "Create a user delegation
+    /// Returns the user for whom the request is sent; `None` for the holder of an account key, and
+    /// of a signature that names no user. Source for `suoid` and `saoid`: "Create a user delegation
     /// SAS".
     pub fn subject(&self) -> Option<Subject> {
         let named = |field| self.query(field).filter(|id| !id.is_empty());

@@ -83,8 +83,8 @@ pub struct AccountSettings {
     /// Whether the account has a hierarchical namespace, with directories and the operations of
     /// Data Lake Storage ("Azure Data Lake Storage hierarchical namespace").
     pub hierarchical_namespace: bool,
-    /// Object ids of the holders of bearer tokens who may do everything ("Storage Blob Data Owner");
-    /// what others may do, the access control lists of a hierarchical account decide. `None` when
+    /// Object ids of the holders of bearer tokens who may do everything ("Storage Blob Data
+    /// Owner"); for others, the access control lists of a hierarchical account decide. `None` when
     /// every holder may do everything.
     pub data_owners: Option<BTreeSet<String>>,
     /// Kind of redundancy, which Get Account Information returns.

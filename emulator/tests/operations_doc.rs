@@ -15,7 +15,8 @@ const HEAD: &str = "\
 # Operations
 
 Look up whether smalt has an operation, and its id for [fault rules](control.md) and `/metrics`.
-The tables list every operation that Azure Storage documents for the three services, and those of their Data Lake interface.
+The tables list every operation that Azure Storage documents for the three services,
+and those of their Data Lake interface.
 An operation that is not built answers 501 `NotImplemented` with its name.
 
 This page is generated from the register (`emulator/src/register/`).

@@ -68,8 +68,8 @@ impl Path {
     }
 }
 
-/// Returns the ETag of a root directory. Recorded: it is not that of the file system. The commit that
-/// creates a file system has two ticks; this is the second one.
+/// Returns the ETag of a root directory. Recorded: it is not that of the file system. The commit
+/// that creates a file system has two ticks; this is the second one.
 fn root_etag(container: &ContainerRecord) -> ETag {
     let created = Timestamp::from_ticks(tree_number(container.generation));
     ETag::from_tick(created.plus_ticks(1))

@@ -9,8 +9,8 @@ use super::world::{ACCOUNT, By, OBJECT_ID, World, config};
 const REFUSED: (u16, &str) = (403, "AuthorizationPermissionMismatch");
 const BLOCK: [(&str, &str); 1] = [("x-ms-blob-type", "BlockBlob")];
 
-/// Returns an account whose tokens have no role, with `/lake/open/file` and `/lake/closed/file`. The
-/// user may reach both directories, and change what `open` holds.
+/// Returns an account whose tokens have no role, with `/lake/open/file` and `/lake/closed/file`.
+/// The user may reach both directories, and change what `open` holds.
 async fn world() -> World {
     let world = World::empty(Config {
         oauth: OAuth::Basic,

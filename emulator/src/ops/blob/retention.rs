@@ -6,8 +6,9 @@
 //! comes first: a blob that is kept as a version is not soft-deleted.
 //!
 //! - Previous versions, deleted or not, are stored beside the snapshots, under their own keys.
-//! - A soft-deleted base blob has its own key, so that other code does not see it; in a hierarchical
-//!   container, every deletion of a path has one. Under that of a blob, a *placeholder* stands for a blob that has only previous versions.
+//! - A soft-deleted base blob has its own key, so that other code does not see it; in a
+//!   hierarchical container, every deletion of a path has one. Under that of a blob, a
+//!   *placeholder* stands for a blob that has only previous versions.
 //! - A reminder at the end of each retention leads `maintain` to the data to remove.
 
 use smalt_protocol::StorageError;

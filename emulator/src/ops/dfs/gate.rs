@@ -1,8 +1,7 @@
-//! Checks a request against the permissions of the paths that it touches, in the commit that carries
-//! it out.
+//! Checks a request against the permissions of the paths that it touches, in the commit that
+//! carries it out.
 //!
-//! Source: "Access control lists (ACLs) in Azure Data Lake Storage", the table of permissions that
-//! operations need. A holder of an account key, of a signature without `suoid`, or of a role
+//! Source: "Access control lists (ACLs) in Azure Data Lake Storage". A holder of an account key, of a signature without `suoid`, or of a role
 //! is not checked. Two simplifications: groups have no members, and the deletion of a directory is
 //! not checked against the directories in it.
 
@@ -15,10 +14,11 @@ use crate::keys::tree::is_hierarchical;
 use crate::ops::lookup::{BlobName, ContainerName};
 use crate::ops::tree;
 use crate::records::{BlobRecord, Record};
-use crate::register::{self, Entry};
-use crate::rules::acl::{EXECUTE, Posix, READ, WRITE};
+use crate::rules::acl::{EXECUTE, Need, Posix, READ, WRITE};
 use crate::store::View;
-use crate::target::Kind;
+
+/// To add and remove the children of a directory.
+const CHANGE: u8 = WRITE | EXECUTE;
 
 /// What a request needs, and who sends it.
 pub struct Gate {
@@ -30,48 +30,30 @@ pub struct Gate {
     source: Option<BlobName>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Need {
-    /// To reach the path.
-    Reach,
-    /// Permissions on the path itself; to add it, on its directory.
-    Have(u8),
-    /// To remove the path from its directory.
-    Remove,
-    /// To own the path.
-    Own,
-    /// A role, which the user does not have.
-    Role,
-}
-
 impl Gate {
     /// Returns `None` when permissions do not matter to the request.
     ///
     /// # Errors
-    /// 400 for a malformed name or `fsAction`.
+    /// 400 for a malformed name, 403 `AuthorizationPermissionMismatch`.
     pub fn of(call: &Call) -> Result<Option<Self>, StorageError> {
         let subject = call.subject().filter(|subject| subject.is_checked);
-        let entry = register::by_id(Service::Blob, call.operation);
-        let (Some(subject), Some(entry), Service::Blob) = (subject, entry, call.service()) else {
+        let (Some(subject), Service::Blob) = (subject, call.service()) else {
             return Ok(None);
         };
         if call.container().is_empty() {
             return Err(refused());
         }
-        let need = need(call, entry)?;
-        let path = match entry.on {
-            Kind::Container if call.blob().is_empty() => call
-                .query("directory")
-                .or_else(|| call.query("prefix"))
-                .unwrap_or_default(),
-            _ => call.blob(),
+        let listed = call.query("directory").or_else(|| call.query("prefix"));
+        let path = match call.blob() {
+            "" => listed.unwrap_or_default(),
+            path => path,
         };
-        let renames = entry.id == RENAME;
+        let renames = call.need == Need::Rename;
         Ok(Some(Gate {
             user: subject.id,
             container: ContainerName::of(call)?,
             path: path.to_owned(),
-            need,
+            need: call.need,
             source: renames.then(|| rename::source(call)).transpose()?,
         }))
     }
@@ -127,10 +109,14 @@ impl Gate {
             // A path is added to the directory, or a part of it is listed.
             Need::Have(bits) if !is_there => may(&posix, bits | EXECUTE),
             Need::Have(bits) => may(&posix, bits),
+            Need::Rename => may(
+                parent.as_ref().filter(|_| is_there).unwrap_or(&posix),
+                CHANGE,
+            ),
             Need::Remove if !is_there => true,
             Need::Remove => parent.is_some_and(|parent| {
                 let is_free = !parent.sticky || owns(&parent) || owns(&posix);
-                is_free && may(&parent, WRITE | EXECUTE)
+                is_free && may(&parent, CHANGE)
             }),
         })
     }
@@ -146,28 +132,6 @@ impl Gate {
 /// 403 `AuthorizationPermissionMismatch`, 404 `ContainerNotFound`.
 pub fn check(gate: Option<&Gate>, view: &dyn View, now: Timestamp) -> Result<(), StorageError> {
     gate.map_or(Ok(()), |gate| gate.check(view, now))
-}
-
-const RENAME: &str = "Path_Rename";
-
-/// Returns what an operation needs, which follows from the permissions of a signature for it.
-fn need(call: &Call, entry: &Entry) -> Result<Need, StorageError> {
-    if let Some(action) = call.query("fsAction") {
-        let bits = crate::rules::acl::parse_bits(action);
-        let bits = bits.ok_or_else(|| StorageError::invalid_query("fsAction", action, ""))?;
-        return Ok(Need::Have(bits));
-    }
-    let letters = entry.access.service_sas;
-    let of_container = entry.on == Kind::Container;
-    Ok(match letters.as_bytes() {
-        [b'l', ..] if of_container => Need::Have(READ | EXECUTE),
-        _ if of_container => Need::Role,
-        [b'e', ..] => Need::Reach,
-        [b'r', ..] => Need::Have(READ),
-        [b'p', ..] => Need::Own,
-        [b'd', ..] => Need::Remove,
-        _ => Need::Have(WRITE),
-    })
 }
 
 fn refused() -> StorageError {
