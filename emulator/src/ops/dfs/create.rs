@@ -136,12 +136,14 @@ impl Write for CreatePath {
         if place.container.generation == BLOCKED {
             return Err(ErrorCode::PathConflict.into());
         }
-        let taken = |code: ErrorCode| {
-            let kind = place
-                .blob
-                .as_ref()
-                .map(|blob| resource_type(blob.directory));
-            StorageError::new(code).with_header(EXISTING, kind.unwrap_or_default())
+        // Recorded: the refusal of a file does not say what exists.
+        let existing = place.blob.as_ref().filter(|_| self.is_directory);
+        let taken = |code: ErrorCode| match existing {
+            Some(blob) => {
+                let kind = resource_type(blob.directory);
+                StorageError::new(code).with_header(EXISTING, kind)
+            }
+            None => code.into(),
         };
         let guarded = self.guard.check_path(&place);
         guarded.map_err(|error| match error.code() {

@@ -207,6 +207,9 @@ fn marked(metadata: &Metadata) -> Metadata {
     Metadata::from_named(metadata.iter().chain([marker])).unwrap_or_default()
 }
 
+/// The CRC of no bytes, as recorded of deleted files.
+const CRC64_EMPTY: &str = "AAAAAAAAAAA=";
+
 fn progress(copy: &CopyRecord) -> String {
     format!("{}/{}", copy.progress.0, copy.progress.1)
 }
@@ -225,6 +228,12 @@ fn of_deleted_path<'a>(entry: BlobEntry<'a>, place: &Position, item: &Item) -> B
         resource_type: Some(dfs::resource_type(blob.directory)),
         expiry_time: blob.deleted.map(Deleted::until),
         lease: BlobLease::default(),
+        content: entry.content.map(|content| BlobContent {
+            crc64: content
+                .crc64
+                .map(|_| if blob.length == 0 { CRC64_EMPTY } else { "" }),
+            ..content
+        }),
         ..entry
     }
 }
