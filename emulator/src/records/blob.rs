@@ -362,6 +362,9 @@ pub struct PendingCopy {
     pub content: BlobContent,
     /// The final `Content-MD5`.
     pub content_md5: Option<String>,
+    /// Whether the source is archived and has to be rehydrated for the copy.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub thaws: bool,
 }
 
 /// `x-ms-copy-status`.

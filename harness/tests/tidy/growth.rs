@@ -24,7 +24,7 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        81_100,
+        83_000,
         "Deletions of paths; access control lists decide.",
     ),
     (
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 230_600;
+pub(crate) const TOTAL: usize = 232_400;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
