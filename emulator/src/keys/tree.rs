@@ -3,8 +3,8 @@
 //! A container of a hierarchical account is a tree. The generation of the container is the id of
 //! its root directory, and each directory has an id of its own; the top bit tells these from the
 //! generations of flat containers. The contents of a directory are keyed by its id and the last
-//! segment of their path, and never by the path itself: renaming a directory moves one record. A path
-//! can be deleted several times: each deletion has a key.
+//! segment of their path, and never by the path itself: renaming a directory moves one record. A
+//! path can be deleted several times: each deletion has a key.
 
 use smalt_protocol::Timestamp;
 

@@ -1,9 +1,9 @@
 //! Checks a request against the permissions of the paths that it touches, in the commit that
 //! carries it out.
 //!
-//! Source: "Access control lists (ACLs) in Azure Data Lake Storage". A holder of an account key, of a signature without `suoid`, or of a role
-//! is not checked. Two simplifications: groups have no members, and the deletion of a directory is
-//! not checked against the directories in it.
+//! Source: "Access control lists (ACLs) in Azure Data Lake Storage". A holder of an account key, of
+//! a signature without `suoid`, or of a role is not checked. Two simplifications: groups have no
+//! members, and the deletion of a directory is not checked against the directories in it.
 
 use smalt_protocol::{ErrorCode, Service, StorageError, Timestamp};
 
