@@ -20,7 +20,6 @@ adlfs_version=2026.8.0
 object_store_version=0.14
 build=$(mkdir -p "${BUILD_DIR:-build}/suites" && cd "${BUILD_DIR:-build}/suites" && pwd)
 venv=$build/venv
-failures=0
 
 python_packages() {
     [ ! -e "$venv/installed" ] || return 0
@@ -29,16 +28,6 @@ python_packages() {
         'azure-storage-blob>=12.24,<13' aiohttp pytest pytest-asyncio pytest-mock \
         pytest-timeout pandas dask pyarrow
     touch "$venv/installed"
-}
-
-# report NAME PASSED FAILED EXPECTED...: fails for failures that DIFFERENCES.md does not explain.
-report() {
-    local name=$1 passed=$2 failed=$3
-    shift 3
-    echo "$name: $passed passed, $failed failed, $# of them expected"
-    if [ "$passed" -eq 0 ] || [ "$failed" -gt $# ]; then
-        failures=$((failures + 1))
-    fi
 }
 
 # Its tests start an emulator with Docker: a stand-in replaces Docker, and --host names smalt.
@@ -62,12 +51,6 @@ suite_adlfs() {
         [[ " ${expected[*]} " == *" $name "* ]] || { echo "  $name" && failures=$((failures + 1)); }
     done
     report adlfs "$(count passed "$log")" "$(count failed "$log")" "${expected[@]}"
-}
-
-# count WORD LOG: the number before the word in the last line that has it.
-count() {
-    sed -n "s/.*[^0-9]\([0-9][0-9]*\) $1.*/\1/p; s/^\([0-9][0-9]*\) $1.*/\1/p" "$2" | tail -n 1 |
-        grep . || echo 0
 }
 
 # Cargo downloads the source; its tests run in a copy.

@@ -17,7 +17,8 @@ import org.apache.hadoop.fs.Path;
  * Hadoop's file systems for Azure, which Spark, Hive and Trino use: ABFS, once detecting that the
  * namespace is flat and once configured so, and the older WASB. They use production's host names;
  * the server is their HTTP proxy, and for ABFS the endpoint as well. The
- * arguments are an account, its key, and the server. Prints `FAILED name: why` for each round that
+ * arguments are an account, its key, and the server; and a fourth one if the account has a
+ * hierarchical namespace, which WASB does not know. Prints `FAILED name: why` for each round that
  * fails, and `N passed, N failed` at the end.
  */
 public final class Hadoop {
@@ -78,19 +79,24 @@ public final class Hadoop {
         common.set("fs.azure.always.use.https", "false");
         common.set("fs.azure.createRemoteFileSystemDuringInitialization", "true");
         Configuration told = new Configuration(common);
-        told.set("fs.azure.account.hns.enabled", "false");
-        told.set("fs.azure.fns.account.service.type", "BLOB");
         told.set("fs.azure.abfs.endpoint", arguments[2]);
+        boolean isHierarchical = arguments.length > 3;
+        if (!isHierarchical) {
+            told.set("fs.azure.account.hns.enabled", "false");
+            told.set("fs.azure.fns.account.service.type", "BLOB");
+        }
         Map<String, Configuration> rounds = new LinkedHashMap<>();
         rounds.put("abfs", common);
         rounds.put("abfs-told", told);
-        rounds.put("wasb", common);
+        if (!isHierarchical) {
+            rounds.put("wasb", common);
+        }
         int failed = 0;
         for (var round : rounds.entrySet()) {
             String name = round.getKey();
             String scheme = name.split("-")[0];
             String box = "hadoop-" + UUID.randomUUID().toString().substring(0, 8);
-            String suffix = name.equals("abfs-told") ? ".dfs." : ".blob.";
+            String suffix = isHierarchical || name.equals("abfs-told") ? ".dfs." : ".blob.";
             URI uri = URI.create(scheme + "://" + box + "@" + host.replace(".blob.", suffix) + "/");
             try (FileSystem files = FileSystem.newInstance(uri, round.getValue())) {
                 run(files, scheme.equals("abfs"));

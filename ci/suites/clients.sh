@@ -1,9 +1,27 @@
-# Rounds of other people's programs and libraries, for ci/suites.sh and ci/first_minutes.sh:
-# sourced, not run. Each installs its packages into build/suites once, in pinned versions, starts
+# Rounds of other people's programs and libraries, for ci/suites.sh, ci/adls.sh and
+# ci/first_minutes.sh: sourced, not run. Each installs its packages into build/suites once, in pinned versions, starts
 # its own server, and reports.
 # shellcheck shell=bash disable=SC2154 # build, account, key and work are the sourcing script's
 
 rounds=$PWD/ci/suites
+
+failures=0
+
+# report NAME PASSED FAILED EXPECTED...: fails for failures that DIFFERENCES.md does not explain.
+report() {
+    local name=$1 passed=$2 failed=$3
+    shift 3
+    echo "$name: $passed passed, $failed failed, $# of them expected"
+    if [ "$passed" -eq 0 ] || [ "$failed" -gt $# ]; then
+        failures=$((failures + 1))
+    fi
+}
+
+# count WORD LOG: the number before the word in the last line that has it.
+count() {
+    sed -n "s/.*[^0-9]\([0-9][0-9]*\) $1.*/\1/p; s/^\([0-9][0-9]*\) $1.*/\1/p" "$2" | tail -n 1 |
+        grep . || echo 0
+}
 
 # round NAME COMMAND...: runs a program that prints `FAILED ...` and `N passed, N failed`.
 round() {

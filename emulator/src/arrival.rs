@@ -16,6 +16,7 @@ use crate::core::Core;
 use crate::data_lake;
 use crate::header_case::HeaderCase;
 use crate::lane::Lane;
+use crate::rules::acl::Need;
 use crate::rules::web;
 use crate::target::{self, Address, Resource, Target};
 
@@ -24,6 +25,8 @@ use crate::target::{self, Address, Resource, Target};
 pub struct Socket {
     /// Service of the listening socket; `None` in process, where host or port decide.
     pub service: Option<Service>,
+    /// Whether the socket serves the Data Lake interface alone; `service` is the Blob service then.
+    pub data_lake: bool,
     /// Address of the peer; `None` in process.
     pub peer: Option<IpAddr>,
     /// The address of this server that the peer connected to; `None` when it is unknown.
@@ -55,6 +58,7 @@ pub fn arrive(
         host,
         raw_path: head.uri.path(),
         socket: socket.service,
+        on_data_lake_socket: socket.data_lake,
         names_container: ["container", "account"]
             .iter()
             .any(|container| restype.eq_ignore_ascii_case(container)),
@@ -105,6 +109,7 @@ pub fn arrive(
         },
         operation: "",
         raises: None,
+        need: Need::Role,
         identity: Identity::Anonymous,
     })
 }

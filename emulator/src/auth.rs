@@ -27,6 +27,7 @@ use crate::core::Core;
 use crate::register::{Access, Anonymous};
 use identity::TOKEN_ONLY;
 pub use identity::{Identity, NO_ACCOUNT, Principal};
+pub use needs::of_lists;
 pub use scope::bring_scope;
 
 /// Checks whether a call may run its operation, and returns its identity.

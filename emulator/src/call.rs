@@ -13,6 +13,7 @@ use crate::auth::Identity;
 use crate::config::AccountSettings;
 use crate::header_case::HeaderCase;
 use crate::lane::Lane;
+use crate::rules::acl::Need;
 use crate::rules::events::Raises;
 use crate::target::{Resource, Target};
 
@@ -62,11 +63,46 @@ pub struct Call {
     pub operation: &'static str,
     /// The event that the operation can raise; `None` before authorisation.
     pub raises: Option<Raises>,
+    /// What the request needs where access control lists decide; a role before authorisation.
+    pub need: Need,
     /// The caller's identity; [`Identity::Anonymous`] before authorisation.
     pub identity: Identity,
 }
 
+/// The Microsoft Entra ID user for whom a request is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Object id.
+    pub id: String,
+    /// Whether access control lists decide what the user may do.
+    pub is_checked: bool,
+}
+
 impl Call {
+    /// Returns the user for whom the request is sent; `None` for the holder of an account key, and
+    /// of a signature that names no user. Source for `suoid` and `saoid`: "Create a user delegation
+    /// SAS".
+    pub fn subject(&self) -> Option<Subject> {
+        let named = |field| self.query(field).filter(|id| !id.is_empty());
+        match self.identity {
+            Identity::Entra(principal) => {
+                let id = principal.object_id.to_string();
+                let owners = self.settings.data_owners.as_ref();
+                let is_checked = owners.is_some_and(|owners| !owners.contains(&id));
+                Some(Subject { id, is_checked })
+            }
+            Identity::Sas(_) => {
+                named("skoid")?;
+                let checked = named("suoid");
+                Some(Subject {
+                    id: checked.or_else(|| named("saoid"))?.to_owned(),
+                    is_checked: checked.is_some(),
+                })
+            }
+            Identity::Owner | Identity::Anonymous => None,
+        }
+    }
+
     /// Returns a header as a string. Rejects bytes beyond ASCII, which no header of the API
     /// contains.
     pub fn header(&self, name: &'static str) -> Result<Option<&str>, StorageError> {

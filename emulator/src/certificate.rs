@@ -14,6 +14,7 @@ use rcgen::{
 use smalt_protocol::time::DAY_S;
 use smalt_protocol::{Service, Timestamp};
 
+use crate::data_lake;
 use crate::disk::{self, Disk};
 
 /// Validity of a pair, in days; Apple's clients accept at most 825.
@@ -107,8 +108,12 @@ fn civil(time: Timestamp) -> (i32, u8, u8) {
 pub fn local_names<'a>(accounts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
     for account in accounts {
-        for service in Service::ALL {
-            names.push(format!("{account}.{}.localhost", service.as_str()));
+        for label in Service::ALL
+            .map(Service::as_str)
+            .into_iter()
+            .chain([data_lake::LABEL])
+        {
+            names.push(format!("{account}.{label}.localhost"));
         }
     }
     names

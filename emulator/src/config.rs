@@ -83,6 +83,10 @@ pub struct AccountSettings {
     /// Whether the account has a hierarchical namespace, with directories and the operations of
     /// Data Lake Storage ("Azure Data Lake Storage hierarchical namespace").
     pub hierarchical_namespace: bool,
+    /// Object ids of the holders of bearer tokens who may do everything ("Storage Blob Data
+    /// Owner"); for others, the access control lists of a hierarchical account decide. `None` when
+    /// every holder may do everything.
+    pub data_owners: Option<BTreeSet<String>>,
     /// Kind of redundancy, which Get Account Information returns.
     pub sku: Sku,
     /// The encryption scopes that exist; `None` when every name is valid.
@@ -115,6 +119,7 @@ impl Default for AccountSettings {
             version_immutability: false,
             blob_expiry: false,
             hierarchical_namespace: false,
+            data_owners: None,
             sku: Sku::StandardRagrs,
             encryption_scopes: None,
         }

@@ -1,8 +1,9 @@
 //! Recognises requests of the Data Lake interface.
 //!
 //! An account has two interfaces to the same objects: Blob Storage and Data Lake Storage, "DFS".
-//! Azure tells them apart by host name, `account.blob` and `account.dfs`. A path-style address has
-//! one origin for both, so there the shape of a request decides.
+//! Azure tells them apart by host name, `account.blob` and `account.dfs`. In path style, the socket
+//! of the Blob service has one origin for both, so there the shape of a request decides; another
+//! socket can serve the Data Lake interface alone.
 //!
 //! Source: the operation groups *Filesystem* and *Path* of "Azure Data Lake Storage REST API".
 
@@ -11,6 +12,8 @@ use smalt_protocol::uri;
 
 /// Second label of the Data Lake host names.
 pub const LABEL: &str = "dfs";
+/// Usual port of a socket that serves the Data Lake interface alone.
+pub const PORT: u16 = 10_004;
 
 const RESOURCES: [&str; 4] = ["account", "directory", "file", "filesystem"];
 

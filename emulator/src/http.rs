@@ -49,6 +49,7 @@ pub(crate) struct Ends {
 /// A listening socket of one service.
 pub struct Listener {
     service: Service,
+    data_lake: bool,
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
     patience: Patience,
@@ -68,6 +69,7 @@ impl Listener {
     ) -> std::io::Result<Self> {
         Ok(Listener {
             service,
+            data_lake: false,
             socket: TcpListener::bind(address).await?,
             tls,
             patience,
@@ -79,6 +81,13 @@ impl Listener {
     #[must_use]
     pub fn logged(mut self, log: AccessLog) -> Self {
         self.log = Some(log);
+        self
+    }
+
+    /// Serves the Data Lake interface of the Blob service alone.
+    #[must_use]
+    pub fn data_lake_alone(mut self) -> Self {
+        self.data_lake = true;
         self
     }
 
@@ -99,6 +108,7 @@ impl Listener {
     pub async fn serve(self, emulator: Emulator, stop: impl Future<Output = ()>) {
         let socket = Socket {
             service: Some(self.service),
+            data_lake: self.data_lake,
             secure: self.tls.is_some(),
             ..Socket::default()
         };

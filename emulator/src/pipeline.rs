@@ -96,6 +96,7 @@ async fn authorise_and_run(
     call.identity = auth::authorise(core, call, &entry.access)?;
     call.operation = entry.id;
     call.raises = entry.raises;
+    call.need = auth::of_lists(call, entry)?;
     entry.check_endpoint(call)?;
     check_timeout(call)?;
     auth::bring_scope(call)?;

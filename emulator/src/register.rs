@@ -24,11 +24,15 @@ use crate::target::Resource;
 /// Number of operations that Azure Storage documents for the three services.
 pub const OPERATIONS: usize = 106;
 
-/// Returns every operation: Blob, then Queue, then Table.
+/// Returns every operation of the services: Blob, then Queue, then Table.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    [blob::ENTRIES, queue::ENTRIES, table::ENTRIES]
-        .into_iter()
-        .flatten()
+    Service::ALL.into_iter().flat_map(entries_of)
+}
+
+/// Returns the operations of the Data Lake interface, which only hierarchical accounts have. They
+/// belong to the Blob service.
+pub fn data_lake() -> impl Iterator<Item = &'static Entry> {
+    data_lake::ENTRIES.iter()
 }
 
 /// Finds the operation that a call addresses.
@@ -79,7 +83,9 @@ pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
 
 /// Returns the operation with this service and id.
 pub fn by_id(service: Service, id: &str) -> Option<&'static Entry> {
-    entries_of(service).iter().find(|e| e.id == id)
+    let of_data_lake = data_lake().filter(|_| service == Service::Blob);
+    let mut entries = entries_of(service).iter().chain(of_data_lake);
+    entries.find(|e| e.id == id)
 }
 
 fn entries_of(service: Service) -> &'static [Entry] {
@@ -134,7 +140,7 @@ mod tests {
         let mut call = testing::call(&[], &[]);
         for secondary in [true, false] {
             call.target.secondary = secondary;
-            for entry in all() {
+            for entry in all().chain(data_lake()) {
                 let refusal = entry.check_endpoint(&call).err();
                 let code = refusal.map(|error| error.code());
                 let expected = (secondary && is_to_write(entry))
@@ -147,8 +153,9 @@ mod tests {
     #[test]
     fn every_operation_is_listed_once() {
         assert_eq!(all().count(), OPERATIONS);
+        let with_data_lake = all().chain(data_lake());
         let ids: std::collections::BTreeSet<_> =
-            all().map(|e| (e.service.as_str(), e.id)).collect();
-        assert_eq!(ids.len(), OPERATIONS);
+            with_data_lake.map(|e| (e.service.as_str(), e.id)).collect();
+        assert_eq!(ids.len(), OPERATIONS + data_lake::ENTRIES.len());
     }
 }

@@ -49,6 +49,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub struct Server {
     emulator: Emulator,
     listeners: Vec<Listener>,
+    data_lake: Option<Listener>,
     control: Control,
     endpoints: Endpoints,
     /// The certificate of `--devCert`; `None` without that flag.
@@ -128,6 +129,7 @@ impl Server {
         let log = is_logged.then(AccessLog::start).transpose();
         let (log, log_end) = log.context("cannot start the access log")?.unzip();
         let listeners = sockets::bind_services(flags, tls.as_ref(), log).await?;
+        let data_lake = sockets::bind_data_lake(flags, tls.as_ref()).await?;
         let control = sockets::bind_control(flags, &emulator).await?;
         let services = listeners
             .iter()
@@ -135,11 +137,13 @@ impl Server {
         let endpoints = Endpoints {
             scheme: scheme(flags),
             services: services.collect::<io::Result<_>>()?,
+            data_lake: data_lake.as_ref().map(Listener::address).transpose()?,
             control: control.address()?,
         };
         Ok(Server {
             emulator,
             listeners,
+            data_lake,
             control,
             endpoints,
             made,
@@ -190,7 +194,7 @@ impl Server {
         let (stopping, stopped) = watch::channel(false);
         let mut tasks = tokio::task::JoinSet::new();
         let services: Vec<Service> = self.listeners.iter().map(Listener::service).collect();
-        for listener in self.listeners {
+        for listener in self.listeners.into_iter().chain(self.data_lake) {
             tasks.spawn(listener.serve(self.emulator.clone(), wait(stopped.clone())));
         }
         tasks.spawn(self.control.serve(wait(stopped.clone())));

@@ -11,8 +11,11 @@ use smalt_protocol::{ErrorCode, Service, StorageError, uri};
 
 use crate::data_lake;
 
-/// Returns the service of one of Azurite's default ports, for in-process requests in path style.
+/// Returns the service of a default port, for in-process requests in path style.
 fn of_default_port(port: u16) -> Option<Service> {
+    if port == data_lake::PORT {
+        return Some(Service::Blob);
+    }
     Service::ALL
         .into_iter()
         .find(|service| emulator_port(*service) == port)
@@ -112,6 +115,8 @@ pub struct Address<'a> {
     pub raw_path: &'a str,
     /// Service of the listening socket; `None` in process.
     pub socket: Option<Service>,
+    /// Whether that socket serves the Data Lake interface alone.
+    pub on_data_lake_socket: bool,
     /// Whether the query shows that a single segment is a container, such as with
     /// `restype=container`.
     pub names_container: bool,
@@ -139,7 +144,6 @@ pub fn resolve(
     } else {
         None
     };
-    let has_data_lake_host = from_host.is_some() && second_label(address.host) == data_lake::LABEL;
     let is_path_style = from_host.is_none();
     let (account, service, rest) = match from_host {
         Some((account, service)) => (account, service, path),
@@ -165,8 +169,7 @@ pub fn resolve(
     let twice = (secondary && service == Service::Table)
         .then(|| behind_account(rest, &account))
         .flatten();
-    let data_lake = service == Service::Blob
-        && (has_data_lake_host || is_path_style && address.has_data_lake_shape);
+    let data_lake = service == Service::Blob && is_data_lake(address, is_path_style);
     let resource = match service {
         Service::Blob if data_lake => as_path(blob_resource(rest, true)?),
         Service::Blob => blob_resource(rest, address.names_container)?,
@@ -188,6 +191,16 @@ pub fn resolve(
         resource,
         raw_path,
     })
+}
+
+/// Whether a request to the Blob service uses the Data Lake interface.
+fn is_data_lake(address: &Address<'_>, is_path_style: bool) -> bool {
+    let is_named = match address.socket {
+        _ if !is_path_style => second_label(address.host) == data_lake::LABEL,
+        Some(_) => false,
+        None => port(address.host) == Some(data_lake::PORT),
+    };
+    is_named || address.on_data_lake_socket || is_path_style && address.has_data_lake_shape
 }
 
 /// Returns the rest of a path after a second account name, which the table service's secondary
@@ -219,10 +232,12 @@ fn second_label(host: &str) -> &str {
 }
 
 fn port_service(host: &str) -> Option<Service> {
-    let port = host
-        .rsplit_once(':')
-        .and_then(|(_, port)| port.parse().ok())?;
-    of_default_port(port)
+    of_default_port(port(host)?)
+}
+
+fn port(host: &str) -> Option<u16> {
+    let (_, port) = host.rsplit_once(':')?;
+    port.parse().ok()
 }
 
 /// Returns the resource of a Data Lake request: slashes around a path do not count, and a path of
@@ -286,6 +301,7 @@ mod tests {
             host,
             raw_path: path,
             socket: None,
+            on_data_lake_socket: false,
             names_container,
             has_data_lake_shape: false,
             host_style: true,
@@ -348,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn data_lake_interface_is_recognised_by_host_and_shape() {
+    fn data_lake_interface_is_recognised_by_host_port_and_shape() {
         for (host, path, has_data_lake_shape, expected) in [
             (
                 "devstoreaccount1.dfs.core.windows.net",
@@ -366,17 +382,26 @@ mod tests {
             ("127.0.0.1:10000", "/devstoreaccount1/fs", true, true),
             ("127.0.0.1:10000", "/devstoreaccount1/fs/a", false, false),
             ("127.0.0.1:10001", "/devstoreaccount1/q", true, false),
+            ("127.0.0.1:10004", "/devstoreaccount1/fs", false, true),
         ] {
             let address = Address {
                 host,
                 raw_path: path,
                 socket: None,
+                on_data_lake_socket: false,
                 names_container: false,
                 has_data_lake_shape,
                 host_style: true,
             };
             let found = resolve(&address, |name| name == "devstoreaccount1").unwrap();
             assert_eq!(found.data_lake, expected, "{host}{path}");
+            let of_socket = Address {
+                socket: Some(Service::Blob),
+                on_data_lake_socket: true,
+                ..address
+            };
+            let found = resolve(&of_socket, |name| name == "devstoreaccount1").unwrap();
+            assert!(found.data_lake, "{host}{path}");
             if expected && path.ends_with("/fs") {
                 assert_eq!(found.resource, Resource::Container("fs".into()));
             }

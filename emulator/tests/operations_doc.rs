@@ -15,7 +15,8 @@ const HEAD: &str = "\
 # Operations
 
 Look up whether smalt has an operation, and its id for [fault rules](control.md) and `/metrics`.
-The tables list every operation that Azure Storage documents for the three services.
+The tables list every operation that Azure Storage documents for the three services,
+and those of their Data Lake interface.
 An operation that is not built answers 501 `NotImplemented` with its name.
 
 This page is generated from the register (`emulator/src/register/`).
@@ -24,6 +25,9 @@ After a change there, run:
     SMALT_WRITE_DOCS=1 cargo test -p smalt --test service operations_doc::
 
 ";
+
+/// Title of the operations that only hierarchical accounts have.
+const DATA_LAKE: &str = "Data Lake Storage, on [hierarchical accounts](data-lake.md)";
 
 #[test]
 fn operations_table_matches_the_register() {
@@ -51,8 +55,12 @@ fn document() -> String {
     let mut text = String::from(HEAD);
     text.push_str(&totals());
     for service in Service::ALL {
-        write_service(&mut text, service);
+        let name = service.as_str();
+        let title = format!("{}{}", name[..1].to_uppercase(), &name[1..]);
+        let of_service = register::all().filter(|entry| entry.service == service);
+        write_table(&mut text, &title, of_service);
     }
+    write_table(&mut text, DATA_LAKE, register::data_lake());
     text
 }
 
@@ -68,12 +76,10 @@ fn totals() -> String {
     text
 }
 
-fn write_service(text: &mut String, service: Service) {
-    let name = service.as_str();
-    let title = format!("{}{}", name[..1].to_uppercase(), &name[1..]);
+fn write_table(text: &mut String, title: &str, entries: impl Iterator<Item = &'static Entry>) {
     writeln!(text, "\n## {title}\n").unwrap();
     text.push_str("| operation | id | |\n| --- | --- | --- |\n");
-    for entry in register::all().filter(|entry| entry.service == service) {
+    for entry in entries {
         let state = if entry.is_built() { "built" } else { "501" };
         writeln!(text, "| {} | `{}` | {state} |", entry.title, entry.id).unwrap();
     }

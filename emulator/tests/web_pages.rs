@@ -98,7 +98,7 @@ impl World {
             service: Some(service),
             peer: Some(IpAddr::from([127, 0, 0, 1])),
             local: Some(local.parse().unwrap()),
-            secure: false,
+            ..Socket::default()
         };
         let content = Bytes::from(content.to_owned());
         let request = request.body(body::full(content)).unwrap();

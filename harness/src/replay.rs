@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`corpus`], [`recording`]: the recordings.
-//! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`],
+//! - [`reruns`], [`sources`], [`dropped`], [`settings`], [`hosts`], [`bindings`], [`credentials`],
 //!   [`delegation`], [`prepare`]: the live request for a recorded one.
 //! - [`chosen`]: the target that the command line names, which may be a [`mirror`], whose requests
 //!   [`verify`] checks; [`restarted`]: Azurite; [`player`]: one recording, from start to end.
@@ -19,6 +19,7 @@ pub mod corpus;
 pub mod credentials;
 pub mod dates;
 pub mod delegation;
+pub mod dropped;
 pub mod earlier;
 pub mod hosts;
 pub mod json;

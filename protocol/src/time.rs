@@ -56,6 +56,11 @@ impl Timestamp {
     /// 1970-01-01T00:00:00Z, the Unix epoch.
     pub const UNIX_EPOCH: Timestamp = Timestamp(UNIX_EPOCH_TICKS);
 
+    /// Returns the time as Windows counts it: ticks since 1601; 0 for earlier times.
+    pub const fn filetime(self) -> u64 {
+        self.0.saturating_sub(Self::WINDOWS_EPOCH.0)
+    }
+
     /// Converts ticks since 0001-01-01; values beyond the year 9999 become [`Timestamp::MAX`].
     pub const fn from_ticks(ticks: u64) -> Self {
         if ticks > Self::MAX.0 {

@@ -1,10 +1,12 @@
 //! The permissions that a request needs for its operation, its headers and its parameters.
 
+use smalt_protocol::StorageError;
 use smalt_protocol::signing::permissions::Permissions;
 
 use crate::call::Call;
-use crate::register::Access;
-use crate::target::Resource;
+use crate::register::{Access, Entry};
+use crate::rules::acl::{self, EXECUTE, Need, READ, WRITE};
+use crate::target::{Kind, Resource};
 
 /// Returns whether the permissions `held` of a SAS suffice for a request. `declared` are the
 /// letters of the operation's register entry for this kind of SAS; any one of them suffices.
@@ -44,6 +46,32 @@ pub fn besides(call: &Call) -> impl Iterator<Item = char> {
     let tags = (reads_tags || sets_tags).then_some('t');
     let inserts = may_insert(call).then_some('a');
     tags.into_iter().chain(keeps.then_some('i')).chain(inserts)
+}
+
+/// Returns what a request needs where access control lists decide, which follows from the
+/// permissions of a signature for its operation. Source: "Access control lists (ACLs) in Azure Data
+/// Lake Storage", the table of permissions that operations need.
+///
+/// # Errors
+/// 400 `InvalidQueryParameterValue` for a malformed `fsAction`.
+pub fn of_lists(call: &Call, entry: &Entry) -> Result<Need, StorageError> {
+    const ACTION: &str = "fsAction";
+    if let Some(action) = call.query(ACTION) {
+        let bits = acl::parse_bits(action);
+        let bits = bits.ok_or_else(|| StorageError::invalid_query(ACTION, action, ""))?;
+        return Ok(Need::Have(bits));
+    }
+    let of_container = entry.on == Kind::Container;
+    Ok(match entry.access.service_sas.as_bytes() {
+        [b'l', ..] if of_container => Need::Have(READ | EXECUTE),
+        _ if of_container => Need::Role,
+        [b'e', ..] => Need::Reach,
+        [b'r', ..] => Need::Have(READ),
+        [b'p', ..] => Need::Own,
+        [b'd', ..] => Need::Remove,
+        b"cwm" => Need::Rename,
+        _ => Need::Have(WRITE),
+    })
 }
 
 #[cfg(test)]

@@ -38,7 +38,8 @@ pub(super) fn name(key: &[u8]) -> String {
             let (account, name) = keys::owner(key);
             format!("{account}/{name}")
         }
-        Kind::Blob | Kind::DeletedBlob | Kind::Uncommitted => keys::blob_name(key),
+        Kind::Blob | Kind::Uncommitted => keys::blob_name(key),
+        Kind::DeletedBlob => keys::deleted_name(key).0,
         Kind::Subscription => keys::subscription_name(key),
         Kind::Snapshot | Kind::Version => keys::snapshot_name(key).0,
         Kind::Entity => {

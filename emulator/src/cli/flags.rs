@@ -12,6 +12,7 @@ use smalt_protocol::connection_string::emulator_port;
 use super::accounts;
 use super::program::Program;
 use crate::config::{AccountSettings, AllowedHost, Config, OAuth};
+use crate::data_lake;
 use crate::fetch::SourceRule;
 
 /// Heading of the flags for settings that Azure keeps in its management plane. The control endpoint
@@ -64,6 +65,10 @@ pub struct Flags {
     #[arg(long, value_name = "SECONDS")]
     #[arg(value_parser = clap::value_parser!(u64).range(..=KEEP_ALIVE_S_MAX))]
     pub blob_keep_alive_timeout: Option<u64>,
+    /// Port, on --blobHost, of a socket that serves the Data Lake interface alone; 0 picks a free
+    /// one. It is 10004 with --hierarchicalNamespace; otherwise no such socket is opened.
+    #[arg(long)]
+    pub dfs_port: Option<u16>,
     /// Address or host name on which the queue service listens.
     #[arg(long, default_value = "127.0.0.1")]
     pub queue_host: String,
@@ -312,6 +317,13 @@ impl Flags {
             Service::Queue => (&self.queue_host, self.queue_port),
             Service::Table => (&self.table_host, self.table_port),
         }
+    }
+
+    /// Returns the port of the socket for the Data Lake interface alone; `None` when there is none.
+    pub fn data_lake_port(&self) -> Option<u16> {
+        let usual = self.hierarchical_namespace.then_some(data_lake::PORT);
+        let serves = self.program.serves(Service::Blob);
+        self.dfs_port.or(usual).filter(|_| serves)
     }
 
     /// Returns how long a connection to a service may be idle; `None` for the default.

@@ -39,7 +39,9 @@ pub(super) fn add(core: &Core, mut asked: Map<String, Value>) -> Result<(), Refu
     }
     let known = of_events
         || rule.operation == "*"
-        || register::all().any(|entry| entry.id == rule.operation);
+        || register::all()
+            .chain(register::data_lake())
+            .any(|entry| entry.id == rule.operation);
     if !known {
         let message = format!(
             "unknown operation {}; use an id such as Blob_Delete or Messages_Dequeue, or *",

@@ -3,9 +3,12 @@
 //! A container of a hierarchical account is a tree. The generation of the container is the id of
 //! its root directory, and each directory has an id of its own; the top bit tells these from the
 //! generations of flat containers. The contents of a directory are keyed by its id and the last
-//! segment of their path, and never by the path itself: renaming a directory moves one record.
+//! segment of their path, and never by the path itself: renaming a directory moves one record. A
+//! path can be deleted several times: each deletion has a key.
 
-use super::{DIRECTORY_LAST, Generation};
+use smalt_protocol::Timestamp;
+
+use super::{DIRECTORY_LAST, Generation, blob_name, deleted_blob, generation, snapshot_name};
 
 const HIERARCHICAL: Generation = 1 << 63;
 
@@ -18,6 +21,11 @@ pub const BLOCKED: Generation = Generation::MAX - 1;
 /// another, made of the next [`directory_last`], which is far below any tick.
 pub const fn directory(number: u64) -> Generation {
     number | HIERARCHICAL
+}
+
+/// Returns the number that [`directory`] made an id of.
+pub const fn number(id: Generation) -> u64 {
+    id & !HIERARCHICAL
 }
 
 /// Whether a generation is that of a hierarchical container, or the id of a directory.
@@ -47,9 +55,33 @@ pub fn leaf(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// Returns the key of a path of a hierarchical container that was deleted at `tick` and can be
+/// restored. A path can be deleted several times, and each deletion undone.
+pub fn deleted_path(generation: Generation, name: &str, tick: Timestamp) -> Vec<u8> {
+    let mut key = deleted_paths(generation, name);
+    key.extend_from_slice(&tick.ticks().to_be_bytes());
+    key
+}
+
+/// Returns where the deletions of a path start; [`after`](super::after) gives their end.
+pub fn deleted_paths(generation: Generation, name: &str) -> Vec<u8> {
+    let mut key = deleted_blob(generation, name);
+    key.push(0);
+    key
+}
+
+/// Returns the name from the key of a deleted blob; of a path also the tick of its deletion.
+pub fn deleted_name(key: &[u8]) -> (String, Option<Timestamp>) {
+    if is_hierarchical(generation(key)) {
+        let (name, tick) = snapshot_name(key);
+        return (name, Some(tick));
+    }
+    (blob_name(key), None)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{blob, blob_name};
+    use super::super::blob;
     use super::*;
 
     #[test]
@@ -60,5 +92,16 @@ mod tests {
             assert_eq!(blob_name(&blob(root, path)), name, "{path}");
             assert_eq!(blob_name(&blob(7, path)), path, "{path}");
         }
+    }
+
+    #[test]
+    fn each_deletion_of_a_path_has_a_key() {
+        let tick = Timestamp::from_ticks(0x00ff_0000_0001);
+        let key = deleted_path(directory(7), "a/b", tick);
+        assert_eq!(deleted_name(&key), ("b".to_owned(), Some(tick)));
+        assert_eq!(
+            deleted_name(&deleted_blob(7, "a/b")),
+            ("a/b".to_owned(), None)
+        );
     }
 }

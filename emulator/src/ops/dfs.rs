@@ -11,16 +11,18 @@ pub mod create;
 pub mod delete;
 pub mod filesystem;
 pub mod flush;
+pub mod gate;
 pub mod list;
 pub mod recursive;
 pub mod rename;
 pub mod set_properties;
 pub mod status;
 
-use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::keys::Generation;
+use crate::keys::tree::number as tree_number;
 use crate::ops::lookup::{BlobName, ContainerName, Found};
 use crate::records::{BlobRecord, ContainerRecord, ContentHeaders};
 use crate::store::View;
@@ -64,6 +66,13 @@ impl Path {
             Path::Entry(name) => Target::Entry(Box::new(name.find(view, now)?)),
         })
     }
+}
+
+/// Returns the ETag of a root directory. Recorded: it is not that of the file system. The commit
+/// that creates a file system has two ticks; this is the second one.
+fn root_etag(container: &ContainerRecord) -> ETag {
+    let created = Timestamp::from_ticks(tree_number(container.generation));
+    ETag::from_tick(created.plus_ticks(1))
 }
 
 /// Parses the content headers of a path: `x-ms-content-type` and its like. Returns `None` for those
@@ -125,14 +134,8 @@ fn check_file(blob: &BlobRecord) -> Result<(), StorageError> {
     }
 }
 
-/// Returns a time as Windows counts it: ticks since 1601.
-fn filetime(time: Timestamp) -> u64 {
-    time.ticks()
-        .saturating_sub(Timestamp::WINDOWS_EPOCH.ticks())
-}
-
 /// Returns the word for a kind of path.
-fn resource_type(directory: Option<Generation>) -> &'static str {
+pub fn resource_type(directory: Option<Generation>) -> &'static str {
     match directory {
         Some(_) => "directory",
         None => "file",

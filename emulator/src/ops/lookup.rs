@@ -33,6 +33,8 @@ pub struct ContainerName {
     pub settings: Arc<AccountSettings>,
     /// Whether the request uses the Data Lake interface, which a flat container does not have.
     pub data_lake: bool,
+    /// Object id of the user who owns what the request creates; `None` for the usual owner.
+    pub creator: Option<String>,
 }
 
 impl ContainerName {
@@ -44,6 +46,7 @@ impl ContainerName {
             container: call.container().to_owned(),
             settings: call.settings.clone(),
             data_lake: call.target.data_lake,
+            creator: call.subject().map(|subject| subject.id),
         })
     }
 

@@ -4,7 +4,7 @@
 //! of the container's generation in all keys: see [`keys::tree`]. In a flat container, every
 //! function returns the generation itself. A write makes the directories that its path lacks.
 
-use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
 
 use crate::keys::tree::{BLOCKED, MISSING, directory, directory_last, is_hierarchical};
 use crate::keys::{self, Generation};
@@ -86,8 +86,13 @@ pub fn make_folder(
         let record = match there {
             Some(record) => record,
             None => {
-                let posix = Posix::of_new(true, None, acl::UMASK_DEFAULT, Some(&parent));
-                let record = new_directory(tx, posix, stamp)?;
+                let posix = Posix::of_new(true, None, acl::UMASK_DEFAULT, Some(&parent))
+                    .created_by(name.container.creator.as_deref(), &parent);
+                // Recorded: its ETag is not that of the path.
+                let record = BlobRecord {
+                    etag: ETag::from_tick(stamp.second_tick()),
+                    ..new_directory(tx, posix, stamp)?
+                };
                 record.save(tx, key)?;
                 record
             }
@@ -162,7 +167,8 @@ pub fn posix_of_new(
         return Ok(None);
     }
     let parent = parent_posix(view, name, now)?;
-    let posix = Posix::of_new(false, None, acl::UMASK_DEFAULT, Some(&parent));
+    let posix = Posix::of_new(false, None, acl::UMASK_DEFAULT, Some(&parent))
+        .created_by(name.container.creator.as_deref(), &parent);
     Ok(Some(Box::new(posix)))
 }
 

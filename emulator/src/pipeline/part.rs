@@ -99,8 +99,8 @@ fn arrive(
     let socket = Socket {
         service: Some(outer.service()),
         peer: outer.peer,
-        local: None,
         secure: outer.secure,
+        ..Socket::default()
     };
     let mut call = arrival::arrive(core, head, &body::empty(), &socket, request_id)?;
     // Blob Batch: "All subrequests are run with the top-level batch request version".

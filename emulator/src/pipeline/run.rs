@@ -10,6 +10,7 @@ use crate::core::Core;
 use crate::events::outbox::{self, Cause, Raised};
 use crate::operation::{Read, Takes, Weight, Write};
 use crate::ops::blob::source;
+use crate::ops::dfs::gate::{self, Gate};
 use crate::register::{Effect, Run};
 use crate::reply::Reply;
 use crate::stage;
@@ -39,6 +40,7 @@ async fn run_read<O: Read>(
     body: &mut Body,
 ) -> Result<Reply, StorageError> {
     let mut operation = O::parse(call)?;
+    let gate = Gate::of(call)?;
     if let Takes::Document { most } = operation.takes() {
         let document = stage::document(call, body, most).await?;
         // After the document has arrived, so that a slow client does not keep a room from others.
@@ -50,13 +52,19 @@ async fn run_read<O: Read>(
     if O::WEIGHT != Weight::Light {
         let work = || {
             let now = core.store.now();
-            let output = core.store.read(|view| operation.read(view, now))?;
+            let output = core.store.read(|view| {
+                gate::check(gate.as_ref(), view, now)?;
+                operation.read(view, now)
+            })?;
             operation.render(output, call, &core.store)
         };
         return call.lane.run(work).await;
     }
     let now = core.store.now();
-    let output = core.store.read(|view| operation.read(view, now))?;
+    let output = core.store.read(|view| {
+        gate::check(gate.as_ref(), view, now)?;
+        operation.read(view, now)
+    })?;
     if let Some(note) = operation.note(&output, now)
         && let Err(error) = core.store.commit(note).await
     {
@@ -84,8 +92,9 @@ async fn run_write<O: Write>(
     body: &mut Body,
 ) -> Result<Reply, StorageError> {
     let mut operation = O::parse(call)?;
+    let gate = Gate::of(call)?;
     if let Some(asked) = operation.source() {
-        check_early(core, &operation)?;
+        check_early(core, &operation, gate.as_ref())?;
         let source = source::open(core, call, asked).await?;
         operation.sourced(source)?;
     }
@@ -102,7 +111,7 @@ async fn run_write<O: Write>(
         }
         Takes::Payload { most } => {
             let length = stage::payload_length(call, most)?;
-            check_early(core, &operation)?;
+            check_early(core, &operation, gate.as_ref())?;
             operation.payload(stage::payload(&core.store, body, length).await?)?;
         }
     }
@@ -112,6 +121,7 @@ async fn run_write<O: Write>(
     let commit = core
         .store
         .commit_for(purpose(&call.method), move |tx, stamp| {
+            gate::check(gate.as_ref(), tx, stamp.now)?;
             let checked = operation.check(tx, stamp)?;
             outbox::watch(cause.as_ref(), tx, stamp, |tx| {
                 operation.apply(checked, tx, stamp)
@@ -135,8 +145,14 @@ fn purpose(method: &Method) -> Purpose {
 }
 
 /// Rejects a request that cannot succeed before its body is read.
-fn check_early<O: Write>(core: &Core, operation: &O) -> Result<(), StorageError> {
+fn check_early<O: Write>(
+    core: &Core,
+    operation: &O,
+    gate: Option<&Gate>,
+) -> Result<(), StorageError> {
     let now = core.store.now();
-    core.store
-        .read(|view| operation.check(view, &Stamp { now, tick: now }).map(drop))
+    core.store.read(|view| {
+        gate::check(gate, view, now)?;
+        operation.check(view, &Stamp { now, tick: now }).map(drop)
+    })
 }

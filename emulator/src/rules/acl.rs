@@ -18,6 +18,30 @@ const STICKY: u16 = 0o1000;
 /// Most entries of an access list, and of a default list. "Access control lists (ACLs)".
 const ENTRIES_MAX: usize = 32;
 
+/// Permission to read a file or list a directory.
+pub const READ: u8 = 4;
+/// Permission to change a file or the contents of a directory.
+pub const WRITE: u8 = 2;
+/// Permission to reach what is in a directory.
+pub const EXECUTE: u8 = 1;
+
+/// What a request needs of a path when access control lists decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// To reach it.
+    Reach,
+    /// Permissions on it; to add it, on its directory.
+    Have(u8),
+    /// To remove it from its directory.
+    Remove,
+    /// To move another path there.
+    Rename,
+    /// To own it.
+    Own,
+    /// A role: no list permits the request.
+    Role,
+}
+
 const ACL: &str = "x-ms-acl";
 const PERMISSIONS: &str = "x-ms-permissions";
 
@@ -161,6 +185,34 @@ impl Posix {
         ] {
             self.put(new);
         }
+    }
+
+    /// Gives a new path to the user who creates it; its group is that of its directory.
+    #[must_use]
+    pub fn created_by(mut self, user: Option<&str>, parent: &Posix) -> Self {
+        if let Some(user) = user {
+            user.clone_into(&mut self.owner);
+            self.group.clone_from(&parent.group);
+        }
+        self
+    }
+
+    /// Returns whether a user has all of these permissions: as the owner, by an entry for it, or as
+    /// one of the others.
+    pub fn allows(&self, user: &str, bits: u8) -> bool {
+        let of = |class: Class, id: &str| {
+            let mut access = self.acl.iter().filter(|e| !e.is_default);
+            let found = access.find(|e| e.class == class && e.id.eq_ignore_ascii_case(id));
+            found.map(|e| e.bits)
+        };
+        let granted = if self.owner.eq_ignore_ascii_case(user) {
+            of(Class::User, "")
+        } else if let Some(named) = of(Class::User, user) {
+            Some(named & of(Class::Mask, "").unwrap_or(u8::MAX))
+        } else {
+            of(Class::Other, "")
+        };
+        granted.is_some_and(|granted| granted & bits == bits)
     }
 
     fn has(&self, class: Class) -> bool {
@@ -325,7 +377,8 @@ fn parse_entry(text: &str, mode: AclMode) -> Option<AclEntry> {
     })
 }
 
-fn parse_bits(text: &str) -> Option<u8> {
+/// Parses `rwx` with `-` for a missing permission.
+pub fn parse_bits(text: &str) -> Option<u8> {
     let letters: [char; 3] = text.chars().collect::<Vec<_>>().try_into().ok()?;
     let mut bits = 0;
     for (found, (letter, bit)) in letters.into_iter().zip([('r', 4), ('w', 2), ('x', 1)]) {
@@ -376,94 +429,4 @@ pub fn parse_permissions(text: &str) -> Result<u16, StorageError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn new(is_directory: bool) -> Posix {
-        Posix::of_new(is_directory, None, UMASK_DEFAULT, None)
-    }
-
-    #[test]
-    fn new_paths_have_the_recorded_permissions() {
-        assert_eq!(new(false).permissions(), "rw-r-----");
-        assert_eq!(new(true).permissions(), "rwxr-x---");
-        assert_eq!(new(true).acl_text(), "user::rwx,group::r-x,other::---");
-    }
-
-    #[test]
-    fn permissions_are_written_as_parsed() {
-        for (given, shown) in [
-            ("0777", Some("rwxrwxrwx")),
-            ("1770", Some("rwxrwx--T")),
-            ("rw-r-x-wT", Some("rw-r-x-wT")),
-            ("rwxrwxrwt", Some("rwxrwxrwt")),
-            ("rwxrwxrwxx", None),
-            ("rwzr-x---", None),
-            ("0888", None),
-            ("7777", None),
-            ("", None),
-            ("ä", None),
-        ] {
-            let mode = parse_permissions(given).ok();
-            let found = mode.map(|mode| {
-                let mut posix = new(false);
-                posix.set_mode(mode);
-                posix.permissions()
-            });
-            assert_eq!(found.as_deref(), shown, "{given}");
-        }
-    }
-
-    #[test]
-    fn lists_are_set_modified_and_removed() {
-        let mut posix = new(true);
-        let acl = |text, mode| parse_acl(text, mode).unwrap();
-        let given = acl("user:bob:rwx", AclMode::Modify);
-        posix.change(AclMode::Modify, &given).unwrap();
-        let text = "user::rwx,user:bob:rwx,group::r-x,mask::rwx,other::---";
-        assert_eq!(posix.acl_text(), text);
-        assert_eq!(posix.permissions(), "rwxrwx---+");
-        let gone = acl("mask:,user:bob", AclMode::Remove);
-        posix.change(AclMode::Remove, &gone).unwrap();
-        assert_eq!(posix.acl_text(), "user::rwx,group::r-x,other::---");
-        let given = acl(
-            "user::r--,group::r--,other::r--,default:user::rwx",
-            AclMode::Set,
-        );
-        posix.change(AclMode::Set, &given).unwrap();
-        assert_eq!(
-            posix.acl_text(),
-            "user::r--,group::r--,other::r--,default:user::rwx"
-        );
-        assert!(posix.change(AclMode::Set, &given[..2]).is_err());
-    }
-
-    #[test]
-    fn children_inherit_the_default_list() {
-        let mut parent = new(true);
-        let text = "default:user::rwx,default:group::r-x,default:other::--x,default:user:bob:rwx";
-        let given = parse_acl(text, AclMode::Modify).unwrap();
-        parent.change(AclMode::Modify, &given).unwrap();
-        let file = Posix::of_new(false, None, UMASK_DEFAULT, Some(&parent));
-        assert_eq!(
-            file.acl_text(),
-            "user::rw-,user:bob:rwx,group::r-x,mask::rw-,other::---"
-        );
-        let directory = Posix::of_new(true, None, UMASK_DEFAULT, Some(&parent));
-        assert!(directory.acl_text().contains("default:user:bob:rwx"));
-    }
-
-    #[test]
-    fn malformed_entries_are_rejected() {
-        for text in [
-            "user",
-            "user:",
-            "u::rwx",
-            "mask:bob:rwx",
-            "user::rwxx",
-            "user:a:b:rwx",
-        ] {
-            assert!(parse_acl(text, AclMode::Set).is_err(), "{text}");
-        }
-    }
-}
+mod tests;

@@ -82,6 +82,7 @@ pub(super) fn save(store: &Store, out: &mut Out, salvaged: &mut Salvaged) -> io:
                     let (name, at) = keys::snapshot_name(&key);
                     (name, Some(at))
                 }
+                Kind::DeletedBlob => keys::deleted_name(&key),
                 _ => (keys::blob_name(&key), None),
             };
             let what = format!("{kind_name} {account}/{container}/{name}");

@@ -6,6 +6,7 @@ use super::Server;
 use super::endpoints::DEFAULT_CONTROL_PORT;
 use crate::certificate::Development;
 use crate::cli::Flags;
+use crate::data_lake;
 
 /// Returns the addresses, the place of the data, and a connection string.
 pub(super) fn text(server: &Server, flags: &Flags) -> String {
@@ -15,6 +16,12 @@ pub(super) fn text(server: &Server, flags: &Flags) -> String {
     for (service, address) in &endpoints.services {
         line(
             service.as_str(),
+            format!("{}://{address}", endpoints.scheme),
+        );
+    }
+    if let Some(address) = endpoints.data_lake {
+        line(
+            data_lake::LABEL,
             format!("{}://{address}", endpoints.scheme),
         );
     }

@@ -20,6 +20,8 @@ pub(super) struct Endpoints {
     pub(super) scheme: &'static str,
     /// The services that were started.
     pub(super) services: Vec<(Service, SocketAddr)>,
+    /// The socket that serves the Data Lake interface alone, if there is one.
+    pub(super) data_lake: Option<SocketAddr>,
     pub(super) control: SocketAddr,
 }
 
@@ -41,7 +43,7 @@ impl Endpoints {
 
     pub(super) fn is_beyond_loopback(&self) -> bool {
         let services = self.services.iter().map(|(_, address)| address);
-        let mut all = services.chain([&self.control]);
+        let mut all = services.chain(&self.data_lake).chain([&self.control]);
         all.any(|address| !address.ip().is_loopback())
     }
 
@@ -103,6 +105,7 @@ mod tests {
         let endpoints = Endpoints {
             scheme: "https",
             services: vec![(Service::Table, "0.0.0.0:2".parse().unwrap())],
+            data_lake: None,
             control: "127.0.0.1:3".parse().unwrap(),
         };
         assert_eq!(

@@ -23,6 +23,9 @@ struct Ready {
     queue: Option<Endpoint>,
     #[serde(skip_serializing_if = "Option::is_none")]
     table: Option<Endpoint>,
+    /// The socket that serves the Data Lake interface alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dfs: Option<Endpoint>,
     control: Endpoint,
     accounts: Vec<Account>,
     /// The CA certificate that clients must trust; `None` unless smalt created the certificate.
@@ -74,10 +77,8 @@ impl Drop for ReadyFile {
 }
 
 fn ready(endpoints: &Endpoints, config: &Config, ca: Option<PathBuf>) -> Ready {
-    let service = |service| {
-        let address = endpoints.of(service)?;
-        Some(Endpoint::new(endpoints.scheme, address))
-    };
+    let endpoint = |address| Endpoint::new(endpoints.scheme, address);
+    let service = |service| endpoints.of(service).map(endpoint);
     let accounts = config.accounts.iter().map(|(name, account)| {
         let key = account.keys.first().map(AccountKey::to_base64);
         let key = key.unwrap_or_default();
@@ -93,6 +94,7 @@ fn ready(endpoints: &Endpoints, config: &Config, ca: Option<PathBuf>) -> Ready {
         blob: service(Service::Blob),
         queue: service(Service::Queue),
         table: service(Service::Table),
+        dfs: endpoints.data_lake.map(endpoint),
         control: Endpoint::new("http", endpoints.control),
         accounts: accounts.collect(),
         ca: ca.map(|ca| std::path::absolute(&ca).unwrap_or(ca)),
@@ -108,6 +110,7 @@ mod tests {
         Endpoints {
             scheme: "http",
             services: vec![(Service::Blob, "0.0.0.0:4711".parse().unwrap())],
+            data_lake: Some("127.0.0.1:10004".parse().unwrap()),
             control: "127.0.0.1:10003".parse().unwrap(),
         }
     }
@@ -119,6 +122,7 @@ mod tests {
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
             "blob": {"host": "0.0.0.0", "port": 4711, "url": "http://127.0.0.1:4711"},
+            "dfs": {"host": "127.0.0.1", "port": 10004, "url": "http://127.0.0.1:10004"},
             "control": {"host": "127.0.0.1", "port": 10003, "url": "http://127.0.0.1:10003"},
             "accounts": [{
                 "name": "devstoreaccount1",

@@ -11,6 +11,7 @@ use super::endpoints::DEFAULT_CONTROL_PORT;
 use super::print;
 use crate::cli::{self, Flags};
 use crate::control::Control;
+use crate::data_lake;
 use crate::emulator::Emulator;
 use crate::http::{AccessLog, Listener, Patience};
 
@@ -31,7 +32,8 @@ pub(super) async fn bind_services(
         if let Some(voice) = voice {
             print(&voice.starting(service, (host, port)));
         }
-        let listener = bind(flags, service, tls.cloned()).await?;
+        let at = (service.as_str(), flags.endpoint(service));
+        let listener = bind(flags, service, at, tls.cloned()).await?;
         if let Some(voice) = voice {
             print(&voice.listening(service, host, listener.address()?));
         }
@@ -43,12 +45,30 @@ pub(super) async fn bind_services(
     Ok(listeners)
 }
 
+/// Binds the socket of the Data Lake interface, if it is to have one of its own.
+pub(super) async fn bind_data_lake(
+    flags: &Flags,
+    tls: Option<&TlsAcceptor>,
+) -> anyhow::Result<Option<Listener>> {
+    let Some(port) = flags.data_lake_port() else {
+        return Ok(None);
+    };
+    let (host, _) = flags.endpoint(Service::Blob);
+    let bound = bind(
+        flags,
+        Service::Blob,
+        (data_lake::LABEL, (host, port)),
+        tls.cloned(),
+    );
+    Ok(Some(bound.await?.data_lake_alone()))
+}
+
 async fn bind(
     flags: &Flags,
     service: Service,
+    (name, (host, port)): (&str, (&str, u16)),
     tls: Option<TlsAcceptor>,
 ) -> anyhow::Result<Listener> {
-    let (host, port) = flags.endpoint(service);
     let address = cli::resolve(&format!("{service}Host"), host, port)?;
     let patience = Patience {
         idle: flags.keep_alive(service),
@@ -59,7 +79,7 @@ async fn bind(
     };
     Listener::bind(service, address, tls, patience)
         .await
-        .map_err(|error| cannot_listen(service.as_str(), address, &error))
+        .map_err(|error| cannot_listen(name, address, &error))
 }
 
 /// Binds the control endpoint to the requested port, or else to the first free one.

@@ -4,6 +4,7 @@
 
 mod anonymous;
 mod delegation;
+mod lists;
 mod operations;
 mod secrets;
 mod service_sas;

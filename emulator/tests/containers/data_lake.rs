@@ -249,3 +249,32 @@ fn become_hierarchical(client: &Client) {
         .change_settings("devstoreaccount1", hierarchical);
     assert!(changed);
 }
+
+/// A port of its own serves the interface alone, whatever the request's shape.
+#[tokio::test]
+async fn data_lake_port_serves_the_interface_alone() {
+    let client = Client::new();
+    become_hierarchical(&client);
+    client.create("lake").await;
+    let meta = [
+        ("x-ms-meta-team", "billing"),
+        ("x-ms-blob-type", "BlockBlob"),
+    ];
+    let put = client.ask("PUT", "lake/a/file", &meta, "hello").await;
+    assert_eq!(put.outcome(), "201");
+    let ask = |method, target| client.ask_host("127.0.0.1:10004", method, target);
+    let read = ask("GET", "/devstoreaccount1/lake/a/file").await;
+    assert_eq!(
+        (read.outcome().as_str(), read.text.as_str()),
+        ("200", "hello")
+    );
+    assert_eq!(read.header("x-ms-properties"), "team=YmlsbGluZw==");
+    assert_eq!(read.header("x-ms-resource-type"), "file");
+    assert_eq!(read.header("x-ms-meta-team"), "");
+    let list = ask("GET", "/devstoreaccount1/lake?restype=container&comp=list").await;
+    assert_eq!(list.outcome(), "400 InvalidQueryParameterValue");
+    let deleted = ask("DELETE", "/devstoreaccount1/lake/a").await;
+    assert_eq!(deleted.outcome(), "409 DirectoryNotEmpty");
+    let deleted = ask("DELETE", "/devstoreaccount1/lake/a/file").await;
+    assert_eq!(deleted.outcome(), "200");
+}

@@ -11,6 +11,7 @@ use smalt_protocol::{Service, Timestamp};
 use super::bindings::Bindings;
 use super::compare::{Aspect, Comparer, Difference, dropped_headers};
 use super::delegation::DelegationKey;
+use super::dropped;
 use super::earlier::{self, DeletedContainer, ExistingBlob};
 use super::hosts::{self, Addressing, Hosts};
 use super::pace::Pace;
@@ -103,7 +104,8 @@ pub async fn play_waiting(
     let mut wait_left = wait_max;
     let mut whole = nothing_played(recording);
     for run in reruns::split(recording) {
-        let run = sources::restored(&run);
+        let mut run = sources::restored(&run);
+        dropped::restore(&mut run);
         let played = play_run(Arc::clone(&target), &run, &mut wait_left).await;
         let before = whole.outcomes.len();
         let too_far_ahead = played.too_far_ahead.map(|n| before + n);

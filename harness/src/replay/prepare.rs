@@ -180,6 +180,12 @@ impl Preparer<'_> {
                 (None, None) => value.to_owned(),
             };
         }
+        if name == "x-ms-undelete-source"
+            && let Some((path, id)) = value.split_once("deletionid=")
+            && let Some(live) = self.bindings.substitute(id, Some(Kind::DeletedVersion))
+        {
+            return format!("{path}deletionid={live}");
+        }
         let kind = match name {
             "x-ms-lease-id" | "x-ms-source-lease-id" => Some(Kind::LeaseId),
             "x-ms-deleted-container-version" => Some(Kind::DeletedVersion),

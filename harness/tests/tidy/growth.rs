@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        82_100,
-        "Policies of containers, websites, conditions of faults, the schedule of events.",
+        83_000,
+        "Deletions of paths; access control lists decide.",
     ),
     (
         "sleeve/",
@@ -41,8 +41,8 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1798, ""),
     (
         "harness/",
-        67_643,
-        "The saga of the sleeves; recordings of hierarchical accounts.",
+        67_880,
+        "Headers that recorders of Data Lake traffic dropped.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 5254, "The search of the bursts uses it."),
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 231_339;
+pub(crate) const TOTAL: usize = 232_400;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

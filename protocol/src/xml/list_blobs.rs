@@ -71,6 +71,8 @@ pub struct BlobEntry<'a> {
     pub version_id: Option<&'a str>,
     /// `IsCurrentVersion`.
     pub is_current_version: bool,
+    /// `DeletionId` of a deleted path of a hierarchical account, whose expiry is listed earlier.
+    pub deletion_id: Option<u64>,
     /// `Deleted`.
     pub is_deleted: bool,
     /// `HasVersionsOnly`.
@@ -81,6 +83,8 @@ pub struct BlobEntry<'a> {
     pub last_modified: Option<Timestamp>,
     /// `Etag`, written without quotes; `None` for uncommitted blobs.
     pub etag: Option<ETag>,
+    /// `ResourceType` in a hierarchical account: `file` or `directory`.
+    pub resource_type: Option<&'a str>,
     /// `Content-Length`, in bytes.
     pub content_length: u64,
     /// Content headers; `None` for uncommitted blobs.
@@ -161,6 +165,7 @@ impl ListBlobsDocument {
         xml.optional("VersionId", entry.version_id);
         flag(xml, "IsCurrentVersion", entry.is_current_version);
         flag(xml, "HasVersionsOnly", entry.has_versions_only);
+        number(xml, "DeletionId", entry.deletion_id);
         flag(xml, "Deleted", entry.is_deleted);
         xml.optional("Url", address.as_deref());
         push_properties(xml, entry);
@@ -218,7 +223,14 @@ fn push_properties(xml: &mut XmlWriter, entry: &BlobEntry<'_>) {
     xml.open("Properties");
     time(xml, "Creation-Time", entry.creation_time);
     time(xml, "Last-Modified", entry.last_modified);
+    let expires_first = entry.deletion_id.is_some();
+    time(
+        xml,
+        "Expiry-Time",
+        entry.expiry_time.filter(|_| expires_first),
+    );
     xml.optional("Etag", entry.etag.map(|tag| tag.to_string()).as_deref());
+    xml.optional("ResourceType", entry.resource_type);
     xml.element("Content-Length", &entry.content_length.to_string());
     if let Some(content) = &entry.content {
         push_content(xml, content);
@@ -241,7 +253,11 @@ fn push_properties(xml: &mut XmlWriter, entry: &BlobEntry<'_>) {
     xml.optional("CustomerProvidedKeySha256", entry.key_sha256);
     xml.optional("EncryptionScope", entry.encryption_scope);
     number(xml, "TagCount", entry.tag_count.map(u64::from));
-    time(xml, "Expiry-Time", entry.expiry_time);
+    time(
+        xml,
+        "Expiry-Time",
+        entry.expiry_time.filter(|_| !expires_first),
+    );
     flag(xml, "Sealed", entry.is_sealed);
     if let Some((deleted, days)) = entry.deletion {
         time(xml, "DeletedTime", Some(deleted));

@@ -22,6 +22,7 @@ use super::{headers, last_access};
 use crate::call::Call;
 use crate::keys::Generation;
 use crate::operation::{Note, Read};
+use crate::ops::dfs::status::as_path;
 use crate::ops::lookup::{self, BlobAddress, BlobPart};
 use crate::records::BlobRecord;
 use crate::reply::Reply;
@@ -129,6 +130,9 @@ impl Read for GetBlob {
                 reply.set("x-ms-content-crc64", headers::encode(&crc64));
             }
             None => {}
+        }
+        if call.target.data_lake {
+            reply = as_path(reply, &found.blob);
         }
         self.overrides.lay_over(&mut reply);
         Ok(reply.content(found.located.into_content(store)))

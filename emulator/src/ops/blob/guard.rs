@@ -96,7 +96,8 @@ impl Guard {
     pub fn check_path(&self, place: &Place) -> Result<(), StorageError> {
         let blob = place.blob.as_ref();
         lease::check_create(blob.map(|blob| blob.lease), self.lease)?;
-        self.unless_leased(self.conditions.check_create(blob.map(Current::from)))?;
+        // Recorded: conditions hold for the holder of the lease, too.
+        self.conditions.check_create(blob.map(Current::from))?;
         blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
     }
 

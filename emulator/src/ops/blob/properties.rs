@@ -12,6 +12,7 @@ use smalt_protocol::{ApiVersion, Timestamp};
 
 use super::{immutability, last_access};
 use crate::config::DefaultTier;
+use crate::ops::dfs;
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
 use crate::rules::encryption::Encryption;
@@ -37,8 +38,8 @@ const VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
 /// Last access time. "Version 2020-02-10".
 pub const LAST_ACCESS: ApiVersion = ApiVersion::V2020_02_10;
-/// Expiry. "Set Blob Expiry": since 2020-02-10.
-const EXPIRES: ApiVersion = ApiVersion::V2020_02_10;
+/// Expiry. "Set Blob Expiry": since 2020-02-10; recorded in 2019-12-12.
+const EXPIRES: ApiVersion = ApiVersion::V2019_12_12;
 /// Whether an append blob is sealed. "Version 2019-12-12".
 const SEALS: ApiVersion = ApiVersion::V2019_12_12;
 /// `x-ms-rehydrate-priority` in responses; recordings of 2019-02-02 lack it.
@@ -47,7 +48,7 @@ const PRIORITY: ApiVersion = ApiVersion::V2019_12_12;
 /// Owner, group and permissions of a path. "Version 2020-06-12".
 const OWNERS: ApiVersion = ApiVersion::V2020_06_12;
 /// Whether a path is a file or a directory. "Version 2020-10-02".
-const PATH_TYPES: ApiVersion = ApiVersion::V2020_10_02;
+pub(super) const PATH_TYPES: ApiVersion = ApiVersion::V2020_10_02;
 
 const VERSION_ID: &str = "x-ms-version-id";
 /// Header capacity of a full response: enough for most blobs.
@@ -155,8 +156,11 @@ fn path(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
         }
     }
     if version >= PATH_TYPES {
-        let kind = if is_directory { "directory" } else { "file" };
-        fixed(headers, "x-ms-resource-type", kind);
+        fixed(
+            headers,
+            "x-ms-resource-type",
+            dfs::resource_type(blob.directory),
+        );
     }
 }
 

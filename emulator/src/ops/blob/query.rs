@@ -22,9 +22,11 @@ use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use super::content::{self, Located};
 use super::guard::{self, Guard};
+use super::properties::PATH_TYPES;
 use crate::call::Call;
 use crate::lane::Room;
 use crate::operation::{Read, Takes, Weight};
+use crate::ops::dfs;
 use crate::ops::lookup::{BlobAddress, BlobPart};
 use crate::query::{QueryRequest, Runner};
 use crate::records::{BlobKind, BlobRecord};
@@ -116,7 +118,10 @@ fn describe(blob: &BlobRecord, part: BlobPart, version: ApiVersion) -> Reply {
         .header("accept-ranges", "bytes")
         .header("x-ms-blob-type", blob.kind.as_str())
         .header("x-ms-creation-time", blob.created.rfc1123());
-    if part == BlobPart::Base {
+    // Recorded: a file of a hierarchical account has its type in the place of a lease.
+    if blob.posix.is_some() && version >= PATH_TYPES {
+        reply = reply.header("x-ms-resource-type", dfs::resource_type(blob.directory));
+    } else if part == BlobPart::Base {
         reply = reply
             .header("x-ms-lease-status", blob.lease.status_str())
             .header("x-ms-lease-state", blob.lease.state_str())

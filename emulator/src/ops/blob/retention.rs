@@ -6,8 +6,9 @@
 //! comes first: a blob that is kept as a version is not soft-deleted.
 //!
 //! - Previous versions, deleted or not, are stored beside the snapshots, under their own keys.
-//! - A soft-deleted base blob has its own key, so that other code does not see it. Under the same
-//!   key, a *placeholder* stands for a blob that has only previous versions.
+//! - A soft-deleted base blob has its own key, so that other code does not see it; in a
+//!   hierarchical container, every deletion of a path has one. Under that of a blob, a
+//!   *placeholder* stands for a blob that has only previous versions.
 //! - A reminder at the end of each retention leads `maintain` to the data to remove.
 
 use smalt_protocol::StorageError;
@@ -15,6 +16,7 @@ use smalt_protocol::xml::{DeleteRetention, ServiceProperties};
 
 use super::tag_index::{self, Owner};
 use super::{content, expiry, replace};
+use crate::keys::tree::is_hierarchical;
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, ContainerName};
 use crate::ops::tree;
@@ -186,9 +188,9 @@ impl Spot<'_> {
         expiry::forget(tx, self.name.key(generation), blob);
         Owner::base(generation, &self.name.blob).change(tx, &blob.tags, &[]);
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
-        let key = keys::deleted_blob(generation, &self.name.blob);
         if keeps_version(&self.name.container, blob) {
             self.keep_version(tx, blob, stamp)?;
+            let key = keys::deleted_blob(generation, &self.name.blob);
             placeholder(blob, stamp).save(tx, key)?;
             return Ok(false);
         }
@@ -203,6 +205,10 @@ impl Spot<'_> {
                     snapshots: 0,
                     expires: None,
                     ..blob.clone()
+                };
+                let key = match is_hierarchical(generation) {
+                    true => keys::deleted_path(generation, &self.name.blob, stamp.tick),
+                    false => keys::deleted_blob(generation, &self.name.blob),
                 };
                 mark(tx, key, blob, deleted)?;
                 Ok(false)

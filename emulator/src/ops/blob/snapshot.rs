@@ -106,7 +106,9 @@ impl Write for SnapshotBlob {
     }
 
     fn render(taken: Taken, call: &Call) -> Result<Reply, StorageError> {
-        let encrypted = (call.version >= SAYS_UNENCRYPTED).then_some("false");
+        // Recorded: of a file of a hierarchical account, it says the opposite.
+        let is_path = taken.blob.posix.is_some().to_string();
+        let encrypted = (call.version >= SAYS_UNENCRYPTED).then_some(is_path);
         let reply = Reply::new(201).version(taken.snapshot.etag, taken.snapshot.last_modified);
         Ok(properties::with_version(reply, &taken.blob, call.version)
             .header("x-ms-snapshot", taken.time.iso_ticks())

@@ -11,6 +11,7 @@ use crate::header_case::HeaderCase;
 use crate::lane::Lane;
 use crate::operation::Write;
 use crate::ops::container::create::CreateContainer;
+use crate::rules::acl::Need;
 use crate::store::{Store, StoreConfig};
 use crate::target::{Resource, Target};
 
@@ -53,6 +54,7 @@ pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
         lane: Lane::here(),
         operation: "",
         raises: None,
+        need: Need::Role,
         identity: Identity::Owner,
     }
 }

@@ -31,7 +31,7 @@ use crate::store::{Store, View};
 use entry::ShownParts;
 use marker::Position;
 use tree::{Order, TreeWalk};
-use walk::{Includes, Item, Range};
+use walk::{HIDDEN_MAX, Includes, Item, Range};
 
 /// Values of `include`, with the versions that introduced them. Same page.
 const INCLUDES: [(&str, ApiVersion); 11] = [
@@ -64,6 +64,8 @@ pub struct ListBlobs {
     start: Option<Position>,
     start_from: Option<String>,
     includes: Includes,
+    /// Whether the listing shows the deleted paths of a hierarchical container, and nothing else.
+    only_deleted: bool,
 }
 
 /// A page of items.
@@ -86,6 +88,11 @@ impl Read for ListBlobs {
     fn parse(call: &Call) -> Result<Self, StorageError> {
         check_include(call, &INCLUDES)?;
         let paging = Paging::of(call)?;
+        let only_deleted = match given(call, "showonly").as_deref() {
+            None => false,
+            Some("deleted") => true,
+            Some(other) => return Err(StorageError::invalid_query("showonly", other, "")),
+        };
         let list = ListBlobs {
             name: ContainerName::of(call)?,
             delimiter: given(call, "delimiter"),
@@ -95,10 +102,11 @@ impl Read for ListBlobs {
             includes: Includes {
                 snapshots: includes(call, "snapshots"),
                 versions: includes(call, "versions"),
-                deleted: includes(call, "deleted"),
+                deleted: only_deleted || includes(call, "deleted"),
                 versions_only: includes(call, "deletedwithversions"),
                 uncommitted: includes(call, "uncommittedblobs"),
             },
+            only_deleted,
         };
         // "The delimiter parameter cannot be combined with include=snapshots": same page.
         if list.delimiter.is_some() && list.includes.snapshots {
@@ -128,12 +136,20 @@ impl Read for ListBlobs {
         let mut walk = TreeWalk::new(view, &range, now, items, order)?;
         let mut entries = Vec::new();
         let mut next = None;
+        let mut patience = HIDDEN_MAX;
         while let Some(position) = walk.peek()? {
-            if entries.len() == self.paging.most {
+            if entries.len() == self.paging.most || patience == 0 {
                 next = Some(position);
                 break;
             }
-            if let Some(prefix) = self.common_prefix(&position.name) {
+            if self.only_deleted {
+                match walk.next()? {
+                    Some((position, item @ Item::Deleted(_))) => {
+                        entries.push(Entry::Item(position, item));
+                    }
+                    _ => patience -= 1,
+                }
+            } else if let Some(prefix) = self.common_prefix(&position.name) {
                 walk.jump(prefix)?;
                 entries.push(Entry::Prefix(prefix.to_owned()));
             } else {

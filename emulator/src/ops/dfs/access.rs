@@ -12,7 +12,7 @@
 
 use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
 
-use super::{Path, Target};
+use super::{Path, Target, root_etag};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::blob::guard::Guard;
@@ -98,7 +98,7 @@ impl Write for SetAccessControl {
             (Target::Root(mut container), Path::Root(name)) => {
                 container.posix = posix;
                 container.save(tx, name.key())?;
-                Ok((container.etag, container.last_modified))
+                Ok((root_etag(&container), container.last_modified))
             }
             (Target::Entry(found), Path::Entry(name)) => {
                 let mut blob = found.blob;

@@ -12,7 +12,7 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
 
-use super::content_headers;
+use super::{content_headers, resource_type};
 use crate::call::Call;
 use crate::keys::tree::BLOCKED;
 use crate::operation::Write;
@@ -29,6 +29,8 @@ use crate::rules::encryption::{Encryption, Requested};
 use crate::rules::lease::{Action, Leased, act};
 use crate::store::{Stamp, Transaction, View};
 
+/// Header that says what a path is that exists already. ABFS takes a directory for success.
+const EXISTING: &str = "x-ms-existing-resource-type";
 /// Since this version, the response says that the request is encrypted, as recorded.
 const TELLS_ENCRYPTION: ApiVersion = ApiVersion::V2020_06_12;
 
@@ -78,8 +80,14 @@ impl Rights {
         })
     }
 
-    fn of_new(&self, is_directory: bool, parent: &Posix) -> Result<Posix, StorageError> {
-        let mut posix = Posix::of_new(is_directory, self.mode, self.umask, Some(parent));
+    fn of_new(
+        &self,
+        is_directory: bool,
+        parent: &Posix,
+        creator: Option<&str>,
+    ) -> Result<Posix, StorageError> {
+        let mut posix = Posix::of_new(is_directory, self.mode, self.umask, Some(parent))
+            .created_by(creator, parent);
         if let Some(acl) = &self.acl {
             posix.change(AclMode::Set, acl)?;
         }
@@ -128,11 +136,24 @@ impl Write for CreatePath {
         if place.container.generation == BLOCKED {
             return Err(ErrorCode::PathConflict.into());
         }
-        self.guard.check_path(&place)?;
+        // Recorded: the refusal of a file does not say what exists.
+        let existing = place.blob.as_ref().filter(|_| self.is_directory);
+        let taken = |code: ErrorCode| match existing {
+            Some(blob) => {
+                let kind = resource_type(blob.directory);
+                StorageError::new(code).with_header(EXISTING, kind)
+            }
+            None => code.into(),
+        };
+        let guarded = self.guard.check_path(&place);
+        guarded.map_err(|error| match error.code() {
+            ErrorCode::BlobAlreadyExists => taken(ErrorCode::PathAlreadyExists),
+            _ => error,
+        })?;
         if let Some(blob) = &place.blob
             && blob.directory.is_some() != self.is_directory
         {
-            return Err(ErrorCode::PathConflict.into());
+            return Err(taken(ErrorCode::PathConflict));
         }
         if let Some(action) = self.lease {
             let state = place.blob.as_ref().map(|blob| blob.lease);
@@ -140,7 +161,8 @@ impl Write for CreatePath {
         }
         let encryption = self.encryption.of_new(&place.container.encryption_scope)?;
         let parent = tree::parent_posix(view, &self.name, stamp.now)?;
-        let posix = self.rights.of_new(self.is_directory, &parent)?;
+        let creator = self.name.container.creator.as_deref();
+        let posix = self.rights.of_new(self.is_directory, &parent, creator)?;
         Ok(Checked {
             place,
             posix,

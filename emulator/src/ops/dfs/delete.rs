@@ -11,7 +11,7 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
-use super::{filetime, flag};
+use super::flag;
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::blob::guard::{self, Guard};
@@ -80,7 +80,7 @@ impl Write for DeletePath {
         }
         Ok(Deleted {
             is_permanent: spot.delete_base(tx, &blob, stamp)?,
-            id: filetime(stamp.tick),
+            id: stamp.tick.filetime(),
         })
     }
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use smalt_protocol::limits::LIST_RESULTS_MAX;
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
-use super::{filetime, flag, number};
+use super::{flag, number};
 use crate::call::Call;
 use crate::keys::tree::{BLOCKED, MISSING};
 use crate::operation::{Read, Weight};
@@ -138,7 +138,7 @@ fn entry(name: &str, blob: &BlobRecord, version: ApiVersion) -> Value {
     };
     tell("contentLength", blob.length.to_string());
     if version >= SHOWS_TIMES {
-        tell("creationTime", filetime(blob.created).to_string());
+        tell("creationTime", blob.created.filetime().to_string());
     }
     if let Some(encryption) = &blob.encryption
         && let Some(scope) = encryption.scope()
@@ -147,7 +147,10 @@ fn entry(name: &str, blob: &BlobRecord, version: ApiVersion) -> Value {
     }
     tell("etag", blob.etag.to_string());
     if blob.directory.is_none() && version >= SHOWS_TIMES {
-        tell("expiryTime", blob.expires.map_or(0, filetime).to_string());
+        tell(
+            "expiryTime",
+            blob.expires.map_or(0, Timestamp::filetime).to_string(),
+        );
     }
     tell("group", posix.group.clone());
     if blob.directory.is_some() {

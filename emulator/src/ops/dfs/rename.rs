@@ -100,13 +100,13 @@ impl Write for RenamePath {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<(ETag, Timestamp), StorageError> {
-        let outcome = (stamp.etag(), stamp.now);
         let to = place.container.generation;
         let from = source.container.generation;
         let mut blob = source.blob;
         if let Some(metadata) = self.metadata {
             blob.metadata = metadata;
         }
+        let outcome = (blob.etag, blob.last_modified);
         if self.name == self.source {
             blob.save(tx, self.name.key(to))?;
             return Ok(outcome);
@@ -199,7 +199,7 @@ fn move_parts(
 
 /// Parses the source: `/file-system/path`, percent-encoded, perhaps with a signature. A client of
 /// an address in path style may have written the account in front of it.
-fn source(call: &Call) -> Result<BlobName, StorageError> {
+pub(super) fn source(call: &Call) -> Result<BlobName, StorageError> {
     let text = call.required_header(SOURCE)?;
     let refused = || StorageError::from(ErrorCode::InvalidSourceUri);
     let (path, _) = text.split_once('?').unwrap_or((text, ""));
@@ -219,6 +219,7 @@ fn source(call: &Call) -> Result<BlobName, StorageError> {
             container: container.to_owned(),
             settings: call.settings.clone(),
             data_lake: true,
+            creator: call.subject().map(|subject| subject.id),
         },
         blob: blob.to_owned(),
     })

@@ -13,7 +13,7 @@
 
 use smalt_protocol::{ETag, StorageError, Timestamp};
 
-use super::{Path, Target, resource_type};
+use super::{Path, Target, resource_type, root_etag};
 use crate::body;
 use crate::call::Call;
 use crate::keys::Generation;
@@ -76,7 +76,7 @@ impl Read for GetPathStatus {
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Seen, StorageError> {
         Ok(match self.path.find(view, now)? {
             Target::Root(container) => Seen {
-                etag: container.etag,
+                etag: root_etag(&container),
                 last_modified: container.last_modified,
                 directory: Some(container.generation),
                 posix: container.posix(),
@@ -115,8 +115,12 @@ impl Read for GetPathStatus {
         Ok(match (self.shows, seen.blob) {
             (Shows::Nothing, _) => Reply::new(200).content(empty()),
             (Shows::AccessControl, _) => owned(reply).header("x-ms-acl", posix.acl_text()),
-            (Shows::Properties, Some(blob)) => {
-                let reply = as_path(describe(200, &blob, call), &blob);
+            (Shows::Properties | Shows::Status, Some(blob)) => {
+                let mut reply = as_path(describe(200, &blob, call), &blob);
+                // "Returns all system defined properties": not those of the user.
+                if self.shows == Shows::Status {
+                    reply.headers.remove("x-ms-properties");
+                }
                 reply.content(Content::Length(blob.length))
             }
             (_, _) => owned(reply).header("x-ms-resource-type", kind),

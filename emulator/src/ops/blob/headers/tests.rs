@@ -6,6 +6,7 @@ use smalt_protocol::{ApiVersion, Service, Timestamp};
 use super::*;
 use crate::auth::Identity;
 use crate::header_case::HeaderCase;
+use crate::rules::acl::Need;
 use crate::store::Staged;
 use crate::target::{Resource, Target};
 
@@ -49,6 +50,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         lane: Default::default(),
         operation: "",
         raises: None,
+        need: Need::Role,
         identity: Identity::Owner,
     }
 }

@@ -27,6 +27,7 @@ fn name() -> BlobName {
             container: "box".to_owned(),
             settings: Default::default(),
             data_lake: false,
+            creator: None,
         },
         blob: "b".to_owned(),
     }

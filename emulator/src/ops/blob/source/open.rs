@@ -23,6 +23,7 @@ use crate::ops::lookup::{BlobAddress, Found};
 use crate::records::BlobKind;
 use crate::register::READ_BLOB;
 use crate::reply::Content;
+use crate::rules::acl::Need;
 use crate::rules::conditions::Conditions;
 use crate::rules::encryption::Requested;
 use crate::stage;
@@ -170,6 +171,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         lane: call.lane.clone(),
         operation: "",
         raises: None,
+        need: Need::Role,
         identity: Identity::Anonymous,
     }
 }

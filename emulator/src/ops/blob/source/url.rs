@@ -131,6 +131,7 @@ impl SourceUrl {
             host: self.authority.as_deref().unwrap_or_default(),
             raw_path: &self.path,
             socket: self.is_of_host_of(call).then_some(Service::Blob),
+            on_data_lake_socket: false,
             names_container: false,
             has_data_lake_shape: false,
             host_style: config.host_style,

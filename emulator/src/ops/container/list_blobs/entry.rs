@@ -11,9 +11,10 @@ use crate::call::Call;
 use crate::config::DefaultTier;
 use crate::ops::blob::last_access;
 use crate::ops::blob::properties::{LAST_ACCESS, inferred_tier};
+use crate::ops::dfs;
 use crate::ops::listing::includes;
 use crate::ops::tree::FOLDER_MARKER;
-use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
+use crate::records::{BlobKind, BlobRecord, CopyRecord, Deleted, Rehydration};
 use crate::rules::encryption::Encryption;
 
 /// Since this version, content disposition is listed. "List Blobs".
@@ -92,9 +93,7 @@ impl ShownParts {
         let version_id = blob.version_id.filter(|_| self.since(SHOWS_VERSIONS));
         let version_id = version_id.map(Timestamp::iso_ticks);
         let copy = blob.copy.as_ref().filter(|_| self.copy);
-        let progress = copy.map_or_else(String::new, |copy| {
-            format!("{}/{}", copy.progress.0, copy.progress.1)
-        });
+        let progress = copy.map_or_else(String::new, progress);
         let incremental = blob.incremental.as_ref();
         let incremental = incremental.map(|copy| copy.snapshot.iso_ticks());
         let shows_tier = !is_snapshot || self.since(SHOWS_CRC64);
@@ -104,7 +103,7 @@ impl ShownParts {
         let policy = blob.immutability.filter(|_| self.immutability_policy);
         let tags = u32::try_from(blob.tags.len()).unwrap_or(u32::MAX);
         let is_counted = self.version == SHOWS_NO_TAGS || (tags > 0 && self.since(SHOWS_TAGS));
-        list.push_blob(&BlobEntry {
+        let entry = BlobEntry {
             name: &place.name,
             snapshot: snapshot.as_deref(),
             version_id: version_id.as_deref(),
@@ -147,7 +146,9 @@ impl ShownParts {
             tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),
             has_replication_metadata: self.since(SHOWS_TAGS),
             sequence_number: (blob.kind == BlobKind::Page).then_some(blob.sequence_number),
-        });
+            ..BlobEntry::default()
+        };
+        list.push_blob(&of_deleted_path(entry, place, item));
     }
 
     /// Returns the entry of a blob with only uncommitted blocks.
@@ -204,6 +205,37 @@ impl ShownParts {
 fn marked(metadata: &Metadata) -> Metadata {
     let marker = (FOLDER_MARKER, "true");
     Metadata::from_named(metadata.iter().chain([marker])).unwrap_or_default()
+}
+
+/// The CRC of no bytes, as recorded of deleted files.
+const CRC64_EMPTY: &str = "AAAAAAAAAAA=";
+
+fn progress(copy: &CopyRecord) -> String {
+    format!("{}/{}", copy.progress.0, copy.progress.1)
+}
+
+/// Returns the entry of a path that was deleted in a hierarchical container, as recorded: with the
+/// id of its deletion, and without a lease. Other entries stay as they are.
+fn of_deleted_path<'a>(entry: BlobEntry<'a>, place: &Position, item: &Item) -> BlobEntry<'a> {
+    let Item::Deleted(blob) = item else {
+        return entry;
+    };
+    if blob.posix.is_none() {
+        return entry;
+    }
+    BlobEntry {
+        deletion_id: Some(place.time.filetime()),
+        resource_type: Some(dfs::resource_type(blob.directory)),
+        expiry_time: blob.deleted.map(Deleted::until),
+        lease: BlobLease::default(),
+        content: entry.content.map(|content| BlobContent {
+            crc64: content
+                .crc64
+                .map(|_| if blob.length == 0 { CRC64_EMPTY } else { "" }),
+            ..content
+        }),
+        ..entry
+    }
 }
 
 /// Recorded: the lease of a deleted blob has an empty status and no state.

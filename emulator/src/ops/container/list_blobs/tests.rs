@@ -85,6 +85,7 @@ fn request(prefix: &str, delimiter: Option<&str>, most: usize) -> ListBlobs {
             container: "ccc".to_owned(),
             settings: Default::default(),
             data_lake: false,
+            creator: None,
         },
         paging: Paging {
             prefix: prefix.to_owned(),
@@ -95,6 +96,7 @@ fn request(prefix: &str, delimiter: Option<&str>, most: usize) -> ListBlobs {
         start: None,
         start_from: None,
         includes: Includes::default(),
+        only_deleted: false,
     }
 }
 

@@ -14,6 +14,7 @@ use smalt_protocol::Timestamp;
 
 use self::source::{JUMPING_CHUNK, Source};
 use super::marker::Position;
+use crate::keys::tree::is_hierarchical;
 use crate::keys::{self, Generation};
 use crate::records::{BlobRecord, Record, UncommittedRecord};
 use crate::rules::pending_copy;
@@ -116,6 +117,12 @@ impl Kind {
             Kind::Snapshot => keys::snapshot(generation, &at.name, at.time),
             Kind::Version if is_base => keys::after(keys::versions(generation, &at.name)),
             Kind::Version => keys::version(generation, &at.name, at.time),
+            Kind::Deleted if is_hierarchical(generation) && is_base => {
+                keys::after(keys::deleted_paths(generation, &at.name))
+            }
+            Kind::Deleted if is_hierarchical(generation) => {
+                keys::deleted_path(generation, &at.name, at.time)
+            }
             _ => self.from(generation, &at.name),
         }
     }
@@ -123,6 +130,10 @@ impl Kind {
     fn position(self, key: &[u8]) -> Position {
         let (name, time) = match self {
             Kind::Snapshot | Kind::Version => keys::snapshot_name(key),
+            Kind::Deleted => {
+                let (name, tick) = keys::deleted_name(key);
+                (name, tick.unwrap_or(Timestamp::MAX))
+            }
             _ => (keys::blob_name(key), Timestamp::MAX),
         };
         Position { name, time }

@@ -185,6 +185,7 @@ impl Search<'_> {
             container: start.container.clone(),
             settings: Arc::default(),
             data_lake: false,
+            creator: None,
         };
         loop {
             let entries = self.entries(&from, &to)?;

@@ -58,8 +58,8 @@ impl Part {
         let socket = Socket {
             service: Some(outer.service()),
             peer: outer.peer,
-            local: None,
             secure: outer.secure,
+            ..Socket::default()
         };
         let mut call = arrival::arrive(core, head, &body::empty(), &socket, outer.request_id)?;
         call.target.secondary = outer.target.secondary;

@@ -1,0 +1,153 @@
+//! Access control lists of a hierarchical account decide what users without a role may do.
+
+use std::collections::BTreeSet;
+
+use smalt::{AccountSettings, Config, OAuth};
+
+use super::world::{ACCOUNT, By, OBJECT_ID, World, config};
+
+const REFUSED: (u16, &str) = (403, "AuthorizationPermissionMismatch");
+const BLOCK: [(&str, &str); 1] = [("x-ms-blob-type", "BlockBlob")];
+
+/// Returns an account whose tokens have no role, with `/lake/open/file` and `/lake/closed/file`.
+/// The user may reach both directories, and change what `open` holds.
+async fn world() -> World {
+    let world = World::empty(Config {
+        oauth: OAuth::Basic,
+        ..config()
+    });
+    let settings = AccountSettings {
+        hierarchical_namespace: true,
+        data_owners: Some(BTreeSet::new()),
+        ..AccountSettings::default()
+    };
+    assert!(world.emulator.change_settings(ACCOUNT, settings));
+    let made = world.owner("PUT", "/lake?restype=container", &[], "").await;
+    assert_eq!(made.status, 201);
+    for path in ["/lake/open/file", "/lake/closed/file"] {
+        assert_eq!(world.owner("PUT", path, &BLOCK, "hello").await.status, 201);
+    }
+    set(&world, "/lake/", "user::rwx,group::r-x,other::--x").await;
+    let open = format!("user::rwx,user:{OBJECT_ID}:rwx,group::r-x,mask::rwx,other::--x");
+    set(&world, "/lake/open", &open).await;
+    set(&world, "/lake/closed", "user::rwx,group::r-x,other::--x").await;
+    world
+}
+
+async fn set(world: &World, path: &str, acl: &str) {
+    let target = format!("{path}?action=setAccessControl");
+    let headers = [("x-ms-acl", acl)];
+    let answer = world.owner("PATCH", &target, &headers, "").await;
+    assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+}
+
+/// Sends a request as the user; returns status and code.
+async fn ask(world: &World, request: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+    let (method, target) = request.split_once(' ').unwrap();
+    let token = world.token();
+    let answer = world
+        .ask(By::Token(&token), method, target, headers, body)
+        .await;
+    let (status, code) = answer.outcome();
+    (status, code.to_owned())
+}
+
+#[tokio::test]
+async fn user_does_what_the_lists_permit() {
+    let world = world().await;
+    let rename = [("x-ms-rename-source", "/lake/open/new")];
+    let theft = [("x-ms-rename-source", "/lake/closed/file")];
+    for (request, headers, expected) in [
+        ("GET /lake/open/file", &BLOCK[..0], REFUSED),
+        ("HEAD /lake/open/file?action=getStatus", &[], (200, "")),
+        (
+            "GET /lake?resource=filesystem&recursive=false",
+            &[],
+            REFUSED,
+        ),
+        (
+            "GET /lake?resource=filesystem&recursive=false&directory=open",
+            &[],
+            (200, ""),
+        ),
+        (
+            "GET /lake?restype=container&comp=list&prefix=closed/f",
+            &[],
+            REFUSED,
+        ),
+        ("PUT /lake/open/new", &BLOCK, (201, "")),
+        ("PUT /lake/closed/new", &BLOCK, REFUSED),
+        ("PUT /lake/closed/new?comp=block&blockid=AAAA", &[], REFUSED),
+        ("PUT /lake/new?resource=directory", &[], REFUSED),
+        ("GET /lake/open/new", &[], (200, "")),
+        ("PUT /lake/open/moved", &rename, (201, "")),
+        ("PUT /lake/open/stolen", &theft, REFUSED),
+        (
+            "PATCH /lake/open/file?action=append&position=5",
+            &[],
+            REFUSED,
+        ),
+        (
+            "HEAD /lake/open?action=checkAccess&fsAction=rw-",
+            &[],
+            (200, ""),
+        ),
+        (
+            "HEAD /lake/closed?action=checkAccess&fsAction=r--",
+            &[],
+            REFUSED,
+        ),
+        (
+            "PATCH /lake/open?action=setAccessControl",
+            &[("x-ms-permissions", "0777")],
+            REFUSED,
+        ),
+        (
+            "PATCH /lake/open/moved?action=setAccessControl",
+            &[("x-ms-permissions", "0600")],
+            (200, ""),
+        ),
+        ("DELETE /lake/closed/file", &[], REFUSED),
+        ("DELETE /lake/open/file?recursive=false", &[], (200, "")),
+        ("DELETE /lake?restype=container", &[], REFUSED),
+        ("PUT /other?restype=container", &[], REFUSED),
+        ("GET /?comp=list", &[], REFUSED),
+    ] {
+        let has_body = headers == BLOCK || request.contains("comp=block");
+        let body = if has_body { "mine" } else { "" };
+        let (status, code) = ask(&world, request, headers, body).await;
+        assert_eq!((status, code.as_str()), expected, "{request}");
+    }
+    let target = "/lake/open/moved?action=getAccessControl";
+    let owned = world.owner("HEAD", target, &[], "").await;
+    assert_eq!(owned.header("x-ms-owner"), OBJECT_ID);
+    assert_eq!(owned.header("x-ms-group"), "$superuser");
+}
+
+#[tokio::test]
+async fn sticky_directory_keeps_the_files_of_others() {
+    let world = world().await;
+    let target = "/lake/open?action=setAccessControl";
+    let sticky = [("x-ms-permissions", "1777")];
+    let answer = world.owner("PATCH", target, &sticky, "").await;
+    assert_eq!(answer.status, 200);
+    let made = ask(&world, "PUT /lake/open/own", &BLOCK, "mine").await;
+    assert_eq!(made.0, 201);
+    let (status, code) = ask(&world, "DELETE /lake/open/file", &[], "").await;
+    assert_eq!((status, code.as_str()), REFUSED);
+    assert_eq!(ask(&world, "DELETE /lake/open/own", &[], "").await.0, 202);
+}
+
+#[tokio::test]
+async fn user_with_a_role_is_not_checked() {
+    let world = world().await;
+    let settings = AccountSettings {
+        hierarchical_namespace: true,
+        data_owners: Some([OBJECT_ID.to_owned()].into()),
+        ..AccountSettings::default()
+    };
+    assert!(world.emulator.change_settings(ACCOUNT, settings));
+    for request in ["GET /lake/closed/file", "GET /?comp=list"] {
+        assert_eq!(ask(&world, request, &[], "").await.0, 200, "{request}");
+    }
+}
