@@ -148,7 +148,7 @@ impl Worm {
                 });
             }
             Change::Hold(tags) => {
-                self.legal_hold = self.legal_hold.union(&checked(tags)?).cloned().collect()
+                self.legal_hold = self.legal_hold.union(&checked(tags)?).cloned().collect();
             }
             Change::Release(tags) => {
                 let tags = checked(tags)?;
