@@ -38,7 +38,6 @@ pub mod notify;
 pub mod observers;
 pub mod partition;
 pub mod payload;
-mod poison;
 mod poller;
 mod pool;
 mod renew;
