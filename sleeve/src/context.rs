@@ -68,6 +68,14 @@ impl CallContext {
         }
     }
 
+    /// Returns the context of housekeeping, which nobody is notified of.
+    pub fn housekeeping() -> Self {
+        CallContext {
+            client_request_id: String::new(),
+            muted: true,
+        }
+    }
+
     fn unmarked(text: &str) -> Self {
         let (mut client_request_id, mut muted) = (escape_non_ascii(text), false);
         // Each mark is shorter than the text that holds it, so this ends.
