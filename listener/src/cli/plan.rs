@@ -1,5 +1,6 @@
 //! The plan: checked settings from flags, environment and file, made before anything is opened.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use smalt_worker::budget::Budget;
 use smalt_worker::process::{Process, Sources};
 
 use super::flags::ListenFlags;
+use super::on::On;
 use super::program;
 use super::token::Token;
 
@@ -53,9 +55,22 @@ pub(crate) struct Plan {
     /// Requests per second of all queues together.
     pub(crate) account_rate: u32,
     pub(crate) queues: Vec<Queue>,
+    /// The handlers of events.
+    pub(crate) on: Vec<On>,
 }
 
 impl Plan {
+    /// Returns the topics to subscribe to, and how often to look at each.
+    pub(crate) fn topics(&self) -> BTreeMap<&str, Duration> {
+        let mut every: BTreeMap<&str, Duration> = BTreeMap::new();
+        let queues = self.queues.iter().filter_map(Queue::trigger);
+        for (topic, wished) in queues.chain(self.on.iter().filter_map(On::topic)) {
+            let shortest = every.entry(topic).or_insert(wished);
+            *shortest = wished.min(*shortest);
+        }
+        every
+    }
+
     /// Returns the limit that the listeners share: requests per second, and the daily budget.
     pub(crate) fn account(&self) -> AccountLimit {
         let account = AccountLimit::new(self.account_rate);
@@ -101,6 +116,13 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
     if account_rate == 0 {
         problems.push(anyhow::anyhow!("account_rate: must be at least 1"));
     }
+    let mut on = Vec::new();
+    for layer in &in_file.on {
+        match On::of(layer) {
+            Ok(handler) => on.push(handler),
+            Err(problem) => problems.push(problem),
+        }
+    }
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -116,6 +138,7 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
         }),
         account_rate,
         queues,
+        on,
     })
 }
 
@@ -246,7 +269,7 @@ fn worker(file: &ConfigFile, flags: &ListenFlags) -> String {
         })
 }
 
-fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
+pub(super) fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
     match (&layer.exec, &layer.http) {
         (Some(line), None) => {
             if let Some(problem) = program::problem(line, Process.variable("PATH").as_deref()) {

@@ -16,6 +16,7 @@ use smalt_worker::span;
 
 use super::dry_run::{self, Mode};
 use super::flags::ListenFlags;
+use super::on::On;
 use super::plan::{self, Plan};
 use super::{Common, exit};
 
@@ -185,6 +186,12 @@ fn as_text(
         let settings = of_queue(queue, flags, variable);
         text.extend(settings.iter().map(row));
     }
+    for (event, settings) in plan.on.iter().map(On::shown) {
+        text.push_str(&format!(
+            "{}\n",
+            one_line(&format!("on {event}: {settings}"))
+        ));
+    }
     text
 }
 
@@ -205,5 +212,13 @@ fn as_json(
         let settings = of_queue(queue, flags, variable);
         json!({ "queue": queue.config.queue, "settings": object(&settings) })
     });
-    json!({ "process": object(process), "queues": queues.collect::<Vec<_>>() })
+    let on = plan.on.iter().map(|on| {
+        let (event, settings) = on.shown();
+        json!({ "event": event, "settings": settings })
+    });
+    json!({
+        "process": object(process),
+        "queues": queues.collect::<Vec<_>>(),
+        "on": on.collect::<Vec<_>>(),
+    })
 }

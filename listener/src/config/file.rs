@@ -49,6 +49,22 @@ pub struct ListenerTable {
     pub max_cost_per_day: Option<f64>,
     /// `[[listener.queue]]`.
     pub queue: Vec<QueueLayer>,
+    /// `[[listener.on]]`.
+    pub on: Vec<OnLayer>,
+}
+
+/// `[[listener.on]]`: what handles the events of one name.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnLayer {
+    /// Name of the events.
+    pub event: String,
+    /// Topic that brings them; without one, only `POST /notify` does.
+    #[serde(default)]
+    pub topic: Option<String>,
+    /// The handler, whose input is the event as JSON.
+    #[serde(default)]
+    pub handler: HandlerLayer,
 }
 
 /// A queue's settings as given in one place, by flags or file. Unset values come from lower layers.
