@@ -65,7 +65,7 @@ enum Kind {
 }
 
 /// Environment variables: name after the prefix, path in the file, type.
-const OPTIONS: [(&str, &str, Kind); 33] = [
+const OPTIONS: [(&str, &str, Kind); 34] = [
     (
         "CONNECTION_STRING",
         "account.default.connection_string",
@@ -93,6 +93,11 @@ const OPTIONS: [(&str, &str, Kind); 33] = [
     ("TTL_KEY", "sweeper.ttl_key", Kind::Text),
     ("DBC_KEY", "sweeper.dbc_key", Kind::Text),
     ("RATE", "sweeper.rate", Kind::Number),
+    (
+        "TRUST_SERVICE_CLOCK",
+        "sweeper.trust_service_clock",
+        Kind::Flag,
+    ),
     ("WORKER_ID", "sweeper.worker_id", Kind::Text),
     ("SEED", "sweeper.seed", Kind::Number),
     ("DEAD_ACCOUNT", "sweeper.dead.account", Kind::Text),
@@ -191,6 +196,12 @@ fn read_file(text: &str, faults: &mut SettingsError) -> Table {
 fn inline_secrets(table: &Table) -> Vec<String> {
     let accounts = table.get("account").and_then(Value::as_table);
     let mut found = Vec::new();
+    let sweeper = table.get("sweeper").and_then(Value::as_table);
+    let state = sweeper.and_then(|sweeper| sweeper.get("state")?.as_str());
+    if state.is_some_and(|state| state.contains("sig=")) {
+        let to_do = "set SWEEPER_STATE instead, or allow_inline_secrets = true";
+        found.push(format!("sweeper.state holds a secret; {to_do}"));
+    }
     for (name, account) in accounts.into_iter().flatten() {
         for field in ["connection_string", "key", "sas"] {
             let value = account.get(field).and_then(Value::as_str);

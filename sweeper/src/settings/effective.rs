@@ -147,6 +147,7 @@ fn worker(config: &SweeperConfig) -> impl IntoIterator<Item = (&'static str, Str
         "sweeper.page_deadline": span::format(config.page_deadline);
         "sweeper.rate": config.rate_per_s;
         "sweeper.retries": config.retries;
+        "sweeper.trust_service_clock": config.trust_service_clock;
         "sweeper.stop_grace": span::format(config.stop_grace);
     }
 }
