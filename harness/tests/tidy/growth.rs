@@ -32,13 +32,17 @@ pub(crate) const LINES: &[Row] = &[
         9_763,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
-    ("sweeper/", 20_068, ""),
+    (
+        "sweeper/",
+        20_320,
+        "The state document by its URI, moved clocks, missing containers.",
+    ),
     (
         "listener/",
-        28_516,
-        "Topics of subscription queues, relays, rules of the application.",
+        29_230,
+        "Handlers of events by name, bundles, the agent that scales instances.",
     ),
-    ("worker/", 1798, ""),
+    ("worker/", 1970, "The layers of settings, of both workers."),
     (
         "harness/",
         67_643,
@@ -51,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 229_434;
+pub(crate) const TOTAL: usize = 230_580;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
