@@ -10,6 +10,7 @@ mod flags;
 mod inspect;
 mod listen;
 mod notify;
+mod on;
 mod partitions;
 mod plan;
 mod poison;

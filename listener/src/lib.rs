@@ -25,6 +25,7 @@
 //! - Delivery is at least once. The process remembers messages that were handled but could not be
 //!   deleted, which reduces duplicates but does not exclude them.
 
+pub mod agent;
 mod builder;
 mod calls;
 pub mod config;
@@ -38,7 +39,6 @@ pub mod notify;
 pub mod observers;
 pub mod partition;
 pub mod payload;
-mod poison;
 mod poller;
 mod pool;
 mod renew;

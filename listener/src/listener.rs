@@ -184,7 +184,7 @@ impl QueueListener {
             ),
             room: Arc::new(Semaphore::new(self.config.in_hand_max())),
             payloads: self.payloads(),
-            handler: self.observers.showing(Arc::clone(&self.handler)),
+            handler: Arc::clone(&self.handler),
             phase: Arc::new(Signal::new(Phase::Running)),
             wake: Arc::clone(&self.wake),
             work: Arc::new(Signal::new(0)),

@@ -8,11 +8,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{ErrorKind, PortError, PortResult};
 
-use crate::handler::{Context, Handler, Message, Verdict};
+use crate::handler::Message;
 use crate::report::{Decision, PoolStatus, Report};
 use crate::rules::trigger::Trigger;
 
@@ -175,12 +174,6 @@ impl Observers {
         self.0.push(observer);
     }
 
-    /// Returns a handler that shows each message to the observers before it handles it.
-    pub(crate) fn showing(&self, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
-        let observers = self.clone();
-        Arc::new(Showing { observers, handler })
-    }
-
     /// Makes a request and reports the result to the observers.
     pub(crate) async fn see<T>(
         &self,
@@ -214,18 +207,5 @@ impl Observers {
             }
             answer.ok()
         })
-    }
-}
-
-struct Showing {
-    observers: Observers,
-    handler: Arc<dyn Handler>,
-}
-
-#[async_trait]
-impl Handler for Showing {
-    async fn handle(&self, message: &Message, ctx: &Context) -> Verdict {
-        self.observers.tell(|observer| observer.handling(message));
-        self.handler.handle(message, ctx).await
     }
 }

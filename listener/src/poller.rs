@@ -12,6 +12,7 @@ use crate::calls::Answered;
 use crate::jitter::Jitter;
 use crate::message::Owner;
 use crate::observers::{Fetched, Idle, OnEmpty};
+use crate::renew::Grant;
 use crate::rules::backoff::{Backoff, DENIED_DELAY, IDLE_STEP};
 use crate::rules::budget::Afforded;
 use crate::rules::dispatch::batch_size;
@@ -230,8 +231,10 @@ impl Poller {
             return Some(idle.pause);
         }
         self.idle = 0;
+        let at = batch.at;
+        let grant = Grant { at, server_time };
         for message in messages {
-            let owner = Owner::new(Arc::clone(&self.shared), message, batch.at, server_time);
+            let owner = Owner::new(Arc::clone(&self.shared), message, grant);
             let place = room.split(1);
             self.messages.spawn(async move {
                 owner.settle().await;

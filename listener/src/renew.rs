@@ -25,6 +25,22 @@ pub(crate) enum Renewal {
     Lost(String),
 }
 
+/// When a get granted messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grant {
+    /// The moment before the get was sent.
+    pub(crate) at: Instant,
+    /// The service's time of its answer.
+    pub(crate) server_time: Timestamp,
+}
+
+impl Grant {
+    /// Returns the service's time.
+    pub(crate) fn server_now(&self) -> Timestamp {
+        self.server_time.plus(self.at.elapsed())
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Lock {
     id: String,
@@ -40,13 +56,9 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Creates the lock that a get granted at `at`.
-    pub(crate) fn granted(
-        message: &QueueMessage,
-        at: Instant,
-        server_time: Timestamp,
-        visibility: Duration,
-    ) -> Self {
+    /// Creates the lock that a get granted.
+    pub(crate) fn granted(message: &QueueMessage, grant: Grant, visibility: Duration) -> Self {
+        let Grant { at, server_time } = grant;
         let life = message.expires.since(server_time);
         let expires_at = match message.expires {
             Timestamp::MAX => None,

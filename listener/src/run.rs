@@ -8,7 +8,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::handler::{Context, Handler, Message, Verdict};
+use crate::handler::{Context, Message, Verdict};
+use crate::payload::Claimed;
+use crate::shared::Shared;
 
 /// Time that a cancelled handler gets to end before it is dropped.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(3);
@@ -21,13 +23,25 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Starts the handler on a message, whose payload it fetches first.
     pub(crate) fn start(
-        handler: Arc<dyn Handler>,
-        message: Message,
-        ctx: Context,
-        switch: watch::Sender<bool>,
+        shared: &Arc<Shared>,
+        payload: Option<Claimed>,
+        mut message: Message,
     ) -> Self {
-        let task = tokio::spawn(async move { handler.handle(&message, &ctx).await });
+        let shared = Arc::clone(shared);
+        let config = &shared.config;
+        let (ctx, switch) =
+            Context::new(&config.worker, config.handler_timeout, config.max_dequeue);
+        let task = tokio::spawn(async move {
+            if let Some(payload) = payload
+                && let Err(verdict) = payload.fetch(&mut message).await
+            {
+                return verdict;
+            }
+            shared.observers.tell(|o| o.handling(&message));
+            shared.handler.handle(&message, &ctx).await
+        });
         Run {
             task,
             switch,

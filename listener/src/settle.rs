@@ -1,5 +1,6 @@
-//! Settles a message: deletes it, hides it until its retry, or gives it back. Each request is
-//! repeated until its result is known, the lock has expired, or the listener stops.
+//! The requests that end a message's life: it is deleted, hidden until its retry, given back, or
+//! moved to the poison queue (first a durable copy, then the delete). Each request is repeated
+//! until its result is known, the lock has expired, or the listener stops.
 
 use std::time::Duration;
 
@@ -8,11 +9,12 @@ use tokio::time::Instant;
 
 use crate::jitter::of_message;
 use crate::message::Owner;
-use crate::renew::means_lost;
+use crate::renew::{Renewal, means_lost};
 use crate::report::Outcome;
 use crate::rules::backoff::Backoff;
 use crate::rules::done::Finished;
-use crate::rules::envelope::trace;
+use crate::rules::envelope::{Poisoned, poison_text, trace};
+use crate::rules::renewal::min_start;
 use crate::rules::retry_curve::{retry_delay, within_life};
 use crate::shared::{Asked, Phase, Shared};
 
@@ -44,7 +46,7 @@ impl Settled {
 }
 
 /// The result of a delete after all attempts.
-pub(crate) enum Deleted {
+enum Deleted {
     Yes,
     /// The message was gone before the first attempt.
     Gone,
@@ -55,7 +57,7 @@ pub(crate) enum Deleted {
 }
 
 /// The attempts at one request about one message.
-pub(crate) struct Attempts {
+struct Attempts {
     number: u64,
     /// Whether an earlier attempt may have succeeded without an answer.
     unknown: bool,
@@ -63,7 +65,7 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    pub(crate) fn new(lock_remaining: Duration) -> Self {
+    fn new(lock_remaining: Duration) -> Self {
         Attempts {
             number: 0,
             unknown: false,
@@ -72,17 +74,17 @@ impl Attempts {
     }
 
     /// Returns whether an earlier attempt may have succeeded.
-    pub(crate) fn may_have_happened(&self) -> bool {
+    fn may_have_happened(&self) -> bool {
         self.unknown
     }
 
     /// Returns when the attempts end.
-    pub(crate) fn valid_until(&self) -> Instant {
+    fn valid_until(&self) -> Instant {
         self.valid_until
     }
 
     /// Waits before the next attempt; returns `false` if there is no time for one.
-    pub(crate) async fn again(&mut self, shared: &Shared, id: &str, error: &PortError) -> bool {
+    async fn again(&mut self, shared: &Shared, id: &str, error: &PortError) -> bool {
         self.unknown |= error.kind == ErrorKind::OutcomeUnknown || error.kind == ErrorKind::Busy;
         let pause = error.retry_after.unwrap_or_else(|| {
             Backoff::for_errors().delay(self.number, of_message(id, self.number))
@@ -167,17 +169,8 @@ impl Owner {
                 return Ok(());
             };
             if !error.is_transient() {
-                tracing::warn!(
-                    worker = %self.shared.config.worker,
-                    op = "payload",
-                    queue = %self.shared.config.queue,
-                    msg_id = %self.lock.id(),
-                    outcome = "payload_unscheduled",
-                    reason = %error,
-                    attempt = self.message.dequeue_count,
-                    trace = %trace(&self.shared.config.worker, self.message.dequeue_count),
-                    "cannot give the payload an expiry; it is deleted after its message, or remains"
-                );
+                let what = "cannot give the payload an expiry, so a crash could leave it";
+                self.warn(("payload", "payload_unscheduled"), &error, what);
                 return Ok(());
             }
             if !attempts.again(&self.shared, self.lock.id(), &error).await {
@@ -195,7 +188,7 @@ impl Owner {
     }
 
     /// Deletes by the newest receipt until the result is known.
-    pub(crate) async fn delete(&mut self) -> Deleted {
+    async fn delete(&mut self) -> Deleted {
         self.asked = Asked::Delete;
         let mut attempts = Attempts::new(self.lock.remaining());
         loop {
@@ -271,5 +264,132 @@ impl Owner {
         let timeout = self.shared.config.call_timeout;
         let answer = self.shared.calls.update(id, receipt, visibility, timeout);
         answer.await.map(|_| ())
+    }
+
+    /// Puts a copy that never expires into the poison queue, and deletes the message once the copy
+    /// is durable (LS1). A put whose answer was lost is repeated; the envelope's `id` identifies
+    /// such copies. If the put fails until the lock expires, nothing is lost: the message returns
+    /// and is tried again.
+    pub(crate) async fn poison(&mut self, reason: &str) -> Settled {
+        if let Err(lost) = self.still_ours().await {
+            return lost;
+        }
+        let text = self.copy_text(reason);
+        if let Err(error) = self.put_copy(&text).await {
+            let reason = format!("{reason}; {error}");
+            return Settled::new(Outcome::PoisonFailed, reason).hidden_for(self.lock.remaining());
+        }
+        match self.delete().await {
+            Deleted::Yes | Deleted::Gone => Settled::new(Outcome::Poisoned, reason),
+            Deleted::Lost(error) | Deleted::Failed(error) => {
+                // The copy exists: when the message returns, it needs neither a run nor a second
+                // copy.
+                let id = self.lock.id();
+                self.shared.done().insert(id, Finished::Copied);
+                Settled::new(Outcome::PoisonedUnacked, format!("{reason}; {error}"))
+            }
+        }
+    }
+
+    /// Puts a copy of a finished message whose payload is marked as kept. Another listener began to
+    /// poison the message and stopped; it is unknown whether it put the copy, and without a copy
+    /// the payload would remain forever. A second copy does little harm, because both have the same
+    /// `id`.
+    async fn complete_quarantine(&mut self) -> Result<(), String> {
+        let id = self.lock.id();
+        if self.shared.done().get(id) == Some(Finished::Copied) {
+            return Ok(());
+        }
+        let Some(claimed) = &self.claimed else {
+            return Ok(());
+        };
+        let within = (self.shared.config.call_timeout).min(self.lock.remaining() / 2);
+        match claimed.is_kept(within).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(error) if error.is_transient() => {
+                return Err(format!("its payload cannot be read: {error}"));
+            }
+            // The message is handled, whatever happens to its payload.
+            Err(error) => {
+                let what = "cannot tell whether a copy in the poison queue needs the payload";
+                self.warn(("poison", "payload_unknown"), &error, what);
+                return Ok(());
+            }
+        }
+        let text = self.copy_text("another listener began to poison it; it was handled since");
+        (self.put_copy(&text).await).map_err(|error| format!("its copy was not put: {error}"))?;
+        self.shared.done().insert(self.lock.id(), Finished::Copied);
+        Ok(())
+    }
+
+    fn copy_text(&self, reason: &str) -> String {
+        poison_text(&Poisoned {
+            id: &self.message.id,
+            queue: &self.shared.config.queue,
+            inserted: self.message.inserted,
+            expires: self.message.expires,
+            dequeue_count: self.message.dequeue_count,
+            error: reason,
+            worker: &self.shared.config.worker,
+            body: &self.message.text,
+        })
+    }
+
+    /// LS4: nothing is acknowledged for a message that another listener may have received.
+    async fn still_ours(&mut self) -> Result<(), Settled> {
+        if self.lock.remaining() >= min_start(self.shared.config.visibility) {
+            return Ok(());
+        }
+        self.asked = Asked::Update;
+        match self.lock.renew(&self.shared.calls).await {
+            Renewal::Renewed => Ok(()),
+            Renewal::Failed if self.lock.holds() => Ok(()),
+            Renewal::Failed => Err(Settled::new(Outcome::LostLock, "lapsed")),
+            Renewal::Lost(reason) => Err(Settled::new(Outcome::LostLock, reason)),
+        }
+    }
+
+    /// Keeps the payload, then puts the copy, so that no copy refers to a payload that the sweeper
+    /// is about to delete.
+    async fn keep_and_put(&self, id: &str, text: &str, until: Instant) -> Result<(), PortError> {
+        if let Some(claimed) = &self.claimed {
+            claimed.keep(until).await?;
+        }
+        self.shared.calls.put_poison(id, text, until).await
+    }
+
+    async fn put_copy(&mut self, text: &str) -> Result<(), PortError> {
+        self.asked = Asked::Poison;
+        let mut attempts = Attempts::new(self.lock.remaining());
+        loop {
+            let until = attempts.valid_until();
+            let id = &self.message.id;
+            match self.keep_and_put(id, text, until).await {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    let id = self.lock.id();
+                    if !attempts.again(&self.shared, id, &error).await {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Logs what storage refused about a message that is settled all the same.
+    fn warn(&self, (op, outcome): (&str, &str), reason: &PortError, what: &str) {
+        let (worker, count) = (&self.shared.config.worker, self.message.dequeue_count);
+        tracing::warn!(
+            worker = %worker,
+            op,
+            queue = %self.shared.config.queue,
+            msg_id = %self.lock.id(),
+            outcome,
+            reason = %reason,
+            attempt = count,
+            trace = %trace(worker, count),
+            "{what}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Bytes per unit. `B` is a suffix of all other units, so it comes last.
 const UNITS: [(&str, u64); 5] = [
@@ -46,6 +46,12 @@ impl FromStr for Size {
         };
         let size = UNITS.iter().find_map(read);
         size.ok_or_else(|| InvalidSize(text.to_owned()))
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}B", self.0))
     }
 }
 

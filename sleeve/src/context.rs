@@ -68,6 +68,14 @@ impl CallContext {
         }
     }
 
+    /// Returns the context of housekeeping, which nobody is notified of.
+    pub fn housekeeping() -> Self {
+        CallContext {
+            client_request_id: String::new(),
+            muted: true,
+        }
+    }
+
     fn unmarked(text: &str) -> Self {
         let (mut client_request_id, mut muted) = (escape_non_ascii(text), false);
         // Each mark is shorter than the text that holds it, so this ends.
@@ -381,7 +389,10 @@ mod tests {
             // The header may pass another parser and writer of HTTP, which trims it.
             let back = CallContext::new(wire.as_deref().unwrap_or_default().trim()).unwrap();
             prop_assert_eq!(&back, &context);
-            prop_assert_eq!(back.json(), context.with_muted(false).unwrap().json());
+            // An id that only the mark's quotes protect, such as a space, has no unmuted form.
+            if let Ok(unmuted) = context.with_muted(false) {
+                prop_assert_eq!(back.json(), unmuted.json());
+            }
             let flag = |text: &str| serde_json::from_str::<Value>(text).map(|v| v["muted"] == true);
             prop_assert_eq!(wire.is_some_and(|wire| flag(&wire).unwrap_or(false)), muted);
         }

@@ -97,7 +97,8 @@ impl Calls {
                 None => limit.mul_f64(entropy.fraction()),
             };
             attempt += 1;
-            tracing::debug!(operation, attempt, %error, "storage call failed; retrying");
+            let ms = delay.as_millis() as u64;
+            tracing::info!(op = "retry", operation, attempt, ms, %error, "storage call failed");
             tokio::time::sleep(delay).await;
         }
     }

@@ -58,6 +58,9 @@ pub struct SweeperConfig {
     pub budget: Option<Budget>,
     /// Limit on storage calls per second; 0 means no limit.
     pub rate_per_s: f64,
+    /// Whether to sweep although this machine's clock differs from the service's by more than ten
+    /// minutes, as after moving an emulator's clock.
+    pub trust_service_clock: bool,
     /// Retries after a transient failure, in addition to those of the storage client.
     pub retries: u32,
     /// Time allowed for a clean stop.
@@ -168,6 +171,7 @@ impl Default for SweeperConfig {
             guard: Guard::default(),
             budget: None,
             rate_per_s: 0.0,
+            trust_service_clock: false,
             retries: 1,
             stop_grace: Duration::from_secs(30),
             state_patience: Duration::from_secs(60),

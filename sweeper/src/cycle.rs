@@ -74,8 +74,9 @@ async fn drive_steps(
             Step::Idle(span) => {
                 let jitter = core.entropy.up_to(core.config.schedule.jitter);
                 let until = core.now().plus(span).iso_s();
+                let s = span.as_secs();
+                tracing::info!(op = "sleep", s, %until, "sleeping until the next mark");
                 lock(&core.gauges).enter(Phase::Idle { until });
-                tracing::debug!(next_s = span.as_secs(), "sleeping until the next mark");
                 core.stop.sleep(span + jitter).await;
             }
             Step::Spent(until) => {

@@ -17,6 +17,12 @@ pub enum SweepError {
     /// The state document does not exist and may not be created.
     #[error("there is no state document at {0}; create it with `smalt-sweeper state init`")]
     StateMissing(String),
+    /// A configured container does not exist, and there is no state document yet.
+    #[error(
+        "container `{0}` does not exist, so no state document was created; correct the name, or \
+         create the document with `smalt-sweeper state init` if the container follows later"
+    )]
+    ContainerMissing(String),
     /// A storage call on the state document failed.
     #[error(transparent)]
     Storage(#[from] PortError),
@@ -65,7 +71,7 @@ impl SweepError {
     /// Returns the process exit code for this error.
     pub fn exit_code(&self) -> u8 {
         match self {
-            SweepError::Config(_) => exit::USAGE,
+            SweepError::Config(_) | SweepError::ContainerMissing(_) => exit::USAGE,
             SweepError::Storage(error) => exit::of_port(error),
             SweepError::State(_) | SweepError::StateMissing(_) | SweepError::LeaseHeld { .. } => {
                 exit::UNREACHABLE

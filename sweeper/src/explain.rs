@@ -109,11 +109,9 @@ fn term<'a>(
     let key = &policy.ttl_key;
     if let Some(text) = metadata_value(&seen.metadata, key) {
         let Some((read, format)) = ttl::read(text, &policy.ttl_formats) else {
-            let formats: Vec<_> = policy.ttl_formats.iter().map(ToString::to_string).collect();
-            let found = format!(
-                "{key} is {text:?}, which is neither a duration such as P7D nor one of: {}",
-                formats.join(", ")
-            );
+            let examples = ttl::examples(&policy.ttl_formats);
+            let found =
+                format!("{key} is {text:?}, which no format reads; such as {examples} would do");
             checks.add("time to live", Some(Outcome::InvalidTtl), found);
             return None;
         };

@@ -41,7 +41,7 @@ fn the_deciding_check_says_why() {
         (
             "a",
             &[("TimeToLive", "soon")],
-            "TimeToLive is \"soon\", which is neither",
+            "TimeToLive is \"soon\", which no format reads; such as `P7D`, `2026-11-2",
             None,
         ),
         (

@@ -59,13 +59,9 @@ impl Marking {
     pub fn check(&self, policy: &Policy) -> Result<(), String> {
         if let Edit::Set(text) = &self.ttl {
             ttl::parse(text, &policy.ttl_formats).ok_or_else(|| {
-                let formats = policy.ttl_formats.iter().map(ToString::to_string);
-                let formats: Vec<_> = formats.collect();
-                format!(
-                    "invalid time to live `{text}`: use a duration (`P7D`) or an instant in one of \
-                     these formats: {}",
-                    formats.join(", ")
-                )
+                let examples = ttl::examples(&policy.ttl_formats);
+                let use_this = "use a duration or an instant, such as";
+                format!("invalid time to live `{text}`: {use_this} {examples}")
             })?;
         }
         if let Edit::Set(text) = &self.dead {

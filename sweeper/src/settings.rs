@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 
 use smalt_worker::access::Access;
 use smalt_worker::secret::Secret;
+use smalt_worker::settings::{Layers, Source};
 use toml::{Table, Value};
 
 use crate::config::SweeperConfig;
@@ -27,7 +28,6 @@ pub use effective::effective;
 pub use fault::SettingsError;
 use fault::{first_line, wrong};
 pub use sound::findings;
-use structure::put;
 
 /// Prefix of the environment variables.
 pub const ENV_PREFIX: &str = "SWEEPER_";
@@ -65,7 +65,7 @@ enum Kind {
 }
 
 /// Environment variables: name after the prefix, path in the file, type.
-const OPTIONS: [(&str, &str, Kind); 33] = [
+const OPTIONS: [(&str, &str, Kind); 34] = [
     (
         "CONNECTION_STRING",
         "account.default.connection_string",
@@ -93,6 +93,11 @@ const OPTIONS: [(&str, &str, Kind); 33] = [
     ("TTL_KEY", "sweeper.ttl_key", Kind::Text),
     ("DBC_KEY", "sweeper.dbc_key", Kind::Text),
     ("RATE", "sweeper.rate", Kind::Number),
+    (
+        "TRUST_SERVICE_CLOCK",
+        "sweeper.trust_service_clock",
+        Kind::Flag,
+    ),
     ("WORKER_ID", "sweeper.worker_id", Kind::Text),
     ("SEED", "sweeper.seed", Kind::Number),
     ("DEAD_ACCOUNT", "sweeper.dead.account", Kind::Text),
@@ -119,55 +124,35 @@ pub fn gather(
     env: impl IntoIterator<Item = (String, String)>,
     flags: impl IntoIterator<Item = (&'static str, Value)>,
 ) -> Result<Settings, SettingsError> {
-    layers(file, env, flags).read()
+    let (layers, faults) = layers(file, env, flags);
+    read(&layers, faults)
 }
 
-/// Values by source.
-struct Layers {
-    file: Table,
-    /// Path, variable, value; later entries win.
-    env: Vec<(&'static str, String, Value)>,
-    flags: Vec<(&'static str, Value)>,
-    /// Faults found while reading the file and the environment.
-    wrong: SettingsError,
-}
-
+/// Merges the values, and records the faults of the file and the environment.
 fn layers(
     file: Option<&str>,
     env: impl IntoIterator<Item = (String, String)>,
     flags: impl IntoIterator<Item = (&'static str, Value)>,
-) -> Layers {
+) -> (Layers, SettingsError) {
     let mut wrong = SettingsError::default();
-    Layers {
-        file: file.map_or_else(Table::new, |text| read_file(text, &mut wrong)),
-        env: read_env(env, &mut wrong),
-        flags: flags.into_iter().collect(),
-        wrong,
-    }
+    let mut layers = Layers::with_whole("account");
+    let file = file.map_or_else(Table::new, |text| read_file(text, &mut wrong));
+    layers.add_table(file, &Source::File);
+    let env = read_env(env, &mut wrong).into_iter();
+    layers.add(env.map(|(path, variable, value)| (path, Source::Environment(variable), value)));
+    let flags = flags.into_iter();
+    layers.add(flags.map(|(path, value)| (path, Source::Flag, value)));
+    (layers, wrong)
 }
 
-impl Layers {
-    fn read(self) -> Result<Settings, SettingsError> {
-        let mut merged = self.file;
-        let mut middle = Table::new();
-        for (path, _, value) in self.env {
-            put(&mut middle, path, value);
-        }
-        overlay(&mut merged, middle);
-        let mut top = Table::new();
-        for (path, value) in self.flags {
-            put(&mut top, path, value);
-        }
-        overlay(&mut merged, top);
-        let mut faults = self.wrong;
-        let sound = structure::sift(merged, &mut faults);
-        let file: Result<schema::File, _> = sound.try_into();
-        let file = file.map_err(|error| wrong(first_line(&error)));
-        let settings = faults.take(file.and_then(schema::File::settings));
-        // Settings are always present if there is no fault.
-        faults.or(())?;
-        settings.ok_or_else(|| wrong("the configuration cannot be read"))
-    }
+fn read(layers: &Layers, mut faults: SettingsError) -> Result<Settings, SettingsError> {
+    let sound = structure::sift(layers.table().clone(), &mut faults);
+    let file: Result<schema::File, _> = sound.try_into();
+    let file = file.map_err(|error| wrong(first_line(&error)));
+    let settings = faults.take(file.and_then(schema::File::settings));
+    // Settings are always present if there is no fault.
+    faults.or(())?;
+    settings.ok_or_else(|| wrong("the configuration cannot be read"))
 }
 
 fn read_file(text: &str, faults: &mut SettingsError) -> Table {
@@ -191,6 +176,12 @@ fn read_file(text: &str, faults: &mut SettingsError) -> Table {
 fn inline_secrets(table: &Table) -> Vec<String> {
     let accounts = table.get("account").and_then(Value::as_table);
     let mut found = Vec::new();
+    let sweeper = table.get("sweeper").and_then(Value::as_table);
+    let state = sweeper.and_then(|sweeper| sweeper.get("state")?.as_str());
+    if state.is_some_and(|state| state.contains("sig=")) {
+        let to_do = "set SWEEPER_STATE instead, or allow_inline_secrets = true";
+        found.push(format!("sweeper.state holds a secret; {to_do}"));
+    }
     for (name, account) in accounts.into_iter().flatten() {
         for field in ["connection_string", "key", "sas"] {
             let value = account.get(field).and_then(Value::as_str);
@@ -250,21 +241,6 @@ fn typed(name: &str, value: &str, kind: Kind) -> Result<Value, SettingsError> {
             Ok(Value::Array(
                 items.map(|item| Value::String(item.to_owned())).collect(),
             ))
-        }
-    }
-}
-
-/// Merges `over` into `under`. Accounts are replaced as a whole.
-fn overlay(under: &mut Table, over: Table) {
-    for (name, value) in over {
-        match (under.get_mut(&name), value) {
-            (Some(Value::Table(below)), Value::Table(above)) if name == "account" => {
-                below.extend(above);
-            }
-            (Some(Value::Table(below)), Value::Table(above)) => overlay(below, above),
-            (_, value) => {
-                under.insert(name, value);
-            }
         }
     }
 }

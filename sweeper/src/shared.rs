@@ -118,7 +118,7 @@ impl Core {
             return Ok(());
         };
         let skew_s = skew_s(wall, server_time);
-        if skew_s > SKEW_MAX_S {
+        if skew_s > SKEW_MAX_S && !self.config.trust_service_clock {
             return Err(SweepError::ClockSkew(skew_s));
         }
         if skew_s > SKEW_WARN_S {
@@ -134,6 +134,13 @@ impl Core {
             Some((observed, at)) => observed.plus(at.elapsed()),
             None => Timestamp::MIN,
         }
+    }
+
+    /// Returns how far a trusted clock of the service is ahead of this machine's.
+    pub(crate) fn ahead(&self) -> Duration {
+        let trusted = self.wall_clock.as_ref();
+        let trusted = trusted.filter(|_| self.config.trust_service_clock);
+        trusted.map_or(Duration::ZERO, |clock| self.now().since(clock()))
     }
 
     /// Returns the day's charged calls of all workers, as far as this one knows.

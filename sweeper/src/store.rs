@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use smalt_sleeve::port::{Conditions, ErrorKind, PortError, PutBlob, Storage, Tag};
+use smalt_sleeve::port::{Conditions, ErrorKind, ListBlobs, PortError, PutBlob, Storage, Tag};
 use tokio::time::Instant;
 
 use crate::calls::lock;
@@ -149,6 +149,12 @@ pub(crate) async fn open(core: &Core, patience: Patience) -> Result<Session<'_>,
     })
 }
 
+/// Logs a read or a write of the state document (S31).
+fn log_state(action: &'static str, began: Instant) {
+    let ms = began.elapsed().as_millis() as u64;
+    tracing::info!(op = "state", action, ms, "state document");
+}
+
 /// Updates the gauges from the document.
 fn note(core: &Core, document: &Document) {
     let now = core.now();
@@ -174,6 +180,10 @@ async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Resu
         let error = match core.calls.once("acquire_lease", call).await {
             Ok(lease) => {
                 lock(&core.gauges).lease_wait.add(began.elapsed());
+                if attempts > 0 {
+                    let ms = began.elapsed().as_millis() as u64;
+                    tracing::info!(op = "lease", retries = attempts, ms, "leased after retries");
+                }
                 return core.observe(lease.server_time);
             }
             Err(error) => error,
@@ -212,9 +222,10 @@ pub(crate) async fn read(
     core: &Core,
     storage: &dyn Storage,
 ) -> Result<(Document, Tag), SweepError> {
-    let account = core.paced(storage, "");
+    let (account, began) = (core.paced(storage, ""), Instant::now());
     let bytes_max = DOCUMENT_BYTES_MAX as u64;
     let got = account.get_blob(&core.config.state_blob, bytes_max).await?;
+    log_state("get", began);
     core.observe(got.server_time)?;
     let text = std::str::from_utf8(&got.content)
         .map_err(|_| state::StateError::Broken("it is not UTF-8".to_owned()))?;
@@ -244,6 +255,25 @@ async fn create(core: &Core, storage: &dyn Storage) -> Result<(), SweepError> {
     write_new(core, storage, false).await.map(|_| ())
 }
 
+/// Rejects a configuration that names a missing container.
+pub(crate) async fn swept_exist(core: &Core) -> Result<(), SweepError> {
+    let first = ListBlobs {
+        page_size: 1,
+        ..ListBlobs::default()
+    };
+    for swept in &core.config.containers {
+        let Some(storage) = core.accounts.get(&swept.account) else {
+            continue;
+        };
+        let account = core.paced(storage.as_ref(), "");
+        let listed = account.list_blobs(&swept.container, &first).await;
+        if listed.is_err_and(|error| error.kind == ErrorKind::NotFound) {
+            return Err(SweepError::ContainerMissing(swept.container.clone()));
+        }
+    }
+    Ok(())
+}
+
 /// Writes a new document. Returns `false` if one exists and `replace` is not set.
 pub(crate) async fn write_new(
     core: &Core,
@@ -251,7 +281,11 @@ pub(crate) async fn write_new(
     replace: bool,
 ) -> Result<bool, SweepError> {
     let (account, blob) = (core.paced(storage, ""), &core.config.state_blob);
-    account.create_container(&blob.container).await?;
+    match account.create_container(&blob.container).await {
+        // A SAS of the blob alone does not reach its container, which then exists or not.
+        Err(error) if error.kind == ErrorKind::Denied => {}
+        created => drop(created?),
+    }
     let content = Bytes::from(state::write(&initial(core))?);
     let put = PutBlob {
         content_type: Some(CONTENT_TYPE.to_owned()),
@@ -327,10 +361,11 @@ impl Session<'_> {
             ..PutBlob::default()
         };
         let cx = self.core.context("");
-        let blob = &self.core.config.state_blob;
+        let (blob, began) = (&self.core.config.state_blob, Instant::now());
         let call = self.storage.put_blob(&cx, blob, content, &put);
         match self.core.calls.once("put_blob", call).await {
             Ok(written) => {
+                log_state("put", began);
                 self.core.observe(written.server_time)?;
                 Ok(true)
             }

@@ -81,6 +81,22 @@ impl Sweeper {
         self.monitor.clone()
     }
 
+    /// Rejects a configuration that names a missing container if no state document exists yet: the
+    /// name is probably mistyped, and a worker would write it into a new document. A failure of
+    /// storage is left to the worker, which retries.
+    ///
+    /// # Errors
+    /// [`SweepError::ContainerMissing`].
+    pub async fn check_new_state(&self) -> Result<(), SweepError> {
+        let core = self.core(Stop::default());
+        match store::read(&core, self.state_account()?.as_ref()).await {
+            Err(SweepError::Storage(error)) if error.kind == ErrorKind::NotFound => {
+                store::swept_exist(&core).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Replaces the policy, which decides what is removed, when and where to, from the next page
     /// on. All other settings stay as they were at the start.
     ///

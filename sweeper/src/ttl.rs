@@ -43,6 +43,31 @@ pub enum TtlFormat {
     Pattern(String),
 }
 
+impl TtlFormat {
+    /// Returns an instant in this format.
+    pub fn example(&self) -> String {
+        match self {
+            TtlFormat::Rfc3339 => "2026-11-21T10:00:00Z".to_owned(),
+            TtlFormat::Rfc1123 => "Sat, 21 Nov 2026 10:00:00 GMT".to_owned(),
+            TtlFormat::UnixSeconds => "1795255200".to_owned(),
+            TtlFormat::Pattern(pattern) => {
+                let fields = FIELDS.iter().zip(["2026", "11", "21", "10", "00", "00"]);
+                fields.fold(pattern.clone(), |text, (field, value)| {
+                    text.replace(field, value)
+                })
+            }
+        }
+    }
+}
+
+/// Lists what a time to live may be, with an example of each.
+pub fn examples(formats: &[TtlFormat]) -> String {
+    let formats = formats
+        .iter()
+        .map(|format| format!(", `{}`", format.example()));
+    format!("`P7D`{}", formats.collect::<String>())
+}
+
 impl std::fmt::Display for TtlFormat {
     /// Writes the name used in the configuration.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -150,8 +175,10 @@ fn parse_unix(text: &str) -> Option<Timestamp> {
     digits.then(|| text.parse().ok().map(Timestamp::from_unix_s))?
 }
 
+/// Fields of a pattern.
+const FIELDS: [&str; 6] = ["yyyy", "MM", "dd", "HH", "mm", "ss"];
+
 fn parse_pattern(text: &str, pattern: &str) -> Option<Timestamp> {
-    const FIELDS: [&str; 6] = ["yyyy", "MM", "dd", "HH", "mm", "ss"];
     let mut found = ["0000", "01", "01", "00", "00", "00"];
     let (mut text, mut pattern) = (text, pattern);
     while !pattern.is_empty() {
@@ -179,6 +206,22 @@ fn parse_pattern(text: &str, pattern: &str) -> Option<Timestamp> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn each_format_reads_its_example() {
+        let names = ["rfc3339", "rfc1123", "unix", "dd.MM.yyyy HH:mm:ss"];
+        for name in names {
+            let format: TtlFormat = name.parse().unwrap();
+            let example = format.example();
+            let read = due(&example, &[name]);
+            assert_eq!(read.as_deref(), Some("2026-11-21T10:00:00Z"), "{example}");
+        }
+        let formats = [TtlFormat::Rfc3339, TtlFormat::UnixSeconds];
+        assert_eq!(
+            examples(&formats),
+            "`P7D`, `2026-11-21T10:00:00Z`, `1795255200`"
+        );
+    }
 
     fn due(text: &str, formats: &[&str]) -> Option<String> {
         let formats: Vec<TtlFormat> = formats.iter().map(|f| f.parse().unwrap()).collect();

@@ -1,4 +1,6 @@
-//! Parses container URIs in the state document.
+//! Parses the URIs of containers in the state document, and of the document itself.
+
+use smalt_protocol::uri::percent_decode;
 
 /// A parsed container URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,9 +15,31 @@ pub struct ContainerUri {
     pub sas: String,
 }
 
+/// The URI of a blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobUri {
+    /// The service and the container.
+    pub service: ContainerUri,
+    /// Name of the blob.
+    pub blob: String,
+}
+
 /// Parses `https://acct.blob.core.windows.net/events?sig=..` or
 /// `http://127.0.0.1:10000/devstoreaccount1/events`.
 pub fn parse(uri: &str) -> Option<ContainerUri> {
+    let (container, blob) = split(uri)?;
+    blob.is_empty().then_some(container)
+}
+
+/// Parses `https://acct.blob.core.windows.net/jobs/TimeToLiveBlobs?sig=..`.
+pub fn parse_blob(uri: &str) -> Option<BlobUri> {
+    let (service, blob) = split(uri)?;
+    let blob = percent_decode(&blob).ok().filter(|blob| !blob.is_empty())?;
+    Some(BlobUri { service, blob })
+}
+
+/// Splits off the name of the blob, still percent-encoded; empty for the URI of a container.
+fn split(uri: &str) -> Option<(ContainerUri, String)> {
     let (base, sas) = uri.trim().split_once('?').unwrap_or((uri.trim(), ""));
     let (scheme, rest) = base.split_once("://")?;
     if !matches!(scheme, "http" | "https") {
@@ -34,12 +58,14 @@ pub fn parse(uri: &str) -> Option<ContainerUri> {
         (bare_host.split('.').next()?, format!("{scheme}://{host}"))
     };
     let container = segments.next()?.to_owned();
-    (segments.next().is_none() && !account.is_empty()).then(|| ContainerUri {
+    let blob = segments.collect::<Vec<_>>().join("/");
+    let container = ContainerUri {
         account: account.to_owned(),
         endpoint,
         container,
         sas: sas.to_owned(),
-    })
+    };
+    (!account.is_empty()).then_some((container, blob))
 }
 
 #[cfg(test)]
@@ -87,6 +113,24 @@ mod tests {
                 )
             });
             assert_eq!(shown, expected, "{uri}");
+        }
+    }
+
+    /// S15: the state document by its URI with a SAS.
+    #[test]
+    fn s15_a_blob_has_a_container_and_a_name() {
+        let at = "https://acct.blob.core.windows.net";
+        for (path, expected) in [
+            ("/jobs/TimeToLiveBlobs", Some(("jobs", "TimeToLiveBlobs"))),
+            ("/jobs/a%20b/c?sr=b&sig=x", Some(("jobs", "a b/c"))),
+            ("/jobs", None),
+            ("/jobs/%ff", None),
+        ] {
+            let parsed = parse_blob(&format!("{at}{path}"));
+            let parsed = parsed.as_ref();
+            let shown = parsed.map(|u| (u.service.container.as_str(), u.blob.as_str()));
+            assert_eq!(shown, expected, "{path}");
+            assert!(parsed.is_none_or(|u| u.service.account == "acct"), "{path}");
         }
     }
 

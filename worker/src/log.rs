@@ -1,5 +1,6 @@
 //! The log of a worker on standard error, as text or as one JSON object per line.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::io::IsTerminal;
 
@@ -37,12 +38,7 @@ pub struct BadLevel {
 /// # Errors
 /// [`BadLevel`].
 pub fn start(format: Format, level: &str) -> Result<(), BadLevel> {
-    // The storage client logs every failed attempt at info, including those that are retried.
-    let quiet = match level {
-        "info" => "info,typespec_client_core=warn,azure_core=warn",
-        level => level,
-    };
-    let filter = EnvFilter::try_new(quiet).map_err(|source| BadLevel {
+    let filter = EnvFilter::try_new(filter_of(level)).map_err(|source| BadLevel {
         level: level.to_owned(),
         source,
     })?;
@@ -51,6 +47,15 @@ pub fn start(format: Format, level: &str) -> Result<(), BadLevel> {
         Format::Text => text(filter, || Beside, is_coloured()).try_init(),
     };
     Ok(())
+}
+
+/// Returns the filter of a level. Libraries log from `warn` on: the storage client logs every
+/// failed attempt at info, also those that are retried, and sockets and TLS fill a log at debug.
+fn filter_of(level: &str) -> Cow<'_, str> {
+    match level {
+        "info" | "debug" | "trace" => Cow::Owned(format!("warn,smalt={level}")),
+        filter => Cow::Borrowed(filter),
+    }
 }
 
 /// Returns whether to color standard error: if it is a terminal and `NO_COLOR` is not set.
@@ -128,6 +133,30 @@ mod tests {
             line.contains("WARN") && line.contains("reason=a"),
             "{text:?}"
         );
+    }
+
+    /// A level shows the lines of the worker, its library and their storage client, and only the
+    /// warnings of other libraries; a filter is taken as it is.
+    #[test]
+    fn a_level_shows_our_lines() {
+        let logged = |level: &str| {
+            let written = Written::default();
+            let writer = written.clone();
+            let filter = EnvFilter::new(filter_of(level));
+            let subscriber = text(filter, move || writer.clone(), false);
+            tracing::subscriber::with_default(subscriber, || {
+                tracing::debug!(target: "smalt_sweeper::cycle", "ours");
+                tracing::debug!(target: "hyper_util::client", "theirs");
+                tracing::warn!(target: "hyper_util::client", "warning");
+            });
+            let bytes = written.0.lock().unwrap().clone();
+            let lines = String::from_utf8(bytes).unwrap();
+            ["ours", "theirs", "warning"].map(|line| lines.contains(line))
+        };
+        assert_eq!(logged("debug"), [true, false, true]);
+        assert_eq!(logged("info"), [false, false, true]);
+        assert_eq!(logged("error"), [false, false, false]);
+        assert_eq!(logged("warn,hyper_util=debug"), [false, true, true]);
     }
 
     #[test]

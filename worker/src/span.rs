@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Maximum duration: a thousand years. A longer one is surely a mistake.
 const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 86_400);
@@ -15,6 +15,12 @@ pub struct InvalidSpan(pub String);
 /// A duration in a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub Duration);
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format(self.0))
+    }
+}
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

@@ -164,7 +164,7 @@ mod tests {
         let made = planned("", "run --queue mails --exec cat --create-queue");
         let text = seen(&storage, &made.queues[0]).await.unwrap();
         assert_eq!(text, "mails: does not exist, will be created");
-        let cx = smalt_sleeve::port::CallContext::default();
+        let cx = smalt_sleeve::port::CallContext::housekeeping();
         assert!(storage.queue_properties(&cx, "mails").await.is_err());
     }
 

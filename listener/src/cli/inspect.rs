@@ -58,7 +58,7 @@ async fn waiting<'a>(
     queues: &'a [String],
     count: u32,
 ) -> PortResult<Vec<(&'a str, QueueMessage)>> {
-    let cx = CallContext::default();
+    let cx = CallContext::housekeeping();
     let mut waiting = Vec::new();
     for queue in queues {
         let seen = storage.peek_messages(&cx, queue, count).await?;

@@ -1,9 +1,7 @@
 //! `run` and `once`: one listener per queue, all in one process.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use anyhow::Context;
 use futures_util::future::join_all;
@@ -51,6 +49,9 @@ pub(crate) async fn listen(
         true => Vec::new(),
         false => subscriptions(&plan, &storage, &surface, seed)?,
     };
+    for on in plan.on.iter().filter(|_| !once) {
+        on.attach(&surface.relay, &plan.worker);
+    }
     let counts = subscriptions.iter().map(|s| Arc::clone(s.metrics()));
     surface.triggers.extend(counts);
     let surface = Arc::new(surface);
@@ -162,12 +163,7 @@ fn subscriptions(
     surface: &Surface,
     seed: u64,
 ) -> Result<Vec<Subscription>, ConfigError> {
-    let mut every: BTreeMap<&str, Duration> = BTreeMap::new();
-    for (topic, wished) in plan.queues.iter().filter_map(plan::Queue::trigger) {
-        let shortest = every.entry(topic).or_insert(wished);
-        *shortest = wished.min(*shortest);
-    }
-    let topics = every.into_iter();
+    let topics = plan.topics().into_iter();
     let subscribed = topics.map(|(topic, every)| {
         let (storage, relay) = (Arc::clone(storage), surface.relay.clone());
         let who = (plan.worker.as_str(), seed);

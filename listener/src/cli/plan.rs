@@ -1,9 +1,10 @@
 //! The plan: checked settings from flags, environment and file, made before anything is opened.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use smalt_listener::config::file::{ConfigFile, HandlerLayer, QueueLayer, TRIGGER_EVERY};
+use smalt_listener::config::file::{ConfigFile, HandlerLayer, QueueLayer, TRIGGER_EVERY, merge};
 use smalt_listener::handler::Handler;
 use smalt_listener::handler::exec::ExecHandler;
 use smalt_listener::handler::http::HttpHandler;
@@ -13,8 +14,10 @@ use smalt_listener::rules::cost::EXAMPLE_PRICE_PER_10K;
 use smalt_listener::{ACCOUNT_RATE_PER_S, AccountLimit, ListenerConfig};
 use smalt_worker::budget::Budget;
 use smalt_worker::process::{Process, Sources};
+use smalt_worker::settings::Layers;
 
 use super::flags::ListenFlags;
+use super::on::On;
 use super::program;
 use super::token::Token;
 
@@ -28,8 +31,8 @@ pub(crate) struct Queue {
     pub(crate) handler: Arc<dyn Handler>,
     /// The flags' settings over the file's.
     pub(crate) merged: QueueLayer,
-    /// The file's settings alone.
-    pub(crate) below: QueueLayer,
+    /// The source of each of them.
+    pub(crate) layers: Layers,
 }
 
 impl Queue {
@@ -53,9 +56,22 @@ pub(crate) struct Plan {
     /// Requests per second of all queues together.
     pub(crate) account_rate: u32,
     pub(crate) queues: Vec<Queue>,
+    /// The handlers of events.
+    pub(crate) on: Vec<On>,
 }
 
 impl Plan {
+    /// Returns the topics to subscribe to, and how often to look at each.
+    pub(crate) fn topics(&self) -> BTreeMap<&str, Duration> {
+        let mut every: BTreeMap<&str, Duration> = BTreeMap::new();
+        let queues = self.queues.iter().filter_map(Queue::trigger);
+        for (topic, wished) in queues.chain(self.on.iter().filter_map(On::topic)) {
+            let shortest = every.entry(topic).or_insert(wished);
+            *shortest = wished.min(*shortest);
+        }
+        every
+    }
+
     /// Returns the limit that the listeners share: requests per second, and the daily budget.
     pub(crate) fn account(&self) -> AccountLimit {
         let account = AccountLimit::new(self.account_rate);
@@ -101,6 +117,13 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
     if account_rate == 0 {
         problems.push(anyhow::anyhow!("account_rate: must be at least 1"));
     }
+    let mut on = Vec::new();
+    for layer in &in_file.on {
+        match On::of(layer) {
+            Ok(handler) => on.push(handler),
+            Err(problem) => problems.push(problem),
+        }
+    }
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -116,6 +139,7 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
         }),
         account_rate,
         queues,
+        on,
     })
 }
 
@@ -133,16 +157,16 @@ fn queues(
             "no queue is named: give --queue NAME, or [[listener.queue]] in a --config file"
         ));
     }
-    for (at, (merged, below)) in chosen.iter().enumerate() {
-        let name = merged.name.clone().unwrap_or_default();
-        let earlier = || chosen[..at].iter().map(|(earlier, _)| &earlier.name);
-        if merged.name.is_some() && earlier().any(|other| *other == merged.name) {
+    for (at, below) in chosen.iter().enumerate() {
+        let name = below.name.clone().unwrap_or_default();
+        let mut earlier = chosen[..at].iter().map(|earlier| &earlier.name);
+        if below.name.is_some() && earlier.any(|other| *other == below.name) {
             problems.push(anyhow::anyhow!(
                 "queue `{name}`: is named twice; name it once"
             ));
             continue;
         }
-        match queue(merged, below, worker, file, flags) {
+        match queue(below, worker, file, flags) {
             Ok(queue) => queues.push(queue),
             Err(faults) => {
                 let named = |fault: anyhow::Error| fault.context(format!("queue `{name}`"));
@@ -158,9 +182,8 @@ fn is_address(text: &str) -> bool {
     parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
-/// Returns the queues named by flags, or else all of the file, each as flags over file and as the
-/// file's part alone.
-fn chosen(file: &ConfigFile, flags: &ListenFlags) -> Vec<(QueueLayer, QueueLayer)> {
+/// Returns the file's settings of the queues named by flags, or else of all of the file.
+fn chosen(file: &ConfigFile, flags: &ListenFlags) -> Vec<QueueLayer> {
     let in_file = |name: &String| {
         let mut found = file.listener.queue.iter();
         found.find(|queue| queue.name.as_ref() == Some(name))
@@ -181,25 +204,23 @@ fn chosen(file: &ConfigFile, flags: &ListenFlags) -> Vec<(QueueLayer, QueueLayer
         profile: queue.profile.or(file.listener.profile),
         ..queue
     });
-    layered
-        .map(|below| (flags.layer().over(below.clone()), below))
-        .collect()
+    layered.collect()
 }
 
 /// Returns the plan for a queue, or all its problems.
 fn queue(
-    merged: &QueueLayer,
     below: &QueueLayer,
     worker: &str,
     file: &ConfigFile,
     flags: &ListenFlags,
 ) -> Result<Queue, Vec<anyhow::Error>> {
+    let (merged, layers) = merge(&flags.layer(), below).map_err(|fault| vec![fault.into()])?;
     let (mut config, mut faults) = merged.draft(worker);
     let grace = flags.scale.grace.or(file.listener.grace.map(|g| g.0));
     config.grace = grace.unwrap_or(config.grace);
     faults.extend(config.faults());
     let mut faults: Vec<anyhow::Error> = faults.into_iter().map(Into::into).collect();
-    faults.extend(trigger_faults(merged, &config));
+    faults.extend(trigger_faults(&merged, &config));
     // `draft` has already reported invalid partitions.
     let partitions = merged.partitions.settings(&config.queue).ok().flatten();
     match handler(&merged.handler) {
@@ -207,8 +228,8 @@ fn queue(
             partitions,
             handler,
             config,
-            merged: merged.clone(),
-            below: below.clone(),
+            merged,
+            layers,
         }),
         Ok(_) => Err(faults),
         Err(fault) => {
@@ -246,7 +267,7 @@ fn worker(file: &ConfigFile, flags: &ListenFlags) -> String {
         })
 }
 
-fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
+pub(super) fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
     match (&layer.exec, &layer.http) {
         (Some(line), None) => {
             if let Some(problem) = program::problem(line, Process.variable("PATH").as_deref()) {

@@ -247,7 +247,7 @@ async fn list(common: &Common, flags: &ListFlags) -> anyhow::Result<ExitCode> {
 }
 
 async fn count(storage: &dyn Storage, queue: &str) -> PortResult<u64> {
-    let cx = CallContext::default();
+    let cx = CallContext::housekeeping();
     let facts = storage.queue_properties(&cx, queue).await?;
     Ok(facts.approximate_count)
 }

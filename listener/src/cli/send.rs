@@ -86,7 +86,7 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     check_times(&flags)?;
     let file = common.file()?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
-    let cx = CallContext::default();
+    let cx = CallContext::housekeeping();
     if flags.create_queue {
         storage.create_queue(&cx, &flags.queue).await?;
     }

@@ -88,7 +88,7 @@ impl Subject<'_> {
         queues: Vec<String>,
         before: Option<&Look>,
     ) -> PortResult<Look> {
-        let cx = CallContext::default();
+        let cx = CallContext::housekeeping();
         let at = Instant::now();
         let mut parts = Vec::new();
         for queue in queues {

@@ -16,6 +16,7 @@ use smalt_worker::span;
 
 use super::dry_run::{self, Mode};
 use super::flags::ListenFlags;
+use super::on::On;
 use super::plan::{self, Plan};
 use super::{Common, exit};
 
@@ -50,8 +51,8 @@ pub(crate) async fn validate(
     let variable = |flag: &str| variable(matches, flag);
     let process = process(&plan, &file, flags, account, &variable);
     match flags.json {
-        true => println!("{}", as_json(&plan, &process, flags, &variable)),
-        false => print!("{}", as_text(&plan, &process, flags, &variable)),
+        true => println!("{}", as_json(&plan, &process, &variable)),
+        false => print!("{}", as_text(&plan, &process, &variable)),
     }
     if flags.connect {
         return dry_run::look(common, &file, &plan, Mode::Run).await;
@@ -152,19 +153,8 @@ fn process(
     std::iter::once(account).chain(rows).collect()
 }
 
-fn of_queue(
-    queue: &plan::Queue,
-    flags: &ValidateFlags,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Vec<Setting> {
-    let by_flags = flags.listen.layer();
-    settings(
-        &queue.config,
-        &queue.merged,
-        &by_flags,
-        &queue.below,
-        variable,
-    )
+fn of_queue(queue: &plan::Queue, variable: &dyn Fn(&str) -> Option<String>) -> Vec<Setting> {
+    settings(&queue.config, &queue.merged, &queue.layers, variable)
 }
 
 /// Formats one setting for people.
@@ -173,17 +163,18 @@ pub(super) fn row(s: &Setting) -> String {
     format!("{}\n", one_line(&row))
 }
 
-fn as_text(
-    plan: &Plan,
-    process: &[Setting],
-    flags: &ValidateFlags,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> String {
+fn as_text(plan: &Plan, process: &[Setting], variable: &dyn Fn(&str) -> Option<String>) -> String {
     let mut text: String = process.iter().map(row).collect();
     for queue in &plan.queues {
         text.push_str(&format!("queue {}\n", queue.config.queue));
-        let settings = of_queue(queue, flags, variable);
+        let settings = of_queue(queue, variable);
         text.extend(settings.iter().map(row));
+    }
+    for (event, settings) in plan.on.iter().map(On::shown) {
+        text.push_str(&format!(
+            "{}\n",
+            one_line(&format!("on {event}: {settings}"))
+        ));
     }
     text
 }
@@ -191,7 +182,6 @@ fn as_text(
 fn as_json(
     plan: &Plan,
     process: &[Setting],
-    flags: &ValidateFlags,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> serde_json::Value {
     let object = |settings: &[Setting]| {
@@ -202,8 +192,16 @@ fn as_json(
         serde_json::Value::Object(settings.iter().map(entry).collect())
     };
     let queues = plan.queues.iter().map(|queue| {
-        let settings = of_queue(queue, flags, variable);
+        let settings = of_queue(queue, variable);
         json!({ "queue": queue.config.queue, "settings": object(&settings) })
     });
-    json!({ "process": object(process), "queues": queues.collect::<Vec<_>>() })
+    let on = plan.on.iter().map(|on| {
+        let (event, settings) = on.shown();
+        json!({ "event": event, "settings": settings })
+    });
+    json!({
+        "process": object(process),
+        "queues": queues.collect::<Vec<_>>(),
+        "on": on.collect::<Vec<_>>(),
+    })
 }

@@ -1,6 +1,6 @@
 //! The effective settings of a queue with the source of each, as `validate` shows them.
 
-use smalt_worker::settings::{Setting, Source};
+use smalt_worker::settings::{Layers, Setting, Source};
 use smalt_worker::span::{self, Span};
 
 use super::ListenerConfig;
@@ -13,79 +13,62 @@ struct Row {
     key: &'static str,
     /// Name of the flag without dashes; empty if there is none.
     flag: &'static str,
-    is_set: fn(&QueueLayer) -> bool,
     value: fn(&ListenerConfig, &QueueLayer) -> String,
 }
 
 macro_rules! rows {
-    ($($key:literal, $flag:literal, $set:expr, $value:expr;)*) => {
-        &[$(Row { key: $key, flag: $flag, is_set: $set, value: $value }),*]
+    ($($key:literal, $flag:literal, $value:expr;)*) => {
+        &[$(Row { key: $key, flag: $flag, value: $value }),*]
     };
 }
 
 /// Every key of `[[listener.queue]]`.
 const ROWS: &[Row] = rows![
-    "profile", "profile", |l| l.profile.is_some(),
-        |_, l| l.profile.unwrap_or_default().to_string();
-    "visibility", "visibility", |l| l.visibility.is_some(), |c, _| span::format(c.visibility);
-    "renew", "", |l| l.renew.is_some(), |c, _| c.renew.to_string();
-    "max_dequeue", "max_dequeue", |l| l.max_dequeue.is_some(), |c, _| c.max_dequeue.to_string();
-    "retry", "retry", |l| l.retry.is_some(), |c, _| list(&c.retry);
-    "idle.min", "", |l| l.idle.min.is_some(), |c, _| span::format(c.idle.min);
-    "idle.max", "idle_max", |l| l.idle.max.is_some(), |c, _| span::format(c.idle.max);
-    "tasks.min", "tasks_min", |l| l.tasks.min.is_some(), |c, _| c.tasks.min.to_string();
-    "tasks.max", "tasks_max", |l| l.tasks.max.is_some(), |c, _| c.tasks.max.to_string();
-    "slots", "slots", |l| l.slots.is_some(), |c, _| c.slots.to_string();
-    "idle_tasks", "idle_tasks", |l| l.idle_tasks.is_some(),
-        |c, _| match c.sentinel {
+    "profile", "profile", |_, l| l.profile.unwrap_or_default().to_string();
+    "visibility", "visibility", |c, _| span::format(c.visibility);
+    "renew", "", |c, _| c.renew.to_string();
+    "max_dequeue", "max_dequeue", |c, _| c.max_dequeue.to_string();
+    "retry", "retry", |c, _| list(&c.retry);
+    "idle.min", "", |c, _| span::format(c.idle.min);
+    "idle.max", "idle_max", |c, _| span::format(c.idle.max);
+    "tasks.min", "tasks_min", |c, _| c.tasks.min.to_string();
+    "tasks.max", "tasks_max", |c, _| c.tasks.max.to_string();
+    "slots", "slots", |c, _| c.slots.to_string();
+    "idle_tasks", "idle_tasks", |c, _| match c.sentinel {
             Some(_) => "sentinel".to_owned(),
             None => c.idle_tasks.to_string(),
         };
-    "sentinel.container", "", |l| l.sentinel.container.is_some(),
-        |c, _| c.sentinel.as_ref().map_or_else(none, |s| s.container.clone());
-    "sentinel.lease", "", |l| l.sentinel.lease.is_some(),
-        |c, _| c.sentinel.as_ref().map_or_else(none, |s| span::format(s.lease));
-    "watchdog", "", |l| l.watchdog.is_some(), |c, _| span::format(c.watchdog);
-    "policy", "policy", |l| l.policy.is_some(), |c, _| word(&c.policy);
-    "drain_target", "", |l| l.drain_target.is_some(), |c, _| span::format(c.drain_target);
-    "cooldown", "", |l| l.cooldown.is_some(), |c, _| span::format(c.cooldown);
-    "rate", "rate", |l| l.rate.is_some(), |c, _| c.rate_per_s.to_string();
-    "poison.queue", "poison_queue", |l| l.poison.queue.is_some(), |c, _| c.poison_queue();
-    "encoding", "encoding", |l| l.encoding.is_some(), |c, _| word(&c.encoding);
-    "create_queue", "create_queue", |l| l.create_queue.is_some(), |c, _| c.create_queue.to_string();
-    "call_timeout", "", |l| l.call_timeout.is_some(), |c, _| span::format(c.call_timeout);
-    "offload.container", "", |l| l.offload.container.is_some(),
-        |c, _| c.offload.as_ref().map_or_else(none, |o| o.container.clone());
-    "offload.above", "", |l| l.offload.above.is_some(),
+    "sentinel.container", "", |c, _| c.sentinel.as_ref().map_or_else(none, |s| s.container.clone());
+    "sentinel.lease", "", |c, _| c.sentinel.as_ref().map_or_else(none, |s| span::format(s.lease));
+    "watchdog", "", |c, _| span::format(c.watchdog);
+    "policy", "policy", |c, _| word(&c.policy);
+    "drain_target", "", |c, _| span::format(c.drain_target);
+    "cooldown", "", |c, _| span::format(c.cooldown);
+    "rate", "rate", |c, _| c.rate_per_s.to_string();
+    "poison.queue", "poison_queue", |c, _| c.poison_queue();
+    "encoding", "encoding", |c, _| word(&c.encoding);
+    "create_queue", "create_queue", |c, _| c.create_queue.to_string();
+    "call_timeout", "", |c, _| span::format(c.call_timeout);
+    "offload.container", "", |c, _| c.offload.as_ref().map_or_else(none, |o| o.container.clone());
+    "offload.above", "",
         |c, _| c.offload.as_ref().map_or_else(none, |o| format!("{}B", o.above_bytes));
-    "offload.enc", "", |l| l.offload.enc.is_some(),
-        |c, _| c.offload.as_ref().map_or_else(none, |o| word(&o.compression));
-    "offload.margin", "", |l| l.offload.margin.is_some(),
-        |c, _| c.offload.as_ref().map_or_else(none, |o| span::format(o.margin));
-    "offload.max", "", |l| l.offload.max.is_some(),
+    "offload.enc", "", |c, _| c.offload.as_ref().map_or_else(none, |o| word(&o.compression));
+    "offload.margin", "", |c, _| c.offload.as_ref().map_or_else(none, |o| span::format(o.margin));
+    "offload.max", "",
         |c, _| c.offload.as_ref().map_or_else(none, |o| format!("{}B", o.payload_bytes_max));
-    "partitions.count", "", |l| l.partitions.count.is_some(),
-        |_, l| l.partitions.count.map_or_else(none, |count| count.to_string());
-    "partitions.container", "", |l| l.partitions.container.is_some(),
-        |_, l| set(l, |set| set.container);
-    "partitions.max_age", "", |l| l.partitions.max_age.is_some(),
-        |_, l| set(l, |set| span::format(set.max_age));
-    "trigger.queue", "trigger_queue", |l| l.trigger.queue.is_some(),
-        |_, l| l.trigger.queue.clone().unwrap_or_else(none);
-    "trigger.every", "", |l| l.trigger.every.is_some(),
+    "partitions.count", "", |_, l| l.partitions.count.map_or_else(none, |count| count.to_string());
+    "partitions.container", "", |_, l| set(l, |set| set.container);
+    "partitions.max_age", "", |_, l| set(l, |set| span::format(set.max_age));
+    "trigger.queue", "trigger_queue", |_, l| l.trigger.queue.clone().unwrap_or_else(none);
+    "trigger.every", "",
         |_, l| span::format(l.trigger.every.map_or(TRIGGER_EVERY, |Span(every)| every));
-    "handler.exec", "exec", |l| l.handler.exec.is_some(),
-        |_, l| l.handler.exec.as_ref().map_or_else(none, command);
-    "handler.env", "exec_env", |l| l.handler.env.is_some(),
+    "handler.exec", "exec", |_, l| l.handler.exec.as_ref().map_or_else(none, command);
+    "handler.env", "exec_env",
         |_, l| l.handler.env.as_ref().map_or_else(none, |names| names.join(","));
-    "handler.http", "http", |l| l.handler.http.is_some(),
-        |_, l| l.handler.http.as_deref().map_or_else(none, without_secrets);
-    "handler.timeout", "timeout",
-        |l| l.handler.timeout.is_some(), |c, _| span::format(c.handler_timeout);
-    "handler.content_type", "", |l| l.handler.content_type.is_some(),
-        |_, l| l.handler.content_type.clone().unwrap_or_else(none);
-    "handler.on_4xx", "", |l| l.handler.on_4xx.is_some(),
-        |_, l| word(&l.handler.on_4xx.unwrap_or_default());
+    "handler.http", "http", |_, l| l.handler.http.as_deref().map_or_else(none, without_secrets);
+    "handler.timeout", "timeout", |c, _| span::format(c.handler_timeout);
+    "handler.content_type", "", |_, l| l.handler.content_type.clone().unwrap_or_else(none);
+    "handler.on_4xx", "", |_, l| word(&l.handler.on_4xx.unwrap_or_default());
 ];
 
 fn none() -> String {
@@ -132,27 +115,23 @@ fn without_secrets(url: &str) -> String {
     format!("{scheme}://{mark}{host}{slash}{path}{query}")
 }
 
-/// Returns every setting of a queue with its source. `merged` and `config` are `flags` over `file`;
-/// `variable` returns the environment variable that gave a flag its value.
+/// Returns every setting of a queue with its source. `merged` and `layers` are those of
+/// [`merge`](super::file::merge), and `config` is made of them; `variable` returns the environment
+/// variable that gave a flag its value.
 pub fn settings(
     config: &ListenerConfig,
     merged: &QueueLayer,
-    flags: &QueueLayer,
-    file: &QueueLayer,
+    layers: &Layers,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<Setting> {
     let unsaid = unsaid(merged.profile.unwrap_or_default(), &config.queue);
     let row = |row: &Row| Setting {
         key: row.key.to_owned(),
         value: (row.value)(config, merged),
-        source: if !(row.is_set)(merged) {
-            unsaid(row)
-        } else if (row.is_set)(flags) {
-            variable(row.flag).map_or(Source::Flag, Source::Environment)
-        } else if (row.is_set)(file) {
-            Source::File
-        } else {
-            unsaid(row)
+        source: match layers.source(row.key) {
+            Source::Flag => variable(row.flag).map_or(Source::Flag, Source::Environment),
+            Source::Default => unsaid(row),
+            source => source,
         },
     };
     ROWS.iter().map(row).collect()
@@ -175,6 +154,7 @@ fn unsaid(profile: Profile, queue: &str) -> impl Fn(&Row) -> Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::file::merge;
 
     /// Each key of the file with a value that differs from the default (a profile would change
     /// others).
@@ -275,10 +255,11 @@ mod tests {
         ),
     ];
 
-    fn of(merged: &QueueLayer, flags: &QueueLayer, file: &QueueLayer) -> Vec<Setting> {
+    fn of(flags: &QueueLayer, file: &QueueLayer) -> Vec<Setting> {
+        let (merged, layers) = merge(flags, file).unwrap();
         let config = merged.settings("w").unwrap();
         let variable = |flag: &str| (flag == "slots").then(|| "LISTENER_SLOTS".to_owned());
-        settings(&config, merged, flags, file, &variable)
+        settings(&config, &merged, &layers, &variable)
     }
 
     /// Returns whether this text also sets the key.
@@ -334,7 +315,7 @@ mod tests {
         for (key, toml, value) in FILE {
             let file: QueueLayer = toml::from_str(&format!("name = \"orders\"\n{toml}")).unwrap();
             let none = QueueLayer::default();
-            for setting in of(&file, &none, &file) {
+            for setting in of(&none, &file) {
                 let is_it = setting.key == *key;
                 let is_named = is_it || names(toml, &setting.key);
                 let wanted = if is_named {
@@ -349,8 +330,7 @@ mod tests {
                 name: None,
                 ..file.clone()
             };
-            let merged = flag.clone().over(file.clone());
-            let found = of(&merged, &flag, &file);
+            let found = of(&flag, &file);
             let found = found.iter().find(|setting| setting.key == *key).unwrap();
             let wanted = match *key {
                 "slots" => Source::Environment("LISTENER_SLOTS".to_owned()),
@@ -366,8 +346,7 @@ mod tests {
         let file: QueueLayer =
             toml::from_str("name = \"q-1\"\nhandler = { http = \"http://h\" }").unwrap();
         let flags: QueueLayer = toml::from_str("handler = { exec = \"cat\" }").unwrap();
-        let merged = flags.clone().over(file.clone());
-        let found = of(&merged, &flags, &file);
+        let found = of(&flags, &file);
         let http = found.iter().find(|s| s.key == "handler.http").unwrap();
         assert_eq!((http.value.as_str(), &http.source), ("-", &Source::Default));
     }

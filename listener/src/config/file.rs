@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use smalt_worker::process::Sources;
+use smalt_worker::settings::{Layers, Source};
 use smalt_worker::span::Span;
+use toml::Table;
 
 use super::connection::ConnectionLayer;
 use super::idle_tasks::IdleTasks;
@@ -49,10 +51,26 @@ pub struct ListenerTable {
     pub max_cost_per_day: Option<f64>,
     /// `[[listener.queue]]`.
     pub queue: Vec<QueueLayer>,
+    /// `[[listener.on]]`.
+    pub on: Vec<OnLayer>,
+}
+
+/// `[[listener.on]]`: what handles the events of one name.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnLayer {
+    /// Name of the events.
+    pub event: String,
+    /// Topic that brings them; without one, only `POST /notify` does.
+    #[serde(default)]
+    pub topic: Option<String>,
+    /// The handler, whose input is the event as JSON.
+    #[serde(default)]
+    pub handler: HandlerLayer,
 }
 
 /// A queue's settings as given in one place, by flags or file. Unset values come from lower layers.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueLayer {
     /// Name of the queue.
@@ -106,7 +124,7 @@ pub struct QueueLayer {
 }
 
 /// `trigger = { queue, every }`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TriggerLayer {
     /// Topic of the events; may serve many listeners.
@@ -119,7 +137,7 @@ pub struct TriggerLayer {
 pub const TRIGGER_EVERY: Duration = Duration::from_secs(1);
 
 /// `idle = { min, max }`.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IdleLayer {
     /// First interval.
@@ -129,7 +147,7 @@ pub struct IdleLayer {
 }
 
 /// `sentinel = { container, lease }`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SentinelLayer {
     /// Container of the sentinel's blob.
@@ -139,7 +157,7 @@ pub struct SentinelLayer {
 }
 
 /// `tasks = { min, max }`.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TasksLayer {
     /// [`Tasks::min`](super::Tasks::min).
@@ -149,7 +167,7 @@ pub struct TasksLayer {
 }
 
 /// `poison = { queue }`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PoisonLayer {
     /// [`ListenerConfig::poison_queue`].
@@ -157,7 +175,7 @@ pub struct PoisonLayer {
 }
 
 /// `handler = { ... }`: either `exec` or `http`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HandlerLayer {
     /// Command: a shell command line, or a list of program and arguments.
@@ -201,8 +219,27 @@ pub fn load(path: &str, sources: &dyn Sources) -> Result<ConfigFile, ConfigError
     })
 }
 
-fn first<T>(flag: Option<T>, file: Option<T>) -> Option<T> {
-    flag.or(file)
+/// Merges the flags over the file's settings of a queue. Returns the result, and the source of each
+/// value.
+///
+/// # Errors
+/// A value has no form in the file.
+pub fn merge(flags: &QueueLayer, below: &QueueLayer) -> Result<(QueueLayer, Layers), ConfigError> {
+    let table = |layer: &QueueLayer| Table::try_from(layer).map_err(unwritable);
+    let mut layers = Layers::default();
+    layers.add_table(table(below)?, &Source::File);
+    if flags.handler.exec.is_some() || flags.handler.http.is_some() {
+        // A flag that names a handler replaces the file's, because the two kinds cannot be mixed.
+        layers.remove("handler.exec");
+        layers.remove("handler.http");
+    }
+    layers.add_table(table(flags)?, &Source::Flag);
+    let merged = layers.table().clone().try_into().map_err(unwritable)?;
+    Ok((merged, layers))
+}
+
+fn unwritable(error: impl std::fmt::Display) -> ConfigError {
+    ConfigError::value("queue", error.to_string())
 }
 
 impl HandlerLayer {
@@ -232,65 +269,6 @@ impl SentinelLayer {
 }
 
 impl QueueLayer {
-    /// Merges this layer over `below`; values set here win.
-    #[must_use]
-    pub fn over(self, below: QueueLayer) -> QueueLayer {
-        // A flag that names a handler replaces the file's handler, because the two kinds cannot be
-        // mixed.
-        let names_handler = self.handler.exec.is_some() || self.handler.http.is_some();
-        let (exec, http) = match names_handler {
-            true => (self.handler.exec, self.handler.http),
-            false => (below.handler.exec, below.handler.http),
-        };
-        QueueLayer {
-            name: first(self.name, below.name),
-            profile: first(self.profile, below.profile),
-            visibility: first(self.visibility, below.visibility),
-            renew: first(self.renew, below.renew),
-            max_dequeue: first(self.max_dequeue, below.max_dequeue),
-            retry: first(self.retry, below.retry),
-            idle: IdleLayer {
-                min: first(self.idle.min, below.idle.min),
-                max: first(self.idle.max, below.idle.max),
-            },
-            tasks: TasksLayer {
-                min: first(self.tasks.min, below.tasks.min),
-                max: first(self.tasks.max, below.tasks.max),
-            },
-            slots: first(self.slots, below.slots),
-            idle_tasks: first(self.idle_tasks, below.idle_tasks),
-            sentinel: SentinelLayer {
-                container: first(self.sentinel.container, below.sentinel.container),
-                lease: first(self.sentinel.lease, below.sentinel.lease),
-            },
-            watchdog: first(self.watchdog, below.watchdog),
-            policy: first(self.policy, below.policy),
-            drain_target: first(self.drain_target, below.drain_target),
-            cooldown: first(self.cooldown, below.cooldown),
-            rate: first(self.rate, below.rate),
-            poison: PoisonLayer {
-                queue: first(self.poison.queue, below.poison.queue),
-            },
-            encoding: first(self.encoding, below.encoding),
-            create_queue: first(self.create_queue, below.create_queue),
-            call_timeout: first(self.call_timeout, below.call_timeout),
-            offload: self.offload.over(below.offload),
-            partitions: self.partitions.over(below.partitions),
-            trigger: TriggerLayer {
-                queue: first(self.trigger.queue, below.trigger.queue),
-                every: first(self.trigger.every, below.trigger.every),
-            },
-            handler: HandlerLayer {
-                exec,
-                env: first(self.handler.env, below.handler.env),
-                http,
-                content_type: first(self.handler.content_type, below.handler.content_type),
-                on_4xx: first(self.handler.on_4xx, below.handler.on_4xx),
-                timeout: first(self.handler.timeout, below.handler.timeout),
-            },
-        }
-    }
-
     /// Returns the checked settings; unset values come from the profile. Returns the first problem.
     pub fn settings(&self, worker: &str) -> Result<ListenerConfig, ConfigError> {
         let (config, mut faults) = self.draft(worker);

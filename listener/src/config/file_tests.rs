@@ -77,7 +77,7 @@ fn flags_win_over_the_file() {
         },
         ..QueueLayer::default()
     };
-    let merged = flags.over(file.listener.queue[0].clone());
+    let (merged, _) = merge(&flags, &file.listener.queue[0]).unwrap();
     assert_eq!(
         merged.settings("w").unwrap().visibility,
         Duration::from_secs(90)

@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The setting as written: a number, or `"sentinel"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Written")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "Written", into = "Written")]
 pub enum IdleTasks {
     /// This number of tasks in each listener.
     Each(u32),
@@ -14,7 +14,7 @@ pub enum IdleTasks {
     Sentinel,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(untagged, expecting = "`idle_tasks` must be a number or \"sentinel\"")]
 enum Written {
     Number(u32),
@@ -28,6 +28,15 @@ impl TryFrom<Written> for IdleTasks {
         match written {
             Written::Number(tasks) => Ok(IdleTasks::Each(tasks)),
             Written::Word(word) => word.parse(),
+        }
+    }
+}
+
+impl From<IdleTasks> for Written {
+    fn from(tasks: IdleTasks) -> Self {
+        match tasks {
+            IdleTasks::Each(tasks) => Written::Number(tasks),
+            IdleTasks::Sentinel => Written::Word("sentinel".to_owned()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `partitions`: the settings of a partitioned queue in the file.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use smalt_worker::span::Span;
 
 use super::ConfigError;
@@ -10,7 +10,7 @@ use crate::partition::PartitionSettings;
 const CONTAINER: &str = "listener-partitions";
 
 /// `partitions = 4`, or `partitions = { count, container, max_age }`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(from = "Written")]
 pub struct PartitionsLayer {
     /// Number of queues in the first map.
@@ -56,16 +56,6 @@ impl From<Written> for PartitionsLayer {
 }
 
 impl PartitionsLayer {
-    /// Merges this layer over `below`; values set here win.
-    #[must_use]
-    pub fn over(self, below: PartitionsLayer) -> PartitionsLayer {
-        PartitionsLayer {
-            count: self.count.or(below.count),
-            container: self.container.or(below.container),
-            max_age: self.max_age.or(below.max_age),
-        }
-    }
-
     /// Returns all problems with the settings of the queue `name`.
     pub fn faults(&self, name: &str) -> Vec<ConfigError> {
         match self.unchecked(name) {

@@ -7,13 +7,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Idle, ListenerConfig, Policy, SLOTS_MAX, Tasks};
 
 /// A named set of defaults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Profile {
     /// The built-in defaults.
     #[default]
@@ -109,6 +109,12 @@ impl FromStr for Profile {
     }
 }
 
+impl From<Profile> for String {
+    fn from(profile: Profile) -> Self {
+        profile.name().to_owned()
+    }
+}
+
 impl TryFrom<String> for Profile {
     type Error = String;
 
@@ -123,17 +129,19 @@ mod tests {
 
     use super::*;
     use crate::config::effective::settings;
-    use crate::config::file::QueueLayer;
+    use crate::config::file::{QueueLayer, merge};
+    use crate::rules::backoff::{Backoff, IDLE_STEP};
 
     /// Returns what a profile changes, as `validate` shows it.
     fn changed(profile: Profile) -> Vec<(String, String)> {
-        let merged = QueueLayer {
+        let given = QueueLayer {
             name: Some("orders".to_owned()),
             profile: Some(profile),
             ..QueueLayer::default()
         };
+        let (merged, layers) = merge(&QueueLayer::default(), &given).unwrap();
         let config = merged.settings("w").unwrap();
-        let rows = settings(&config, &merged, &merged, &merged, &|_| None);
+        let rows = settings(&config, &merged, &layers, &|_| None);
         let by_profile = |row: &Setting| row.source == Source::Profile(profile.to_string());
         let rows = rows.into_iter().filter(by_profile);
         rows.map(|row| (row.key, row.value)).collect()
@@ -163,6 +171,21 @@ mod tests {
             profile.config("orders").validate().unwrap();
         }
         assert_eq!(Profile::Default.config("q-1"), ListenerConfig::new("q-1"));
+    }
+
+    /// L27: with the profile `seed`, an idle task sleeps a second at most.
+    #[test]
+    fn l27_the_seed_sleeps_at_most_a_second() {
+        let idle = Profile::Seed.config("orders").idle;
+        let curve = Backoff::new(idle.min, idle.max, IDLE_STEP);
+        let ms = |k, jitter| curve.delay(k, jitter).as_millis();
+        assert_eq!([0, 1, 2].map(|k| ms(k, 1_000)), [100, 200, 400]);
+        for k in 4..100 {
+            assert!(
+                (900..=1_000).contains(&ms(k, 800)) && ms(k, 1_200) == 1_000,
+                "{k}"
+            );
+        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub const BASE_ENVIRONMENT: &[&str] = &[
 ];
 
 /// The command to run.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(untagged)]
 pub enum CommandLine {
     /// A command line for the shell (`sh -c`, on Windows `cmd /C`).

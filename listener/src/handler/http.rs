@@ -34,7 +34,7 @@ const ANSWER_MAX_BYTES: usize = 64 * 1024;
 const REASON_MAX_CHARS: usize = 200;
 
 /// Verdict for a 4xx status without a meaning of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum On4xx {
     /// Reject: the message is at fault.

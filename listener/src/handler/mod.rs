@@ -4,6 +4,7 @@
 //! that they accept; [`json`] and [`text`] decode it.
 
 mod batch;
+mod each;
 pub mod exec;
 mod function;
 pub mod http;
@@ -18,6 +19,7 @@ use smalt_protocol::Timestamp;
 use tokio::sync::watch;
 
 pub use batch::{BATCH_LINGER, BatchHandler, Batched, batched};
+pub use each::{Each, each};
 pub use function::{FunctionHandler, function, typed_function};
 pub use typed::{Decoded, json, text};
 

@@ -69,7 +69,7 @@ impl Publisher {
         // The depth when a delayed message becomes visible is not known.
         let (before, last) = if self.when.asks_depth() && delay.is_zero() {
             let last = self.claim_look()?;
-            let cx = CallContext::default();
+            let cx = CallContext::housekeeping();
             let depth = storage.queue_properties(&cx, queue).await.ok();
             let depth = depth.map(|queue| queue.approximate_count);
             *self.looked() = Some((Instant::now(), depth));

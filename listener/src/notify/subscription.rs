@@ -85,7 +85,7 @@ impl Subscription {
     /// # Errors
     /// The queue cannot be created.
     pub async fn subscribe(&self) -> PortResult<()> {
-        let cx = CallContext::default();
+        let cx = CallContext::housekeeping();
         let create = self.storage.create_queue(&cx, self.metrics.queue());
         self.counted("Create Queue", create).await.map(drop)
     }
@@ -125,7 +125,7 @@ impl Subscription {
 
     /// Ends the subscription: deletes its queue.
     pub async fn leave(&self) {
-        let cx = CallContext::default();
+        let cx = CallContext::housekeeping();
         let delete = self.storage.delete_queue(&cx, self.metrics.queue());
         if let Err(error) = self.counted("Delete Queue", delete).await {
             self.warn(
@@ -137,7 +137,7 @@ impl Subscription {
 
     /// Receives events, wakes the listeners that they are for, and deletes them.
     async fn look(&self) -> PortResult<()> {
-        let (cx, queue) = (CallContext::default(), self.metrics.queue());
+        let (cx, queue) = (CallContext::housekeeping(), self.metrics.queue());
         loop {
             let get = self.storage.get_messages(&cx, queue, BATCH, HIDDEN);
             let got = self.counted("Get Messages", get).await?.messages;
@@ -163,7 +163,7 @@ impl Subscription {
     /// Deletes the subscriptions of processes that died. A live reader whose queue is deleted
     /// creates it again and wakes its listeners.
     async fn tidy(&self) -> PortResult<()> {
-        let cx = CallContext::default();
+        let cx = CallContext::housekeeping();
         let list = subscriptions(self.storage.as_ref(), &self.topic);
         for queue in self.counted("List Queues", list).await? {
             if queue == self.metrics.queue() {

@@ -75,7 +75,7 @@ impl Topic {
     /// The subscriptions cannot be listed, or a put failed.
     pub async fn put(&self, event: &Trigger, delay: Duration) -> PortResult<u64> {
         let subscriptions = self.subscriptions().await?;
-        let (cx, text) = (CallContext::default(), json!(event).to_string());
+        let (cx, text) = (CallContext::housekeeping(), json!(event).to_string());
         let life = MessageTtl::After(EVENT_TTL.saturating_add(delay));
         let puts = subscriptions
             .iter()
@@ -126,7 +126,7 @@ pub(super) fn subscription_queue(topic: &str, number: u64) -> String {
 pub(super) async fn subscriptions(storage: &dyn Storage, topic: &str) -> PortResult<Vec<String>> {
     let prefix = format!("{topic}{INFIX}");
     let mut queues = storage
-        .list_queues(&CallContext::default(), &prefix)
+        .list_queues(&CallContext::housekeeping(), &prefix)
         .await?;
     let is_number = |rest: &str| {
         rest.len() == DIGITS && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))

@@ -278,7 +278,7 @@ impl Partitions {
 
     /// Returns the number of messages in a queue; `None` if it does not exist.
     async fn count(&self, queue: &str) -> Result<Option<u64>, PartitionError> {
-        let cx = CallContext::default();
+        let cx = CallContext::housekeeping();
         let call = self.storage.queue_properties(&cx, queue);
         match self.ask("Get Queue Metadata", call).await {
             Ok(properties) => Ok(Some(properties.approximate_count)),
@@ -299,7 +299,7 @@ impl Partitions {
     }
 
     async fn look(&self) -> Result<Option<Read>, PartitionError> {
-        let (cx, blob) = (CallContext::default(), self.blob());
+        let (cx, blob) = (CallContext::housekeeping(), self.blob());
         let call = async {
             // Trust counts from the time of the request.
             let asked = Instant::now();
@@ -329,7 +329,7 @@ impl Partitions {
         let max_age_s = u32::try_from(self.settings.max_age.as_secs()).unwrap_or(MAX_AGE_MAX_S);
         let first = Map::first(name, *partitions, max_age_s, self.exists(name).await?);
         self.create_queues(&first).await?;
-        let (cx, container) = (CallContext::default(), &self.settings.container);
+        let (cx, container) = (CallContext::housekeeping(), &self.settings.container);
         let call = self.storage.create_container(&cx, container);
         self.ask("Create Container", call).await?;
         self.write(&first, Conditions::absent()).await.map(|_| ())
@@ -337,7 +337,7 @@ impl Partitions {
 
     async fn create_queues(&self, map: &Map) -> Result<(), PartitionError> {
         for queue in map.current() {
-            let cx = CallContext::default();
+            let cx = CallContext::housekeeping();
             let call = self.storage.create_queue(&cx, &queue);
             self.ask("Create Queue", call).await?;
         }
@@ -352,7 +352,7 @@ impl Partitions {
             conditions,
             ..PutBlob::default()
         };
-        let (cx, blob) = (CallContext::default(), self.blob());
+        let (cx, blob) = (CallContext::housekeeping(), self.blob());
         let document = Bytes::from(map.document());
         let call = self.storage.put_blob(&cx, &blob, document, &put);
         match self.ask("Put Blob", call).await {

@@ -4,7 +4,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{ErrorKind, PortError, PortResult};
@@ -12,7 +11,7 @@ use tokio::time::Instant;
 
 use super::envelope::{self, Claim, Reading};
 use super::store::{FetchError, PayloadStore, Seen};
-use crate::handler::{Context, Handler, Message, Verdict};
+use crate::handler::{Message, Verdict};
 
 /// How often a missing or damaged payload is searched for again.
 const SEARCHES_AGAIN: u32 = 3;
@@ -58,12 +57,22 @@ impl Opened {
 }
 
 impl Claimed {
-    /// Wraps a handler so that it first fetches the payload, under the lock and timeout of the run.
-    pub(crate) fn fetching(&self, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
-        Arc::new(Fetching {
-            claimed: self.clone(),
-            handler,
-        })
+    /// Puts the payload into the message, or returns the verdict on a message without one. Runs in
+    /// the handler's task, under the lock and timeout of the run.
+    pub(crate) async fn fetch(&self, message: &mut Message) -> Result<(), Verdict> {
+        let lives_on = message.expires == Timestamp::MAX;
+        let (body, seen) = match self.store.fetch(&self.claim, lives_on).await {
+            Ok(fetched) => fetched,
+            Err(error) => return Err(after_failed_search(&error, message.dequeue_count)),
+        };
+        *self.read() = Some(seen);
+        if self.is_too_late() {
+            return Err(Verdict::retry(
+                "fetching its payload took too long to start the handler",
+            ));
+        }
+        message.body = body;
+        Ok(())
     }
 
     fn read(&self) -> MutexGuard<'_, Option<Seen>> {
@@ -153,31 +162,6 @@ impl Claimed {
     pub(crate) async fn keep(&self, until: Instant) -> PortResult<()> {
         let kept = tokio::time::timeout_at(until, self.store.keep(&self.claim));
         kept.await.unwrap_or_else(|_| Err(self.unanswered()))
-    }
-}
-
-/// A handler that fetches the payload first.
-struct Fetching {
-    claimed: Claimed,
-    handler: Arc<dyn Handler>,
-}
-
-#[async_trait]
-impl Handler for Fetching {
-    async fn handle(&self, message: &Message, ctx: &Context) -> Verdict {
-        let Claimed { store, claim, .. } = &self.claimed;
-        let lives_on = message.expires == Timestamp::MAX;
-        let (body, seen) = match store.fetch(claim, lives_on).await {
-            Ok(fetched) => fetched,
-            Err(error) => return after_failed_search(&error, message.dequeue_count),
-        };
-        *self.claimed.read() = Some(seen);
-        if self.claimed.is_too_late() {
-            return Verdict::retry("fetching its payload took too long to start the handler");
-        }
-        let mut message = message.clone();
-        message.body = body;
-        self.handler.handle(&message, ctx).await
     }
 }
 

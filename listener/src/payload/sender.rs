@@ -349,7 +349,7 @@ impl Sender {
         if let Some((at, time)) = told {
             return Ok(time.plus(at.elapsed()));
         }
-        let cx = CallContext::default();
+        let cx = CallContext::housekeeping();
         let peeked = self.storage.peek_messages(&cx, &self.queue, 1).await;
         let time = peeked.map_err(SendError::Message)?.server_time;
         self.tell(time);

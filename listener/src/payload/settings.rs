@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use smalt_protocol::{Size, names};
 use smalt_worker::span::Span;
 
@@ -94,7 +94,7 @@ impl Offload {
 }
 
 /// `offload = { ... }` as given in one place, by flags or file.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadLayer {
     /// [`Offload::container`]; required if another key is set.
@@ -110,18 +110,6 @@ pub struct OffloadLayer {
 }
 
 impl OffloadLayer {
-    /// Merges this layer over `below`; values set here win.
-    #[must_use]
-    pub fn over(self, below: OffloadLayer) -> OffloadLayer {
-        OffloadLayer {
-            container: self.container.or(below.container),
-            above: self.above.or(below.above),
-            enc: self.enc.or(below.enc),
-            margin: self.margin.or(below.margin),
-            max: self.max.or(below.max),
-        }
-    }
-
     /// Returns the checked settings, with defaults for unset values; `None` if nothing is set.
     ///
     /// # Errors
@@ -186,10 +174,6 @@ mod tests {
         };
         assert_eq!(offload, wanted);
         assert_eq!(OffloadLayer::default().settings().unwrap(), None);
-        let flag = layer(r#"enc = "none""#);
-        let both = flag.over(given).settings().unwrap().unwrap();
-        assert_eq!(both.compression, Compression::None);
-        assert_eq!(both.container, "payloads");
     }
 
     #[test]

@@ -237,7 +237,7 @@ impl PayloadStore {
             // Never overwrites another message's payload.
             conditions: Conditions::absent(),
         };
-        let (cx, blob) = (context(), self.blob(name));
+        let (cx, blob) = (CallContext::housekeeping(), self.blob(name));
         let call = self.storage.put_blob(&cx, &blob, packed, &put);
         self.ask("Put Blob", call).await
     }
@@ -259,7 +259,7 @@ impl PayloadStore {
     }
 
     pub(crate) async fn create_container(&self) -> PortResult<()> {
-        let cx = context();
+        let cx = CallContext::housekeeping();
         let call = self.storage.create_container(&cx, &self.offload.container);
         self.ask("Create Container", call).await.map(|_| ())
     }
@@ -290,7 +290,7 @@ impl PayloadStore {
             Compression::None => reference.len,
             _ => codec::stored_bytes_max(reference.len),
         };
-        let (cx, blob) = (context(), self.blob(&reference.blob));
+        let (cx, blob) = (CallContext::housekeeping(), self.blob(&reference.blob));
         let call = self.storage.get_blob(&cx, &blob, most);
         let got = self.ask("Get Blob", call).await;
         let got = got.map_err(|error| match error.kind {
@@ -442,13 +442,16 @@ impl PayloadStore {
     }
 
     async fn describe(&self, blob: &BlobId, with: &Metadata, tag: &Tag) -> PortResult<Written> {
-        let (cx, only) = (context(), Conditions::matching(tag));
+        let (cx, only) = (CallContext::housekeeping(), Conditions::matching(tag));
         let call = self.storage.set_blob_metadata(&cx, blob, with, &only);
         self.ask("Set Blob Metadata", call).await
     }
 
     async fn delete(&self, claim: &Claim, conditions: &Conditions) -> PortResult<()> {
-        let (cx, blob) = (context(), self.blob(&claim.reference.blob));
+        let (cx, blob) = (
+            CallContext::housekeeping(),
+            self.blob(&claim.reference.blob),
+        );
         let snapshots = DeleteSnapshots::Include;
         let call = self.storage.delete_blob(&cx, &blob, conditions, snapshots);
         self.ask("Delete Blob", call).await
@@ -460,7 +463,7 @@ impl PayloadStore {
     }
 
     async fn properties(&self, blob: &BlobId) -> PortResult<(BlobProperties, Timestamp)> {
-        let cx = context();
+        let cx = CallContext::housekeeping();
         let call = self.storage.blob_properties(&cx, blob);
         self.ask("Get Blob Properties", call).await
     }
@@ -476,13 +479,6 @@ impl PayloadStore {
         }
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.observers.see(operation, call).await
-    }
-}
-
-fn context() -> CallContext {
-    CallContext {
-        client_request_id: String::new(),
-        muted: true,
     }
 }
 

@@ -82,8 +82,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// L27: 100 ms times two to the power of the empty gets, less one, and at most a second.
     #[test]
-    fn the_seeds_curve_is_reproduced() {
+    fn l27_the_seeds_curve_is_reproduced() {
         let idle = Backoff::new(Duration::ZERO, Duration::from_secs(1), IDLE_STEP);
         let ms: Vec<u128> = (0..4).map(|k| idle.delay(k, 1000).as_millis()).collect();
         assert_eq!(ms, [0, 100, 300, 700]);

@@ -7,6 +7,7 @@ pub mod cost;
 pub mod dispatch;
 pub mod done;
 pub mod envelope;
+pub mod instances;
 pub mod load;
 pub mod renewal;
 pub mod requeue;

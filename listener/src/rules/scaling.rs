@@ -194,33 +194,16 @@ pub trait ScalingRule: Send {
 /// Makes the scaling rule of a run.
 pub(crate) type MakeRule = Arc<dyn Fn(&Limits) -> Box<dyn ScalingRule> + Send + Sync>;
 
-/// Scales up at once; scales down after the cooldown, to the largest number wanted during it.
-#[derive(Clone, Debug)]
-pub struct Scaler {
-    policy: Policy,
-    limits: Limits,
+/// The largest number that was wanted lately: it rises at once and falls late (DL20).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Highest {
     wishes: VecDeque<(Duration, u32)>,
 }
 
-impl Scaler {
-    /// Creates a scaler without history.
-    pub fn new(policy: Policy, limits: Limits) -> Self {
-        Scaler {
-            policy,
-            limits,
-            wishes: VecDeque::new(),
-        }
-    }
-}
-
-impl ScalingRule for Scaler {
-    fn target(&mut self, now: Duration, load: &Load) -> Target {
-        let wished = wish(self.policy, &self.limits, load);
-        if load.throttled {
-            // Throttled, so the earlier numbers were too high.
-            self.wishes.clear();
-        }
-        let horizon = now.saturating_sub(self.limits.cooldown);
+impl Highest {
+    /// Adds the number that is wanted at `now`; returns the largest one wanted `within` this time.
+    pub(crate) fn of(&mut self, now: Duration, within: Duration, wished: u32) -> u32 {
+        let horizon = now.saturating_sub(within);
         while self.wishes.front().is_some_and(|(at, _)| *at < horizon) {
             self.wishes.pop_front();
         }
@@ -230,14 +213,48 @@ impl ScalingRule for Scaler {
         }
         self.wishes.push_back((now, wished));
         let highest = self.wishes.front();
+        highest.map_or(wished, |(_, w)| *w)
+    }
+
+    fn clear(&mut self) {
+        self.wishes.clear();
+    }
+}
+
+/// Scales up at once; scales down after the cooldown, to the largest number wanted during it.
+#[derive(Clone, Debug)]
+pub struct Scaler {
+    policy: Policy,
+    limits: Limits,
+    highest: Highest,
+}
+
+impl Scaler {
+    /// Creates a scaler without history.
+    pub fn new(policy: Policy, limits: Limits) -> Self {
+        Scaler {
+            policy,
+            limits,
+            highest: Highest::default(),
+        }
+    }
+}
+
+impl ScalingRule for Scaler {
+    fn target(&mut self, now: Duration, load: &Load) -> Target {
+        let wished = wish(self.policy, &self.limits, load);
+        if load.throttled {
+            // Throttled, so the earlier numbers were too high.
+            self.highest.clear();
+        }
         Target {
-            tasks: highest.map_or(wished, |(_, w)| *w),
+            tasks: self.highest.of(now, self.limits.cooldown, wished),
             awake: wished,
         }
     }
 
     fn reset(&mut self) {
-        self.wishes.clear();
+        self.highest.clear();
     }
 }
 

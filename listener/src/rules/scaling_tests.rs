@@ -272,6 +272,6 @@ proptest! {
         for (i, backlog) in noise.iter().enumerate() {
             scaler.target(Duration::from_millis(i as u64), &load(0.0, *backlog));
         }
-        prop_assert!(scaler.wishes.len() <= 100);
+        prop_assert!(scaler.highest.wishes.len() <= 100);
     }
 }

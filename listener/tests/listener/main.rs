@@ -6,6 +6,7 @@
     reason = "a panic is how a test fails, in its helpers, too"
 )]
 
+mod agent;
 mod budget;
 mod commands;
 mod defects;

@@ -1,7 +1,7 @@
 //! An owner, which makes one call about the message after another, as the listener's owner does.
 
 use smalt_listener::handler::Verdict;
-use smalt_listener::rules::dispatch::{Receipt, Settlement, after_run, at_receipt};
+use smalt_listener::rules::dispatch::{Ran, Received, Step, decide};
 use smalt_listener::rules::done::Finished;
 
 use crate::scene::{Answer, MAX_DEQUEUE, Memory, Mistake, RETRY, Small, VISIBILITY, World};
@@ -150,7 +150,7 @@ impl World {
         self.memories[process] = memory;
     }
 
-    /// `message::Owner::bring_to_end`. If the owner makes no step for long, this stands for a late
+    /// `message::Owner::live`. If the owner makes no step for long, this stands for a late
     /// answer, after which the same steps are possible.
     fn take(&mut self, small: &Small, owner: &mut Owner, memory: &mut Memory, answer: Answer) {
         let taken = match answer {
@@ -168,40 +168,42 @@ impl World {
             last: owner.last,
             ..Owner::default()
         };
-        match at_receipt(memory.is_some(), u32::from(count), most(small), true) {
-            Receipt::DeleteOnly => owner.becomes(Phase::Deleting(After::Memory)),
-            Receipt::TooManyAttempts | Receipt::Undecodable => {
+        match decide(&received(small, owner, memory), Ran::NotYet) {
+            Step::DeleteAgain => owner.becomes(Phase::Deleting(After::Memory)),
+            Step::Poison(_) => {
                 self.was_refused = true;
                 owner.becomes(self.poisoning(small));
             }
-            Receipt::Run if small.makes(Mistake::DeletesAtReceipt) => {
+            Step::Run if small.makes(Mistake::DeletesAtReceipt) => {
                 owner.becomes(Phase::Deleting(After::Nothing));
             }
-            Receipt::Run => {
+            Step::Run => {
                 self.wrongs.handled_too_often |= u32::from(count) > MAX_DEQUEUE;
                 if small.makes(Mistake::RemembersBeforeTheVerdict) {
                     memory.insert(Finished::Handled);
                 }
                 owner.becomes(Phase::Running);
             }
+            other => unreachable!("{other:?} at the receipt"),
         }
     }
 
-    /// `message::Owner::apply`.
+    /// `message::Owner::live` after the run.
     fn verdict(&mut self, small: &Small, owner: &mut Owner, memory: &mut Memory, said: Said) {
         let verdict = match said {
             Said::Ok => Verdict::Ok,
             Said::Retry => Verdict::retry("not yet"),
             Said::Reject => Verdict::reject("never"),
         };
-        match after_run(verdict, u32::from(owner.count), most(small)) {
-            Settlement::Delete => {
+        match decide(&received(small, owner, memory), Ran::Ended(verdict)) {
+            Step::Delete => {
                 self.is_handled = true;
                 memory.insert(Finished::Handled);
                 owner.becomes(Phase::Deleting(After::Success));
             }
-            Settlement::Poison(_) => owner.becomes(self.poisoning(small)),
-            Settlement::Retry(..) | Settlement::Release(_) => owner.becomes(Phase::Hiding),
+            Step::Poison(_) => owner.becomes(self.poisoning(small)),
+            Step::Retry(..) => owner.becomes(Phase::Hiding),
+            other => unreachable!("{other:?} after a run"),
         }
     }
 
@@ -262,7 +264,7 @@ impl World {
         }
     }
 
-    /// `poison::Owner::put_copy`.
+    /// `settle::Owner::put_copy`.
     fn poison(&mut self, small: &Small, owner: &mut Owner, answer: Answer) {
         if self.now >= owner.valid_until {
             // It was waiting for its next try, which would come too late.
@@ -322,6 +324,16 @@ impl World {
             _ => {}
         }
         owner.ends(outcome);
+    }
+}
+
+/// Returns what the decision is made from.
+fn received(small: &Small, owner: &Owner, memory: &Memory) -> Received {
+    Received {
+        finished_before: memory.is_some(),
+        dequeue_count: u32::from(owner.count),
+        max_dequeue: most(small),
+        ..Received::default()
     }
 }
 

@@ -93,7 +93,8 @@ pub(crate) struct Common {
     #[arg(long, help_heading = "Sweep")]
     approve: bool,
 
-    /// Location of the state document, as CONTAINER/BLOB [default: smalt-sweeper/TimeToLiveBlobs].
+    /// Location of the state document, as CONTAINER/BLOB [default: smalt-sweeper/TimeToLiveBlobs],
+    /// or as the URI of the blob with its SAS; SWEEPER_STATE keeps that off the command line.
     #[arg(long, value_name = "PLACE", help_heading = "Worker")]
     state: Option<String>,
     /// How workers coordinate writes to the state document: lease (default) or etag.
@@ -119,6 +120,10 @@ pub(crate) struct Common {
     /// day.
     #[arg(long, value_name = "MONEY", help_heading = "Worker")]
     max_cost_per_day: Option<f64>,
+    /// Sweep although the service's clock differs from this machine's by more than ten minutes, as
+    /// after moving an emulator's clock.
+    #[arg(long, help_heading = "Worker")]
+    trust_service_clock: bool,
     /// Time allowed for a clean stop [default: 30s].
     #[arg(long, value_name = "SPAN", help_heading = "Worker")]
     grace: Option<String>,
@@ -223,8 +228,11 @@ impl Common {
             let list = list.iter().map(text).collect();
             (path, Value::Array(list))
         }));
-        if self.approve {
-            flags.push(("sweeper.guard.approve", Value::Boolean(true)));
+        for (path, is_set) in [
+            ("sweeper.guard.approve", self.approve),
+            ("sweeper.trust_service_clock", self.trust_service_clock),
+        ] {
+            flags.extend(is_set.then_some((path, Value::Boolean(true))));
         }
         flags
     }

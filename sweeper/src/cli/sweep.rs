@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use smalt_sweeper::settings::Settings;
-use smalt_sweeper::{Collision, Finished, Progress, Report};
+use smalt_sweeper::{Collision, Finished, Progress, Report, SweepError};
 use smalt_worker::signals::{Orders, stopped};
 use smalt_worker::{exit, face};
 use tokio::sync::watch;
@@ -23,10 +23,13 @@ pub(crate) async fn run(common: &Common) -> Result<u8> {
     monitor.set_prices(settings.prices);
     let (health, metrics) = (settings.health.as_deref(), settings.metrics.as_deref());
     face::start(&Arc::new(monitor), health, metrics).await;
-    let work = orders.obey(&stop, sweeper.run_until(stopped(told)));
+    let work = orders.obey(&stop, async {
+        sweeper.check_new_state().await?;
+        Ok::<_, SweepError>(sweeper.run_until(stopped(told)).await)
+    });
     let finished = tokio::select! {
         biased;
-        finished = work => finished?,
+        finished = work => finished?.transpose()?,
         () = signals::attend(common, &sweeper) => None,
     };
     ended(finished, false)
@@ -42,10 +45,13 @@ pub(crate) async fn once(common: &Common) -> Result<u8> {
     let (stop, told) = watch::channel(false);
     let bar = progress::spinner("sweeping");
     let monitor = sweeper.monitor();
-    let work = orders.obey(&stop, sweeper.once_until(stopped(told)));
+    let work = orders.obey(&stop, async {
+        sweeper.check_new_state().await?;
+        Ok::<_, SweepError>(sweeper.once_until(stopped(told)).await)
+    });
     let finished = tokio::select! {
         biased;
-        finished = work => finished?,
+        finished = work => finished?.transpose()?,
         () = progress::follow(&bar, || far(&monitor.progress(), bar.elapsed())) => None,
     };
     bar.finish_and_clear();

@@ -1,16 +1,17 @@
 //! The effective configuration, value by value, with the source of each value.
 
-use std::collections::BTreeMap;
-
 use smalt_worker::access::Access;
 use smalt_worker::secret::Secret;
 use smalt_worker::settings::{Setting, Source};
 use smalt_worker::span;
-use toml::{Table, Value};
+use toml::Value;
 
-use super::{Settings, SettingsError, layers};
+use super::{Settings, SettingsError, layers, read};
 use crate::config::SweeperConfig;
 use crate::decide::Rule;
+
+/// Path of the account that `sweeper.state` names by a URI.
+const STATE_ACCESS: &str = "account.state.";
 
 /// Gathers the settings as [`super::gather`] does, and returns every value with its source.
 ///
@@ -21,50 +22,21 @@ pub fn effective(
     env: impl IntoIterator<Item = (String, String)>,
     flags: impl IntoIterator<Item = (&'static str, Value)>,
 ) -> Result<(Settings, Vec<Setting>), SettingsError> {
-    let layers = layers(file, env, flags);
-    let mut sources: BTreeMap<String, Source> = BTreeMap::new();
-    note(&layers.file, "", &Source::File, &mut sources);
-    for (path, variable, _) in &layers.env {
-        let source = Source::Environment(variable.clone());
-        sources.insert((*path).to_owned(), source.clone());
-        sources.extend(account_of(path).map(|account| (account, source)));
-    }
-    for (path, _) in &layers.flags {
-        sources.insert((*path).to_owned(), Source::Flag);
-        sources.extend(account_of(path).map(|account| (account, Source::Flag)));
-    }
-    let settings = layers.read()?;
+    let (layers, faults) = layers(file, env, flags);
+    let settings = read(&layers, faults)?;
     let values = listed(&settings).into_iter().map(|(key, value)| {
-        let whole = account_of(&key).and_then(|account| sources.get(&account));
-        let source = whole.or_else(|| sources.get(&key));
+        let by = match key.starts_with(STATE_ACCESS) && layers.source(&key) == Source::Default {
+            true => "sweeper.state",
+            false => &key,
+        };
         Setting {
-            source: source.cloned().unwrap_or(Source::Default),
+            source: layers.source(by),
             key,
             value,
         }
     });
     let values = values.collect();
     Ok((settings, values))
-}
-
-/// The settings of an account come from one source, so the source is recorded for the whole
-/// account.
-fn account_of(path: &str) -> Option<String> {
-    let name = path.strip_prefix("account.")?.split('.').next()?;
-    Some(format!("account.{name}"))
-}
-
-fn note(table: &Table, at: &str, source: &Source, sources: &mut BTreeMap<String, Source>) {
-    for (name, value) in table {
-        let path = match at {
-            "" => name.clone(),
-            _ => format!("{at}.{name}"),
-        };
-        if let Value::Table(inner) = value {
-            note(inner, &path, source, sources);
-        }
-        sources.insert(path, source.clone());
-    }
 }
 
 /// Builds rows of paths and values.
@@ -147,6 +119,7 @@ fn worker(config: &SweeperConfig) -> impl IntoIterator<Item = (&'static str, Str
         "sweeper.page_deadline": span::format(config.page_deadline);
         "sweeper.rate": config.rate_per_s;
         "sweeper.retries": config.retries;
+        "sweeper.trust_service_clock": config.trust_service_clock;
         "sweeper.stop_grace": span::format(config.stop_grace);
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
 use smalt_worker::access::Access;
 use smalt_worker::budget::Budget;
+use smalt_worker::secret::Secret;
 use smalt_worker::span::Span;
 
 use super::fault::{SettingsError, wrong};
@@ -23,7 +24,10 @@ use crate::guard::Guard;
 use crate::plan::Prices;
 use crate::schedule::Schedule;
 use crate::ttl::TtlFormat;
+use crate::uri::{self, BlobUri};
 
+/// Account of a state document that is given as a URI.
+const STATE_ACCOUNT: &str = "state";
 /// Page size of the original design (S21).
 const COMPAT_PAGE_SIZE: u32 = 100;
 
@@ -65,6 +69,7 @@ struct Sweeper {
     ttl_formats: Option<Vec<String>>,
     rate: Option<f64>,
     retries: Option<u32>,
+    trust_service_clock: Option<bool>,
     worker_id: Option<String>,
     seed: Option<u64>,
     containers: Vec<String>,
@@ -150,9 +155,12 @@ fn or(span: Option<Span>, default: Duration) -> Duration {
 }
 
 impl File {
-    pub(super) fn settings(self) -> Result<Settings, SettingsError> {
+    pub(super) fn settings(mut self) -> Result<Settings, SettingsError> {
         let _ = self.allow_inline_secrets;
         let mut faults = SettingsError::default();
+        if let Some(given) = self.sweeper.state.as_deref().and_then(uri::parse_blob) {
+            faults.take(self.state_by_uri(given));
+        }
         let prices = self.sweeper.prices.prices();
         let connect_to = self.connection.connect_to.as_deref();
         let connect_to = connect_to.and_then(|text| faults.take(address(text)));
@@ -186,6 +194,27 @@ impl File {
             ca_file: self.connection.ca_file,
             connect_to,
         })
+    }
+}
+
+impl File {
+    /// Opens the state document by its URI and SAS (S15), in place of a configured account.
+    fn state_by_uri(&mut self, given: BlobUri) -> Result<(), SettingsError> {
+        if self.sweeper.state_account.is_some() {
+            let what = "state_account: the URI in `state` names the account already; remove one";
+            return Err(wrong(what));
+        }
+        let BlobUri { service, blob } = given;
+        self.sweeper.state = Some(format!("{}/{blob}", service.container));
+        self.sweeper.state_account = Some(STATE_ACCOUNT.to_owned());
+        let access = Access {
+            name: Some(service.account),
+            endpoint: Some(service.endpoint),
+            sas: (!service.sas.is_empty()).then(|| Secret::parse(&service.sas)),
+            ..Access::default()
+        };
+        self.account.insert(STATE_ACCOUNT.to_owned(), access);
+        Ok(())
     }
 }
 
@@ -257,6 +286,7 @@ impl Sweeper {
             budget,
             rate_per_s: self.rate.unwrap_or(base.rate_per_s),
             retries: self.retries.unwrap_or(base.retries),
+            trust_service_clock: self.trust_service_clock.unwrap_or(base.trust_service_clock),
             stop_grace: or(self.stop_grace, base.stop_grace),
             state_patience: or(self.state_patience, base.state_patience),
         }
@@ -371,5 +401,11 @@ fn state_place(text: &str) -> Result<BlobId, SettingsError> {
     });
     place
         .map(|(container, blob)| BlobId::new(container, blob))
-        .ok_or_else(|| wrong(format!("state: `{text}` is not CONTAINER/BLOB")))
+        // The text may be an unreadable URI, whose SAS must not be shown.
+        .ok_or_else(|| {
+            let shown = text.split('?').next().unwrap_or_default();
+            wrong(format!(
+                "state: `{shown}` is not CONTAINER/BLOB, nor the URI of a blob"
+            ))
+        })
 }

@@ -1,6 +1,7 @@
 //! Finds all structural faults: unknown names and values of the wrong type. Strict parsing stops at
 //! the first fault, so each value is parsed on its own in an otherwise empty configuration.
 
+use smalt_worker::settings::put;
 use toml::{Table, Value};
 
 use super::fault::{SettingsError, first_line};
@@ -52,21 +53,4 @@ fn reads(path: &str, value: Value, shown: &str, faults: &mut SettingsError) -> b
             .push(format!("{shown}: {}", first_line(error)));
     }
     read.is_ok()
-}
-
-/// Inserts a value at a dotted path.
-pub(super) fn put(table: &mut Table, path: &str, value: Value) {
-    match path.split_once('.') {
-        None => {
-            table.insert(path.to_owned(), value);
-        }
-        Some((head, rest)) => {
-            let inner = table
-                .entry(head)
-                .or_insert_with(|| Value::Table(Table::new()));
-            if let Value::Table(inner) = inner {
-                put(inner, rest, value);
-            }
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use smalt_sleeve::Identity;
+use smalt_sleeve::port::BlobId;
 
 use super::*;
 use crate::config::{Collision, StateBackend};
@@ -187,6 +188,40 @@ fn inline_secrets_are_rejected_and_never_shown() {
     }
     let dev = "[account.default]\nconnection_string = \"UseDevelopmentStorage=true\"";
     assert!(gather(Some(dev), [], []).is_ok());
+}
+
+/// S15: the state document by the URI of its blob with a SAS, which no output shows.
+#[test]
+fn s15_the_state_is_a_place_or_the_uri_of_a_blob() {
+    let uri = "https://acct.blob.core.windows.net/jobs/TimeToLiveBlobs?sp=rwdl&sig=S3cret";
+    let vars = || env(&[("SWEEPER_STATE", uri)]);
+    let (settings, values) = effective(None, vars(), []).unwrap();
+    let sweeper = &settings.sweeper;
+    let place = (sweeper.state_account.as_str(), &sweeper.state_blob);
+    assert_eq!(place, ("state", &BlobId::new("jobs", "TimeToLiveBlobs")));
+    let access = &settings.accounts["state"];
+    assert_eq!(access.name.as_deref(), Some("acct"));
+    assert!(access.sas.is_some() && !format!("{settings:?}{values:?}").contains("S3cret"));
+    let sas = values
+        .iter()
+        .find(|v| v.key == "account.state.sas")
+        .unwrap();
+    let shown = (sas.value.as_str(), sas.source.to_string());
+    assert_eq!(shown, ("***", "SWEEPER_STATE".to_owned()));
+    let named = [("sweeper.state_account", text("default"))];
+    assert!(gather(None, vars(), named).is_err());
+    let file = format!("[sweeper]\nstate = \"{uri}\"");
+    for wrong in [
+        gather(Some(&file), [], []),
+        gather(
+            None,
+            env(&[("SWEEPER_STATE", "ftp://acct/jobs?sig=S3cret")]),
+            [],
+        ),
+    ] {
+        let error = wrong.unwrap_err().to_string();
+        assert!(!error.contains("S3cret"), "{error}");
+    }
 }
 
 #[test]

@@ -245,16 +245,48 @@ async fn short_state_outages_are_tolerated() {
     assert_eq!(once(&world, Vec::new()).await.exit_code(), exit::DENIED);
 }
 
+/// A worker that trusts the service's clock sweeps also after an emulator's clock was moved.
 #[tokio::test(start_paused = true)]
 async fn large_clock_skew_ends_the_worker() {
     let world = World::new();
-    for (offset_s, expected) in [(0, exit::OK), (120, exit::OK), (700, exit::CLOCK_SKEW)] {
+    for (offset_s, trust_service_clock, expected) in [
+        (0, false, exit::OK),
+        (120, false, exit::OK),
+        (700, false, exit::CLOCK_SKEW),
+        (700, true, exit::OK),
+        (86_400, true, exit::OK),
+    ] {
         let there = std::sync::Arc::clone(&world);
         let clock = move || there.now().plus_s(offset_s);
-        let sweeper = worker(&world, config("one"), Vec::new(), 1);
+        let config = SweeperConfig {
+            trust_service_clock,
+            ..config("one")
+        };
+        let sweeper = worker(&world, config, Vec::new(), 1);
         let sweeper = sweeper.with_wall_clock(std::sync::Arc::new(clock));
         assert_eq!(sweeper.once().await.exit_code(), expected, "{offset_s}");
     }
+}
+
+/// A mistyped container is found before the state document exists, and later ignored, because the
+/// document counts then.
+#[tokio::test(start_paused = true)]
+async fn a_mistyped_container_is_found_before_the_state_exists() {
+    let world = World::new();
+    let mut typo = config("one");
+    typo.containers[1].container = "lgos".into();
+    let checked = async |config| {
+        worker(&world, config, Vec::new(), 1)
+            .check_new_state()
+            .await
+    };
+    let error = checked(typo.clone()).await.unwrap_err();
+    assert_eq!(error.exit_code(), exit::USAGE);
+    assert!(error.to_string().contains("`lgos`"), "{error}");
+    assert!(!world.has("acct/smalt-sweeper/TimeToLiveBlobs"));
+    assert!(checked(config("one")).await.is_ok());
+    assert_eq!(once(&world, Vec::new()).await.exit_code(), exit::OK);
+    assert!(checked(typo).await.is_ok());
 }
 
 /// A plan matches the following sweep and changes nothing.

@@ -7,6 +7,7 @@ use smalt_sleeve::port::{ErrorKind, Metadata};
 use smalt_sweeper::decide::{Policy, Rule};
 use smalt_sweeper::summary::LogSummary;
 use smalt_sweeper::{Class, DeadConfig, Outcome, Prices, SweeperConfig, TagPolicy};
+use smalt_worker::exit;
 use smalt_worker::face::Face;
 
 use crate::fake::{Act, World, fault};
@@ -235,6 +236,45 @@ fn log_reports_failed_blobs() {
     assert!(reason("long").len() < 130, "{}", reason("long"));
     assert_eq!(reason("self"), "to \"logs/\"");
     assert!(reason("place").contains("No?") && !text.contains("SECRET"));
+}
+
+/// S25, S31: the log has each read and write of the state document, the number of retries of its
+/// lease and of calls, and each sleep, with their times.
+#[test]
+fn s25_s31_retries_sleeps_and_state_are_logged() {
+    let world = World::new();
+    world.put("acct/events/due", &[DUE]);
+    let taken = |n| fault("acquire_lease", n, Act::Refuse(ErrorKind::LeaseTaken));
+    let busy = fault("list_blobs", 1, Act::Refuse(ErrorKind::Busy));
+    let faults = vec![taken(2), taken(3), busy];
+    let sweeper = worker(&world, config("one"), faults, 1);
+    let (finished, text) = logged(|| paused(sweeper.run_until(sleep(700))));
+    assert_eq!(finished.exit_code(), exit::OK);
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |op: &str| {
+        lines
+            .iter()
+            .filter(|line| line["op"] == op)
+            .collect::<Vec<_>>()
+    };
+    for action in ["get", "put"] {
+        let state = of("state")
+            .into_iter()
+            .find(|line| line["action"] == action);
+        assert!(
+            state.is_some_and(|line| line["ms"].is_u64()),
+            "{action}: {text}"
+        );
+    }
+    assert_eq!(of("lease")[0]["retries"], 2, "{text}");
+    assert_eq!(of("retry")[0]["operation"], "list_blobs", "{text}");
+    assert!(
+        of("retry")[0]["ms"].is_u64() && of("sleep")[0]["s"].is_u64(),
+        "{text}"
+    );
 }
 
 /// A rule by tag: the listing includes the tags, `explain` names the rule, and without permission

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
+use smalt_sleeve::port::CallContext;
 
 use self::payloads::Payloads;
 pub(super) use self::sometimes::SOMETIMES;
@@ -235,6 +236,11 @@ impl Judge<'_> {
         let actor = event.actor.as_str();
         let (_, queue, rest) = exchange.segments();
         let id = rest.strip_prefix("messages/").map(str::to_owned);
+        let context = exchange.header("x-ms-client-request-id");
+        if actor.starts_with("listener-") && !CallContext::safe(context.unwrap_or_default()).muted {
+            let what = format!("{} {} is not muted", exchange.method, exchange.path);
+            self.violated("G8", number, what);
+        }
         if actor != "owner" && exchange.method == "PUT" && rest.ends_with(".partitions.json") {
             let dropped = exchange.done().is_some();
             if dropped {

@@ -316,7 +316,7 @@ impl Order<'_> {
         {
             return Became::Left(error.to_string());
         }
-        let cx = CallContext::default();
+        let cx = CallContext::housekeeping();
         let put = self
             .storage
             .put_message(&cx, &queue, &text, ttl, std::time::Duration::ZERO);
@@ -360,7 +360,7 @@ impl Order<'_> {
     }
 
     async fn delete(&self, message: &QueueMessage) -> PortResult<()> {
-        let cx = CallContext::default();
+        let cx = CallContext::housekeeping();
         let (id, receipt) = (&message.id, &message.pop_receipt);
         self.storage
             .delete_message(&cx, self.poison_queue, id, receipt)

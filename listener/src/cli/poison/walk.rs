@@ -53,7 +53,7 @@ impl<'a> Walk<'a> {
     /// returns because the walk took longer than that.
     pub(crate) async fn next(&mut self) -> PortResult<Vec<Held>> {
         let taken_at = Instant::now();
-        let cx = CallContext::default();
+        let cx = CallContext::housekeeping();
         let get = self.storage.get_messages(&cx, self.queue, BATCH, HOLD);
         let got = get.await?;
         let server_time = got.server_time;
@@ -73,7 +73,7 @@ impl<'a> Walk<'a> {
 /// visibility timeout.
 pub(crate) async fn release(storage: &dyn Storage, queue: &str, held: &[Held]) {
     let releases = stream::iter(held).map(|held| async move {
-        let cx = CallContext::default();
+        let cx = CallContext::housekeeping();
         let message = &held.message;
         let (id, receipt) = (&message.id, &message.pop_receipt);
         let release = storage.update_message(&cx, queue, id, receipt, Duration::ZERO, None);
@@ -99,7 +99,7 @@ pub(crate) async fn look(
     queue: &str,
     most: u64,
 ) -> PortResult<(Vec<QueueMessage>, Timestamp)> {
-    let cx = CallContext::default();
+    let cx = CallContext::housekeeping();
     let count = storage
         .queue_properties(&cx, queue)
         .await?
