@@ -7,20 +7,24 @@
 //! give the simplest choices, which shrinking leads to.
 //!
 //! - [`dice`]: random bytes, and what they are used for.
-//! - `parts`: names, leases, conditions. `blobs`, `containers`, `queues`,
-//!   `tables`: operations.
+//! - `parts`: names, leases, conditions. `blobs`, `tiers`, `containers`, `queues`, `tables`,
+//!   `access`: operations.
 
+mod access;
 mod blobs;
 mod containers;
 pub mod dice;
 mod parts;
 mod queues;
 mod tables;
+mod tiers;
 
 use smalt_model::hints::Alone;
 use smalt_model::outcomes::{Cell, Situation};
 use smalt_model::vocabulary::tables::TableOperation;
-use smalt_model::vocabulary::{ContainerOperation, Malformed, Metadata, Operation};
+use smalt_model::vocabulary::{
+    AccountOperation, ContainerOperation, Malformed, Metadata, Operation,
+};
 use smalt_model::{Expected, Model};
 
 pub use dice::{DICE, TABLE_DICE};
@@ -51,7 +55,8 @@ const SECONDS: [u64; 10] = [1, 5, 14, 15, 16, 30, 60, 61, 3_600, WEEK_S];
 const WEEK_S: u64 = 7 * 24 * 3_600;
 
 const CONTAINERS: [&str; 3] = ["con0", "con1", "con2"];
-const BLOBS: [&str; 4] = ["b0", "b1", "dir/b0", "dir/b1"];
+/// Names inside of a folder, and on both sides of it in the order of names.
+const BLOBS: [&str; 5] = ["b0", "b0/b0", "b0-", "b00", "b0/b1"];
 const QUEUES: [&str; 2] = ["que0", "que1"];
 
 /// The intended outcome of an operation.
@@ -98,7 +103,8 @@ pub struct Space {
     queues: usize,
     /// Whether the operations are those of the Table service, and no others.
     tables: bool,
-    /// Append and page blobs, properties, copies by bytes, listings of the account, soft delete.
+    /// Append and page blobs, properties, copies by bytes, listings of the account, soft delete,
+    /// tiers, policies, long texts, many entities.
     wide: bool,
     /// Whether some requests break a rule of syntax.
     malformed: bool,
@@ -120,11 +126,16 @@ impl Space {
         advances: true,
         restarts: false,
     };
-    /// Tables and entities, which need no time.
+    /// Tables and entities.
     pub const TABLES: Space = Space {
         tables: true,
-        advances: false,
         ..Space::HISTORY
+    };
+    /// Tables and entities, without time, policies and batches of many entities.
+    pub const NARROW_TABLES: Space = Space {
+        wide: false,
+        advances: false,
+        ..Space::TABLES
     };
     /// Only operations on block blobs, containers, leases and queues.
     pub const NARROW: Space = Space {
@@ -159,8 +170,14 @@ impl Space {
 
     fn kinds(self) -> impl Iterator<Item = &'static Kind> {
         let all: &[&[Kind]] = match self.tables {
-            true => &[tables::KINDS],
-            false => &[containers::KINDS, blobs::KINDS, queues::KINDS],
+            true => &[tables::KINDS, access::OF_TABLES],
+            false => &[
+                containers::KINDS,
+                blobs::KINDS,
+                tiers::KINDS,
+                queues::KINDS,
+                access::KINDS,
+            ],
         };
         let is_open = move |kind: &&Kind| self.wide || !kind.wide;
         all.iter().copied().flatten().filter(is_open)
@@ -245,7 +262,9 @@ pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step 
         let weeks = is_somewhere(model, space, Alone::Kept) && first.chance(WEEK_PERCENT);
         let seconds = match weeks {
             true => WEEK_S,
-            false => first.one(&SECONDS).unwrap_or(1),
+            false => tiers::to_an_end(model, &mut first)
+                .or_else(|| first.one(&SECONDS))
+                .unwrap_or(1),
         };
         return time(Operation::Advance { seconds });
     }
@@ -381,8 +400,9 @@ pub fn is_listing(operation: &Operation) -> bool {
         operation,
         Operation::Container(_, ContainerOperation::List { .. })
             | Operation::Account(
-                smalt_model::vocabulary::AccountOperation::Containers(_)
-                    | smalt_model::vocabulary::AccountOperation::Queues(_)
+                AccountOperation::Containers(_)
+                    | AccountOperation::Queues(_)
+                    | AccountOperation::Find { .. }
             )
     )
 }

@@ -12,7 +12,8 @@ use super::{CONTAINERS, Kind, Space, kind, metadata, page, parts, wide};
 pub(super) const KINDS: &[Kind] = &[
     wide("account list containers", 6, list_containers),
     wide("account list queues", 4, list_queues),
-    wide("account set retention", 5, retain),
+    wide("account set retention", 10, retain),
+    wide("account find blobs", 16, find),
     kind("container create", 14, create),
     kind("container delete", 10, delete),
     kind("container get", 14, get),
@@ -68,6 +69,20 @@ fn names(prefix: &[&str], dice: &mut Dice<'_>) -> Names {
 fn retain(_: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     let days = dice.one(&[None, Some(1), Some(7), Some(8)]).flatten();
     Some(Operation::Account(AccountOperation::Retain(days)))
+}
+
+/// Searches the account or a container; for a near miss, a container that does not exist.
+fn find(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
+    let within = dice.miss.is_some() || dice.chance(30);
+    let container = match within {
+        true => Some(parts::container(model, dice)?),
+        false => None,
+    };
+    Some(Operation::Account(AccountOperation::Find {
+        container,
+        value: dice.one(&parts::VALUES)?,
+        page: page(dice),
+    }))
 }
 
 fn create(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
@@ -133,7 +148,7 @@ fn list(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
         let delimited = refused || dice.chance(30);
         let wide = dice.space.wide;
         ContainerOperation::List {
-            prefix: dice.one(&["", "b", "dir/"]).unwrap_or("").to_owned(),
+            prefix: dice.one(&["", "b0", "b0/"]).unwrap_or("").to_owned(),
             delimited,
             page: page(dice),
             snapshots: refused || !delimited && dice.chance(40),
