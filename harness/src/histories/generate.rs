@@ -8,7 +8,7 @@
 //!
 //! - [`dice`]: random bytes, and what they are used for.
 //! - `parts`: names, leases, conditions. `blobs`, `tiers`, `containers`, `queues`, `tables`,
-//!   `access`: operations.
+//!   `access`: operations. `themes`: what some histories are about.
 
 mod access;
 mod blobs;
@@ -17,6 +17,7 @@ pub mod dice;
 mod parts;
 mod queues;
 mod tables;
+mod themes;
 mod tiers;
 
 use smalt_model::hints::Alone;
@@ -29,6 +30,7 @@ use smalt_model::{Expected, Model};
 
 pub use dice::{DICE, TABLE_DICE};
 use dice::{Dice, Miss};
+use themes::Theme;
 
 /// How often an operation that does not match its intent is generated again.
 const TRIES: u8 = 8;
@@ -112,6 +114,8 @@ pub struct Space {
     advances: bool,
     /// Whether the service is restarted.
     restarts: bool,
+    /// What the history is about, if it is about something.
+    theme: Option<&'static Theme>,
 }
 
 impl Space {
@@ -125,6 +129,7 @@ impl Space {
         malformed: true,
         advances: true,
         restarts: false,
+        theme: None,
     };
     /// Tables and entities.
     pub const TABLES: Space = Space {
@@ -152,6 +157,7 @@ impl Space {
         malformed: false,
         advances: false,
         restarts: false,
+        theme: None,
     };
 
     /// Returns the same space, with or without restarts.
@@ -179,7 +185,12 @@ impl Space {
                 access::KINDS,
             ],
         };
-        let is_open = move |kind: &&Kind| self.wide || !kind.wide;
+        let is_open = move |kind: &&Kind| {
+            let is_about = self
+                .theme
+                .is_none_or(|theme| theme.kinds.contains(&kind.name));
+            (self.wide || !kind.wide) && is_about
+        };
         all.iter().copied().flatten().filter(is_open)
     }
 
@@ -258,7 +269,8 @@ pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step 
     if space.restarts && first.chance(RESTART_PERCENT) {
         return time(Operation::Restart);
     }
-    if space.advances && first.chance(ADVANCE_PERCENT) {
+    let advances = space.theme.map_or(ADVANCE_PERCENT, |it| it.advance_percent);
+    if space.advances && first.chance(advances) {
         let weeks = is_somewhere(model, space, Alone::Kept) && first.chance(WEEK_PERCENT);
         let seconds = match weeks {
             true => WEEK_S,
@@ -353,7 +365,7 @@ fn candidate(
     if let Some(name) = to_blocks(model, is_near, dice) {
         return (named(name)?.make)(model, dice);
     }
-    if !wishes.is_empty() && dice.chance(WISH_PERCENT) {
+    if !wishes.is_empty() && dice.space.theme.is_none() && dice.chance(WISH_PERCENT) {
         let (before, after) = wishes.split_at(usize::from(
             dice.wide_below(u16::try_from(wishes.len()).unwrap_or(u16::MAX)),
         ));

@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        80_195,
-        "Events of blobs; hierarchical accounts.",
+        80_230,
+        "Snapshots without their blob are counted; priorities are raised.",
     ),
     (
         "sleeve/",
@@ -41,17 +41,21 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1798, ""),
     (
         "harness/",
-        67_643,
-        "The saga of the sleeves; recordings of hierarchical accounts.",
+        68_850,
+        "Circumstances of histories, recordings that became worse.",
     ),
     ("harness/fuzz/", 89, ""),
-    ("harness/model/", 5254, "The search of the bursts uses it."),
+    (
+        "harness/model/",
+        6700,
+        "The list of circumstances; signatures, tiers, searches.",
+    ),
     ("harness/planted/", 573, ""),
     ("harness/shim/", 833, ""),
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 229_434;
+pub(crate) const TOTAL: usize = 232_150;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -37,12 +37,13 @@ pub(super) const DELETION: Area = Area {
     exists: |[operation, base, snapshots, _]| {
         let is_living = [LIVING, BOTH].contains(snapshots);
         match *operation {
-            // Snapshots do not outlive their blob.
-            _ if is_living && *base != LIVE => false,
+            // A blob and its snapshots are deleted together. A blob that was not kept can leave
+            // deleted snapshots behind, which Undelete Blob restores.
+            _ if is_living && *base == DELETED => false,
             "delete" => *base == LIVE && !is_living,
-            "delete snapshot" => is_living,
+            "delete snapshot" => *base == LIVE && is_living,
             "undelete" => *base != ABSENT || *snapshots == DORMANT,
-            "replace" => true,
+            "replace" => *base != ABSENT || *snapshots != BOTH,
             _ => *base == LIVE,
         }
     },
@@ -183,7 +184,13 @@ impl Watch {
             let keeps = ["retention", "no retention"];
             let keeps = keeps[usize::from(model.retention_days.is_none())];
             // The outcomes have their own place for a deletion of nothing but blocks.
-            if base == LIVE || !name.starts_with("delete") {
+            let is_counted = match base {
+                LIVE => true,
+                // Rarer than any history of a usual length.
+                ABSENT if snapshots == BOTH => false,
+                _ => !name.starts_with("delete"),
+            };
+            if is_counted {
                 self.saw(&DELETION, [name, base, snapshots, keeps]);
             }
             if let Some((base, snapshots)) = self.trail.restored.get(id) {

@@ -21,8 +21,10 @@ pub(super) const PAGES: Area = Area {
     axes: [&["flat", "delimited"], NAMES, NAMES, NONE],
     exists: |[form, last, first, _]| {
         let place = |name| NAMES.iter().position(|known| *known == name);
-        // Only a flat listing shows several entries of a name, and names inside of a folder.
-        place(*last) < place(*first) || *form == "flat" && last == first
+        // Only a flat listing shows several entries of a name; there are two stems, and two names
+        // inside.
+        let is_same = last == first && (*form == "flat" || ["stem", "inside"].contains(last));
+        place(*last) < place(*first) || is_same
     },
     counts_refusals: false,
 };
@@ -37,7 +39,7 @@ pub(super) const SCANS: Area = Area {
             "entity of a later one",
             "nothing",
         ],
-        &["row key", "both keys", "no key"],
+        &["row key", "both keys"],
         &["one page", "several pages"],
     ],
     exists: |_| true,
@@ -59,9 +61,10 @@ pub(super) const BATCHES: Area = Area {
         &["last", "others follow"],
         NONE,
     ],
-    exists: |[code, place, ..]| {
+    exists: |[code, place, rest, _]| {
         let needs_earlier = code.starts_with("InvalidDuplicate") || code.starts_with("Commands");
-        !(needs_earlier && *place == "at 0")
+        // The answer to a single change has no index.
+        *place != "at 0" || !needs_earlier && *rest != "last"
     },
     counts_refusals: true,
 };
@@ -117,8 +120,7 @@ impl Watch {
                 let keys = match (names(filter, "PartitionKey"), names(filter, "RowKey")) {
                     (false, true) => "row key",
                     (true, true) => "both keys",
-                    (false, false) => "no key",
-                    (true, false) => return,
+                    _ => return,
                 };
                 let is_long = expected.rows.len() > *page as usize;
                 let pages = ["one page", "several pages"][usize::from(is_long)];

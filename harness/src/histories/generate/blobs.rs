@@ -229,7 +229,7 @@ fn delete(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
 
 fn undelete(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     // Undelete is of little interest when nothing was deleted.
-    let id = match dice.miss.is_some() || dice.chance(10) {
+    let id = match dice.miss.is_some() || dice.chance(40) {
         true => parts::spot(model, dice),
         false => parts::named(model, |c, b| model.is_dormant(c, b), dice),
     }?;

@@ -3,7 +3,7 @@
 use smalt_model::Model;
 use smalt_model::hints::Hint;
 use smalt_model::vocabulary::{
-    AccountOperation, ContainerOperation, Guard, LeaseAction, Metadata, Names, Operation,
+    AccountOperation, ContainerOperation, Guard, LeaseAction, Metadata, Names, Operation, TAG,
 };
 
 use super::dice::{Dice, Miss};
@@ -12,7 +12,7 @@ use super::{CONTAINERS, Kind, Space, kind, metadata, page, parts, wide};
 pub(super) const KINDS: &[Kind] = &[
     wide("account list containers", 6, list_containers),
     wide("account list queues", 4, list_queues),
-    wide("account set retention", 10, retain),
+    wide("account set retention", 16, retain),
     wide("account find blobs", 16, find),
     kind("container create", 14, create),
     kind("container delete", 10, delete),
@@ -80,9 +80,20 @@ fn find(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     };
     Some(Operation::Account(AccountOperation::Find {
         container,
-        value: dice.one(&parts::VALUES)?,
+        value: match dice.chance(60) {
+            true => value_there(model, dice)?,
+            false => dice.one(&parts::VALUES)?,
+        },
         page: page(dice),
     }))
+}
+
+/// Returns the value that a blob has.
+fn value_there(model: &Model, dice: &mut Dice<'_>) -> Option<&'static str> {
+    let id = parts::among(model, |kind| !kind.is_empty(), dice)?;
+    let tags = model.hint_of_blob(&id).tags;
+    let has = |value: &&str| tags.get(TAG).is_some_and(|tag| tag == value);
+    parts::VALUES.into_iter().find(has)
 }
 
 fn create(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {

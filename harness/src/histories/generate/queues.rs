@@ -6,7 +6,7 @@ use smalt_model::vocabulary::{INLINE_TEXT_BYTES, MessageId, Operation, QueueOper
 use super::dice::{Dice, Miss};
 use super::{Kind, QUEUES, kind, metadata, parts};
 
-/// Percentage of message texts that are long.
+/// Percentage of message texts that are long, without a theme.
 const LONG_PERCENT: u8 = 12;
 
 pub(super) const KINDS: &[Kind] = &[
@@ -54,7 +54,8 @@ fn set_metadata(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
 
 /// Returns a text: usually short, sometimes around the length from which it is stored as a payload.
 fn text(word: &str, dice: &mut Dice<'_>) -> String {
-    let length = match dice.space.wide && dice.chance(LONG_PERCENT) {
+    let long = dice.space.theme.map_or(LONG_PERCENT, |it| it.long_percent);
+    let length = match dice.space.wide && dice.chance(long) {
         true => dice.one(&[INLINE_TEXT_BYTES + 1, INLINE_TEXT_BYTES]),
         false => None,
     };

@@ -248,7 +248,7 @@ fn batch(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
                 .find(|key| Some(**key) != rows.partition)?;
             again.row.partition_key = (*other).to_owned();
         }
-        let place = 1 + dice.below(changes.len());
+        let place = 1 + often_last(changes.len() - 1, dice);
         changes.insert(place, again);
     }
     (!changes.is_empty()).then_some(())?;
@@ -282,13 +282,21 @@ fn many(rows: &Rows<'_>, dice: &mut Dice<'_>) -> Vec<Change> {
         action: Action::Replace(Properties::new(), None),
     };
     let mut changes: Vec<Change> = (first..first + count).map(upsert).collect();
-    let place = dice.below(count + 1);
+    let place = often_last(count, dice);
     let wrong = change(rows, dice).filter(|_| dice.miss.is_some());
     let wrong = wrong.filter(|new| changes.iter().all(|old| old.row != new.row));
     if let Some(wrong) = wrong {
         changes.insert(place, wrong);
     }
     changes
+}
+
+/// Returns a place up to `last`, often that.
+fn often_last(last: usize, dice: &mut Dice<'_>) -> usize {
+    match dice.below(3) {
+        0 => last,
+        _ => dice.below(last + 1),
+    }
 }
 
 /// Returns any change of one entity.
@@ -319,16 +327,52 @@ fn get(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
 
 fn query(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     let (name, rows) = place(model, dice)?;
-    let query = TableOperation::Query {
-        page: match rows.all.len() {
-            0..MANY => small_page(dice),
-            // Not hundreds of requests.
-            _ => dice.one(&[1_000, 7, 30]).unwrap_or(1_000),
-        },
-        level: level(dice),
-        filter: dice.chance(50).then(|| filter(DEPTH_MAX, dice)),
+    let (page, filter) = match rows.all.len() {
+        0..MANY => (
+            small_page(dice),
+            dice.chance(50).then(|| filter(DEPTH_MAX, dice)),
+        ),
+        // Not hundreds of requests.
+        _ => (
+            dice.one(&[1_000, 7, 5, 12]).unwrap_or(1_000),
+            match dice.chance(50) {
+                true => Some(apart(dice)),
+                false => Some(filter(DEPTH_MAX, dice)),
+            },
+        ),
     };
-    on(name, query)
+    let level = level(dice);
+    on(
+        name,
+        TableOperation::Query {
+            filter,
+            page,
+            level,
+        },
+    )
+}
+
+/// Returns a filter for row keys at both ends, in one partition or all of them.
+fn apart(dice: &mut Dice<'_>) -> TableFilter {
+    let compare = |name: &str, operator, value: String| {
+        Box::new(TableFilter::Compare {
+            name: name.to_owned(),
+            operator,
+            value: Value::String(value),
+            is_mirrored: false,
+        })
+    };
+    let first = dice.below(NUMBERED / 2);
+    let last = first + dice.below(NUMBERED - first);
+    let rows = TableFilter::Or(
+        compare("RowKey", "le", numbered(first)),
+        compare("RowKey", "ge", numbered(last)),
+    );
+    let Some(partition) = dice.one(&PARTITIONS).filter(|_| dice.chance(60)) else {
+        return rows;
+    };
+    let partition = compare("PartitionKey", "ge", partition.to_owned());
+    TableFilter::And(partition, Box::new(rows))
 }
 
 fn page(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {

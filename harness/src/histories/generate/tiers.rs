@@ -9,12 +9,12 @@ use super::{CONTAINERS, Kind, blobs, wide};
 
 pub(super) const KINDS: &[Kind] = &[wide("blob set tier", 44, set)];
 
-/// Not among the names of other generators.
-const BLOB: &str = "tiered";
+/// Not among the names of other generators, and before them in listings.
+const BLOB: &str = "archive";
 /// Percentage of time steps that lead to the end of a rehydration, if there is one.
-const END_PERCENT: u8 = 50;
+const END_PERCENT: u8 = 80;
 /// Percentage of requests that touch the blob without a change of its tier.
-const TOUCH_PERCENT: u8 = 45;
+const TOUCH_PERCENT: u8 = 55;
 
 fn blob(container: &str) -> BlobId {
     BlobId {
@@ -28,7 +28,7 @@ pub(super) fn to_an_end(model: &Model, dice: &mut Dice<'_>) -> Option<u64> {
     let waking = |name: &&str| model.tier_at(&blob(name))?.waking;
     let waking = CONTAINERS.iter().find_map(waking)?;
     let left_s = waking.end_s() - model.now_s();
-    let steps = [left_s, left_s - 1, left_s + 1];
+    let steps = [left_s, left_s - 1, left_s, left_s + 1];
     dice.chance(END_PERCENT).then(|| dice.one(&steps)).flatten()
 }
 
@@ -44,7 +44,8 @@ fn set(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
         }
         Some(tiered) if dice.chance(TOUCH_PERCENT) => touch(tiered, dice),
         _ => {
-            let priorities = [None, Some(Priority::Standard), Some(Priority::High)];
+            let high = Some(Priority::High);
+            let priorities = [None, Some(Priority::Standard), high, high];
             let priority = dice.one(&priorities).flatten();
             BlobOperation::SetTier(tier(tiered.unwrap_or_default(), dice), priority)
         }
