@@ -14,8 +14,10 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use smalt_harness::check::Seeds;
 use smalt_harness::scenario::bent::Bend;
 use smalt_harness::scenario::campaign::{self, Scenario};
+use smalt_harness::scenario::faults::{Aim, Fault, Mishap, Operation};
 use smalt_harness::scenario::listen::Listen;
-use smalt_harness::scenario::sweep::Sweep;
+use smalt_harness::scenario::marks::Marks;
+use smalt_harness::scenario::sweep::{Sweep, SweepPlan};
 use smalt_harness::scenario::world::Engine;
 
 /// Cases per worker of an ordinary test run.
@@ -94,6 +96,46 @@ fn the_sweeper_keeps_its_promises() {
 #[test]
 fn the_sweeper_keeps_its_promises_on_sled() {
     campaign::<Sweep>(Engine::Sled, CASES_ON_SLED);
+}
+
+/// Requests of the workers within which the first sweep of [`SweepPlan::of_fault`] ends.
+const REQUESTS: u16 = 64;
+
+/// Wherever a worker stops, dies or loses an answer within its pages, nothing is lost, and all that
+/// is due goes.
+#[test]
+fn fault_at_every_request_of_a_sweep_loses_nothing() {
+    let mut marks = Marks::new();
+    for mishap in [
+        Mishap::Stop,
+        Mishap::CrashBefore,
+        Mishap::CrashAfter,
+        Mishap::AnswerLost,
+    ] {
+        for nth in 1..=REQUESTS {
+            let aim = Aim {
+                operation: Operation::Any,
+                resource: "",
+                nth,
+            };
+            let plan = SweepPlan::of_fault(Fault { aim, mishap });
+            let run = Sweep::run(&plan, Engine::Memory, None);
+            assert_eq!(run.violations, [], "{mishap:?} at request {nth}");
+            assert!(run.faults.never_fired().is_empty(), "{mishap:?} {nth}");
+            for (mark, count) in run.marks {
+                *marks.entry(mark).or_default() += count;
+            }
+        }
+    }
+    for wanted in [
+        "died between copy and delete",
+        "page reclaimed",
+        "answer lost: delete",
+        "answer lost: copy",
+        "answer lost: state",
+    ] {
+        assert!(marks.contains_key(wanted), "never seen: {wanted}");
+    }
 }
 
 #[test]

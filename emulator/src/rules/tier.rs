@@ -81,6 +81,15 @@ pub fn rehydration_s(priority: &str) -> u64 {
     }
 }
 
+/// Returns the priority of a rehydration that is requested again: "The rehydration priority setting
+/// cannot be lowered from High to Standard for a pending operation."
+pub fn raised(pending: Option<&str>, asked: &'static str) -> &'static str {
+    match pending {
+        Some(HIGH) => HIGH,
+        _ => asked,
+    }
+}
+
 /// Parses a rehydration priority, ignoring case.
 pub fn parse_priority(text: &str) -> Option<&'static str> {
     [STANDARD, HIGH]
@@ -203,5 +212,17 @@ mod tests {
         }
         assert_eq!(parse_priority("high"), Some(HIGH));
         assert_eq!(parse_priority("urgent"), None);
+    }
+
+    #[test]
+    fn priority_of_a_pending_rehydration_is_never_lowered() {
+        for (pending, asked, expected) in [
+            (None, STANDARD, STANDARD),
+            (None, HIGH, HIGH),
+            (Some(STANDARD), HIGH, HIGH),
+            (Some(HIGH), STANDARD, HIGH),
+        ] {
+            assert_eq!(raised(pending, asked), expected, "{pending:?} {asked}");
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! The account's services. Sources: "List Containers", "List Queues", "Set Blob Service
-//! Properties".
+//! Properties", "Find Blobs by Tags".
 
 use crate::Model;
-use crate::expected::{Expected, Fact};
-use crate::vocabulary::{AccountOperation, Metadata, Names};
+use crate::expected::{Answer, Expected, Fact, settle};
+use crate::vocabulary::{AccountOperation, Metadata, Names, TAG};
 
 impl Model {
     pub(crate) fn account(&mut self, operation: &AccountOperation) -> Expected {
@@ -16,11 +16,31 @@ impl Model {
                 let all = self.queues.iter();
                 listed(names, all.map(|(name, found)| (name, &found.metadata)))
             }
+            AccountOperation::Find {
+                container, value, ..
+            } => settle(self.find_blobs(container.as_deref(), value)),
             AccountOperation::Retain(days) => {
                 self.retention_days = *days;
                 Expected::ok(202)
             }
         }
+    }
+
+    /// Returns `container/blob` and the queried tag of each blob that has this value of it.
+    fn find_blobs(&mut self, within: Option<&str>, value: &str) -> Answer {
+        if let Some(name) = within {
+            self.find(name)?;
+        }
+        let mut found = Vec::new();
+        let scope = self.containers.iter();
+        for (container, all) in scope.filter(|(name, _)| within.is_none_or(|it| it == *name)) {
+            let has = |tags: &Metadata| tags.get(TAG).is_some_and(|tag| tag == value);
+            let blobs = all.blobs.iter().filter(|(_, blob)| has(&blob.state.tags));
+            let tags = Metadata::from([(TAG.to_owned(), value.to_owned())]);
+            found
+                .extend(blobs.map(|(blob, _)| (format!("{container}/{blob}"), Some(tags.clone()))));
+        }
+        Ok(Expected::ok(200).with(Fact::Resources(found)))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::conditions::{self, Current};
 use crate::content::Bytes;
 use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::lease::{self, Lease, Of};
+use crate::tiers::Tiered;
 use crate::vocabulary::{
     BlobId, Condition, ContentHeaders, Guard, LeaseAction, LeaseId, Metadata, Moment, Tag,
 };
@@ -30,6 +31,7 @@ pub(crate) struct State {
     pub(crate) headers: ContentHeaders,
     /// Whether a copy created it and no later write cleared the copy properties.
     pub(crate) copied: bool,
+    pub(crate) tier: Tiered,
     pub(crate) content: Bytes,
 }
 
@@ -119,6 +121,7 @@ impl Model {
             tags: Metadata::new(),
             headers: ContentHeaders::default(),
             copied: false,
+            tier: Tiered::default(),
             content,
         };
         self.replace(id, state.clone());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use smalt_protocol::ErrorCode;
+use smalt_protocol::{ErrorCode, Service};
 
 use crate::Model;
 use crate::blobs::{Blob, State};
@@ -98,9 +98,16 @@ impl Model {
         metadata: &Metadata,
         guard: Guard,
     ) -> Answer {
+        self.guarded(name, guard, false)?
+            .metadata
+            .clone_from(metadata);
+        self.touch_container(name)
+    }
+
+    /// Gives a container a new tag and time; returns the answer of the change.
+    pub(crate) fn touch_container(&mut self, name: &str) -> Answer {
         let (now_s, tag) = (self.now_s, self.numbers.tag());
-        let container = self.guarded(name, guard, false)?;
-        container.metadata.clone_from(metadata);
+        let container = self.find(name)?;
         container.tag = tag;
         container.modified_s = now_s;
         Ok(Expected::of_version(200, tag, now_s))
@@ -109,6 +116,7 @@ impl Model {
     pub(crate) fn delete_container(&mut self, name: &str, guard: Guard) -> Answer {
         self.guarded(name, guard, true)?;
         self.containers.remove(name);
+        self.forget_policy(Service::Blob, name);
         Ok(Expected::ok(202))
     }
 

@@ -8,6 +8,7 @@ use crate::conditions;
 use crate::content::Bytes;
 use crate::expected::{Answer, Fact, Refusal};
 use crate::lease::Lease;
+use crate::tiers::Tiered;
 use crate::vocabulary::{BlobId, Condition, Guard, Metadata, Moment};
 
 /// The parameters of a copy.
@@ -86,6 +87,7 @@ impl Model {
             tags: Metadata::new(),
             headers: found.headers,
             copied: tells,
+            tier: Tiered::default(),
             content,
         };
         let done = tells.then(|| "success".to_owned());

@@ -1,11 +1,12 @@
 //! Dispatches each operation to its rule.
 
-use smalt_protocol::ErrorCode;
+use smalt_protocol::{ErrorCode, Service};
 
 use crate::Model;
 use crate::content::Bytes;
 use crate::copies::Wanted;
 use crate::expected::{Answer, Expected, Fact, settle};
+use crate::vocabulary::tables::TableOperation;
 use crate::vocabulary::{
     BlobId, BlobOperation, ContainerOperation, NewBlob, Property, QueueOperation,
 };
@@ -24,6 +25,14 @@ impl Model {
             }
             ContainerOperation::List { .. } => self.list_blobs(name, operation),
         })
+    }
+
+    pub(crate) fn table(&mut self, name: &str, operation: &TableOperation) -> Expected {
+        let expected: Expected = self.tables.step(name, operation).into();
+        if *operation == TableOperation::Delete && expected.is_done() {
+            self.forget_policy(Service::Table, name);
+        }
+        expected
     }
 
     pub(crate) fn queue(&mut self, name: &str, operation: &QueueOperation) -> Expected {
@@ -80,6 +89,7 @@ impl Model {
                 guard,
             } => self.delete(id, *snapshot, *snapshots, *guard),
             On::Undelete => self.undelete(id),
+            On::SetTier(tier, priority) => self.set_tier(id, *tier, *priority),
             On::Snapshot(metadata, guard) => self.snapshot(id, metadata, *guard),
             On::Lease(action, condition) => self.lease_blob(id, *action, *condition),
             On::PutBlock(block, content, lease) => self.put_block(id, block, *content, *lease),
@@ -140,12 +150,16 @@ impl Model {
             } => self
                 .read(id, *snapshot, *guard)
                 .and_then(|(answer, state)| {
+                    state.tier.check_online(self.now_s)?;
                     let state = answer.with_all(state.shown());
                     self.ranged(id, *snapshot, state, *range)
                 }),
             On::Head { snapshot, guard } => self.read(id, *snapshot, *guard).map(|(answer, s)| {
                 let length = Some(s.content.length().to_string());
+                let is_tiered = snapshot.is_none() && matches!(s.content, Bytes::Blocks(_));
+                let tier = is_tiered.then(|| s.tier.shown(self.now_s));
                 let answer = answer.with_all(s.shown());
+                let answer = answer.with_all(tier.into_iter().flatten());
                 answer.with(Fact::Header("content-length", length))
             }),
             On::GetPages { snapshot, guard } => {
@@ -159,8 +173,10 @@ impl Model {
     /// Does an operation that changes an existing blob.
     fn change_blob(&mut self, id: &BlobId, operation: &BlobOperation) -> Answer {
         use BlobOperation as On;
+        let now_s = self.now_s;
         match operation {
             On::SetMetadata(metadata, guard) => self.change(id, *guard, 200, |state| {
+                state.tier.check_online(now_s)?;
                 state.metadata.clone_from(metadata);
                 Ok(Vec::new())
             }),

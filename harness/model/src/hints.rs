@@ -38,8 +38,6 @@ pub struct Hint {
     pub sealed: bool,
     /// Index tags.
     pub tags: Metadata,
-    /// Whether something deleted can be undeleted.
-    pub dormant: bool,
 }
 
 /// The state of uncommitted blocks whose blob does not exist.
@@ -118,9 +116,6 @@ impl Model {
             }
         }
         let taken = container.snapshots.get(&id.blob);
-        let dormant = |kept: &Kept| kept.is_dormant(self.now_s);
-        hint.dormant = container.dormant.get(&id.blob).is_some_and(dormant)
-            || taken.is_some_and(|taken| taken.values().any(dormant));
         let living = taken
             .into_iter()
             .flatten()
@@ -162,6 +157,17 @@ impl Model {
         let container = self.containers.get(container);
         let blob = container.and_then(|container| container.blobs.get(blob));
         blob.map_or("", |blob| blob.state.content.kind())
+    }
+
+    /// Returns whether something deleted under a name can be undeleted.
+    pub fn is_dormant(&self, container: &str, blob: &str) -> bool {
+        let Some(container) = self.containers.get(container) else {
+            return false;
+        };
+        let mut taken = container.snapshots.get(blob).into_iter().flatten();
+        let is_dormant = |kept: &Kept| kept.is_dormant(self.now_s);
+        container.dormant.get(blob).is_some_and(is_dormant)
+            || taken.any(|(_, kept)| is_dormant(kept))
     }
 
     /// Returns whether uncommitted blocks are kept under a name.

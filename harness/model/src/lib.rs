@@ -16,20 +16,23 @@
 //! - [`vocabulary`]: operations and their parameters.
 //! - [`mod@expected`]: the answers.
 //! - [`lease`], [`conditions`]: rules that blobs and containers share.
-//! - `account`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`, `queues`: one
-//!   area each.
+//! - `account`, `access`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`,
+//!   [`tiers`], `queues`: one area each.
 //! - [`tables`]: tables and their entities, which are independent of the rest.
 //! - `dispatch`: dispatches operations to rules.
 //! - [`outcomes`]: the closed list of answers of each operation.
+//! - [`matrix`]: the closed list of circumstances in which operations must meet.
 //! - [`hints`]: hints for generators.
 
 pub mod conditions;
 pub mod expected;
 pub mod hints;
 pub mod lease;
+pub mod matrix;
 pub mod outcomes;
 pub mod vocabulary;
 
+mod access;
 mod account;
 mod blobs;
 mod blocks;
@@ -43,15 +46,18 @@ mod queues;
 pub mod tables;
 #[cfg(test)]
 mod tests;
+pub mod tiers;
 
 use std::collections::BTreeMap;
 
 pub use expected::{Expected, Fact};
+use smalt_protocol::Service;
 pub use vocabulary::{Numbers, Operation};
 
 use containers::Container;
 use queues::Queue;
 use tables::Tables;
+use vocabulary::Terms;
 
 /// A storage account with its blob, queue and table service.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +67,8 @@ pub struct Model {
     containers: BTreeMap<String, Container>,
     queues: BTreeMap<String, Queue>,
     tables: Tables,
+    /// Stored access policies of containers, queues and tables that exist.
+    policies: BTreeMap<(Service, String), Terms>,
     /// Days that deleted blobs are kept; `None` without soft delete.
     retention_days: Option<u64>,
 }
@@ -102,8 +110,9 @@ impl Model {
             Operation::Container(name, operation) => self.container(name, operation),
             Operation::Blob(id, operation) => self.blob(id, operation),
             Operation::Queue(name, operation) => self.queue(name, operation),
-            Operation::Table(name, operation) => self.tables.step(name, operation).into(),
+            Operation::Table(name, operation) => self.table(name, operation),
             Operation::Account(operation) => self.account(operation),
+            Operation::Access(service, name, operation) => self.access(*service, name, *operation),
             Operation::Malformed(malformed) => malformed::refused(*malformed),
             Operation::Advance { seconds } => {
                 self.now_s += seconds;
@@ -120,7 +129,7 @@ impl Model {
 impl std::hash::Hash for Model {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         (self.now_s, self.numbers.moments, self.retention_days).hash(state);
-        (&self.containers, &self.tables).hash(state);
+        (&self.containers, &self.tables, &self.policies).hash(state);
         self.queues.len().hash(state);
         for (name, queue) in &self.queues {
             (name, &queue.metadata, queue.told_apart(self.now_s)).hash(state);

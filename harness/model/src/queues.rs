@@ -1,8 +1,9 @@
 //! Queues and messages. Source: "Operations on Queues", "Operations on Messages".
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use smalt_protocol::ErrorCode;
+use smalt_protocol::{ErrorCode, Service};
 
 use crate::Model;
 use crate::expected::{Answer, Expected, Fact, Refusal, Shown};
@@ -19,7 +20,7 @@ pub(crate) struct Queue {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
-    text: String,
+    pub(crate) text: Arc<str>,
     receipt: Receipt,
     dequeue_count: u32,
     inserted_s: u64,
@@ -44,7 +45,7 @@ impl Message {
         Shown {
             id,
             receipt: Some(self.receipt),
-            text: Some(self.text.clone()),
+            text: Some(self.text.to_string()),
             dequeue_count: Some(self.dequeue_count),
             inserted_s: self.inserted_s,
             expires_s: self.expires_s,
@@ -86,7 +87,7 @@ impl Queue {
             (
                 id,
                 message.receipt,
-                message.text.as_str(),
+                &*message.text,
                 message.dequeue_count,
                 times,
             )
@@ -124,6 +125,7 @@ impl Model {
     pub(crate) fn delete_queue(&mut self, name: &str) -> Answer {
         let found = self.queues.remove(name);
         found.ok_or(ErrorCode::QueueNotFound)?;
+        self.forget_policy(Service::Queue, name);
         Ok(Expected::ok(204))
     }
 
@@ -191,7 +193,7 @@ impl Model {
         }
         let sequence = self.numbers.place();
         let message = Message {
-            text: text.to_owned(),
+            text: text.into(),
             receipt: self.numbers.receipt(),
             dequeue_count: 0,
             inserted_s: now_s,
@@ -249,7 +251,7 @@ impl Model {
         message.place = self.numbers.place();
         message.visible_s = visible_s;
         if let Some(text) = text {
-            text.clone_into(&mut message.text);
+            message.text = text.into();
         }
         Ok(Expected::ok(204).with(Fact::Receipt(message.receipt)))
     }

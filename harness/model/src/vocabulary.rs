@@ -1,13 +1,19 @@
 //! Operations and their parameters.
 
+mod access;
 mod malformed;
 mod numbers;
 pub mod tables;
+mod tiers;
 
 use std::collections::BTreeMap;
 
+use smalt_protocol::Service;
+
+pub use access::{AccessOperation, Right, Terms};
 pub use malformed::Malformed;
 pub use numbers::{LeaseId, MessageId, Moment, Numbers, PROPOSED_LEASES, Receipt, Tag};
+pub use tiers::{Priority, Tier};
 
 /// User metadata or index tags, by name.
 pub type Metadata = BTreeMap<String, String>;
@@ -34,6 +40,8 @@ pub enum Operation {
     Table(String, tables::TableOperation),
     /// An operation on the account.
     Account(AccountOperation),
+    /// An operation on the access to the named container, queue or table.
+    Access(Service, String, AccessOperation),
     /// A malformed request.
     Malformed(Malformed),
     /// Advances the clock.
@@ -183,6 +191,8 @@ pub enum BlobOperation {
     },
     /// Undelete Blob.
     Undelete,
+    /// Set Blob Tier, with `x-ms-rehydrate-priority`.
+    SetTier(Tier, Option<Priority>),
 }
 
 /// The type of an empty blob for Put Blob.
@@ -264,6 +274,15 @@ pub enum AccountOperation {
     Queues(Names),
     /// Set Blob Service Properties: days of soft delete, or `None` to disable it.
     Retain(Option<u64>),
+    /// Find Blobs by Tags, every page of it: the tag [`TAG`] has this value.
+    Find {
+        /// The container to search; `None` for the account.
+        container: Option<String>,
+        /// The value of the tag.
+        value: &'static str,
+        /// `maxresults`.
+        page: u32,
+    },
 }
 
 /// The parameters of a listing of names.
@@ -355,7 +374,10 @@ pub enum Condition {
     IfTags(&'static str, bool),
 }
 
-/// The index tag that conditions use.
+/// The longest message text that smalt keeps in the record of its message, in bytes; it keeps a
+/// longer one as a payload.
+pub const INLINE_TEXT_BYTES: usize = 15_872;
+/// The index tag that conditions and searches use.
 pub const TAG: &str = "mark";
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 512;

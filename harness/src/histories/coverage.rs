@@ -1,5 +1,6 @@
-//! What histories have reached: operation x outcome x condition, counted against the model's closed
-//! list; and the intent of operations compared with their outcome.
+//! What histories have reached: operation x outcome x condition, and the circumstances in which
+//! operations met, counted against the model's closed lists; and the intent of operations compared
+//! with their outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
@@ -7,12 +8,16 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 use smalt_model::Expected;
+use smalt_model::matrix::{Place, places};
 use smalt_model::outcomes::{Cell, Header, Outcome, cells};
 
 use super::generate::{Intent, Step};
 
 /// All cells that the model declares.
 static DECLARED: LazyLock<BTreeSet<Cell>> = LazyLock::new(|| cells().collect());
+
+/// All circumstances that the model declares.
+static PLACES: LazyLock<BTreeSet<Place>> = LazyLock::new(|| places().collect());
 
 /// Cells that no history can reach, each with its reason.
 pub const UNREACHABLE: &[(&str, &str, &str)] = &[];
@@ -21,6 +26,7 @@ pub const UNREACHABLE: &[(&str, &str, &str)] = &[];
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     cells: BTreeMap<Cell, u64>,
+    places: BTreeMap<Place, u64>,
     /// Pairs of intent and outcome.
     intents: BTreeMap<(Intent, Intent), u64>,
 }
@@ -72,10 +78,27 @@ impl Coverage {
         Ok(())
     }
 
+    /// Counts the circumstances of a step.
+    ///
+    /// # Errors
+    /// When the model does not declare one of them.
+    pub fn note_places(&mut self, seen: impl Iterator<Item = Place>) -> Result<(), String> {
+        for place in seen {
+            if !PLACES.contains(&place) {
+                return Err(format!("the model does not declare `{place}`"));
+            }
+            *self.places.entry(place).or_default() += 1;
+        }
+        Ok(())
+    }
+
     /// Adds the counts of another run.
     pub fn add(&mut self, other: &Coverage) {
         for (cell, count) in &other.cells {
             *self.cells.entry(*cell).or_default() += count;
+        }
+        for (place, count) in &other.places {
+            *self.places.entry(*place).or_default() += count;
         }
         for (intents, count) in &other.intents {
             *self.intents.entry(*intents).or_default() += count;
@@ -102,6 +125,15 @@ impl Coverage {
         let declared = DECLARED.iter().copied();
         let open = |cell: &Cell| !self.cells.contains_key(cell) && excuse(cell).is_none();
         declared.filter(open).collect()
+    }
+
+    /// Returns the circumstances that were not reached, in order, and how many there are.
+    pub fn unreached_places(&self) -> (Vec<Place>, usize) {
+        let is_open = |place: &&Place| !self.places.contains_key(place);
+        (
+            PLACES.iter().filter(is_open).copied().collect(),
+            PLACES.len(),
+        )
     }
 
     /// Returns the cells in [`UNREACHABLE`] that were reached.
@@ -164,6 +196,13 @@ impl Coverage {
             "intended": shares(self.intended()),
             "actual": shares(self.actual()),
             "reached": reached.collect::<Vec<_>>(),
+            "circumstances": PLACES
+                .iter()
+                .map(|place| {
+                    let count = self.places.get(place).copied().unwrap_or_default();
+                    (place.to_string(), json!(count))
+                })
+                .collect::<serde_json::Map<_, _>>(),
             "unreached": self.unreached().iter().map(cell).collect::<Vec<_>>(),
         })
     }
@@ -214,6 +253,10 @@ impl Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (cell, count) in &self.cells {
             writeln!(f, "{} {count:>9}", Shown(cell))?;
+        }
+        for place in PLACES.iter() {
+            let count = self.places.get(place).copied().unwrap_or_default();
+            writeln!(f, "{place:<100} {count:>9}")?;
         }
         let unreached = self.unreached();
         writeln!(f, "\n{} cells unreached", unreached.len())?;

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::Method;
 use smalt_protocol::Service;
 
-use super::render::Request;
+use super::render::{Credential, Request};
 use super::server::{START_S, moment};
 
 /// Maximum length of a body that is shown as text in a command; documents of tables are always
@@ -46,7 +46,10 @@ pub(super) fn command(request: &Request) -> String {
         Service::Table => "$TABLE",
         Service::Blob => "$BLOB",
     };
-    let url = signed(endpoint, &request.path);
+    let url = match request.credential {
+        Credential::Own => addressed(endpoint, &request.path),
+        Credential::Account | Credential::Key => signed(endpoint, &request.path),
+    };
     let (piped, body) = body(request);
     // With `-X HEAD`, curl would wait for a body.
     let method = match request.method {
@@ -69,9 +72,14 @@ pub(super) fn command(request: &Request) -> String {
     line + &body
 }
 
-/// Returns a URL in double quotes.
+/// Returns a signed URL for double quotes.
 fn signed(endpoint: &str, path: &str) -> String {
     let separator = if path.contains('?') { '&' } else { '?' };
+    format!("{}{separator}$SAS", addressed(endpoint, path))
+}
+
+/// Returns a URL for double quotes.
+fn addressed(endpoint: &str, path: &str) -> String {
     let mut escaped = String::with_capacity(path.len());
     for c in path.chars() {
         // `$batch` and `$filter` are not shell variables.
@@ -80,7 +88,7 @@ fn signed(endpoint: &str, path: &str) -> String {
         }
         escaped.push(c);
     }
-    format!("{endpoint}/{escaped}{separator}$SAS")
+    format!("{endpoint}/{escaped}")
 }
 
 /// Returns the text in front of `curl`, and that behind the headers.

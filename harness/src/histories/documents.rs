@@ -87,7 +87,14 @@ pub fn listing(body: &[u8]) -> Result<(Vec<Entry>, String), String> {
         let name = text(element, "Name").unwrap_or_default();
         match element.name {
             "BlobPrefix" => Entry::Prefix(name),
-            "Blob" => Entry::Blob(blob(element, name)),
+            "Blob" => match text(element, "ContainerName") {
+                // A search across containers shows only names and tags.
+                Some(container) => {
+                    let blob = blob(element, name);
+                    Entry::Resource(format!("{container}/{}", blob.name), blob.tags)
+                }
+                None => Entry::Blob(blob(element, name)),
+            },
             _ => Entry::Resource(name, metadata(element)),
         }
     };

@@ -7,24 +7,30 @@
 //! give the simplest choices, which shrinking leads to.
 //!
 //! - [`dice`]: random bytes, and what they are used for.
-//! - `parts`: names, leases, conditions. `blobs`, `containers`, `queues`,
-//!   `tables`: operations.
+//! - `parts`: names, leases, conditions. `blobs`, `tiers`, `containers`, `queues`, `tables`,
+//!   `access`: operations. `themes`: what some histories are about.
 
+mod access;
 mod blobs;
 mod containers;
 pub mod dice;
 mod parts;
 mod queues;
 mod tables;
+mod themes;
+mod tiers;
 
 use smalt_model::hints::Alone;
 use smalt_model::outcomes::{Cell, Situation};
 use smalt_model::vocabulary::tables::TableOperation;
-use smalt_model::vocabulary::{ContainerOperation, Malformed, Metadata, Operation};
+use smalt_model::vocabulary::{
+    AccountOperation, ContainerOperation, Malformed, Metadata, Operation,
+};
 use smalt_model::{Expected, Model};
 
 pub use dice::{DICE, TABLE_DICE};
 use dice::{Dice, Miss};
+use themes::Theme;
 
 /// How often an operation that does not match its intent is generated again.
 const TRIES: u8 = 8;
@@ -51,7 +57,8 @@ const SECONDS: [u64; 10] = [1, 5, 14, 15, 16, 30, 60, 61, 3_600, WEEK_S];
 const WEEK_S: u64 = 7 * 24 * 3_600;
 
 const CONTAINERS: [&str; 3] = ["con0", "con1", "con2"];
-const BLOBS: [&str; 4] = ["b0", "b1", "dir/b0", "dir/b1"];
+/// Names inside of a folder, and on both sides of it in the order of names.
+const BLOBS: [&str; 5] = ["b0", "b0/b0", "b0-", "b00", "b0/b1"];
 const QUEUES: [&str; 2] = ["que0", "que1"];
 
 /// The intended outcome of an operation.
@@ -98,7 +105,8 @@ pub struct Space {
     queues: usize,
     /// Whether the operations are those of the Table service, and no others.
     tables: bool,
-    /// Append and page blobs, properties, copies by bytes, listings of the account, soft delete.
+    /// Append and page blobs, properties, copies by bytes, listings of the account, soft delete,
+    /// tiers, policies, long texts, many entities.
     wide: bool,
     /// Whether some requests break a rule of syntax.
     malformed: bool,
@@ -106,6 +114,8 @@ pub struct Space {
     advances: bool,
     /// Whether the service is restarted.
     restarts: bool,
+    /// What the history is about, if it is about something.
+    theme: Option<&'static Theme>,
 }
 
 impl Space {
@@ -119,12 +129,18 @@ impl Space {
         malformed: true,
         advances: true,
         restarts: false,
+        theme: None,
     };
-    /// Tables and entities, which need no time.
+    /// Tables and entities.
     pub const TABLES: Space = Space {
         tables: true,
-        advances: false,
         ..Space::HISTORY
+    };
+    /// Tables and entities, without time, policies and batches of many entities.
+    pub const NARROW_TABLES: Space = Space {
+        wide: false,
+        advances: false,
+        ..Space::TABLES
     };
     /// Only operations on block blobs, containers, leases and queues.
     pub const NARROW: Space = Space {
@@ -141,6 +157,7 @@ impl Space {
         malformed: false,
         advances: false,
         restarts: false,
+        theme: None,
     };
 
     /// Returns the same space, with or without restarts.
@@ -159,10 +176,21 @@ impl Space {
 
     fn kinds(self) -> impl Iterator<Item = &'static Kind> {
         let all: &[&[Kind]] = match self.tables {
-            true => &[tables::KINDS],
-            false => &[containers::KINDS, blobs::KINDS, queues::KINDS],
+            true => &[tables::KINDS, access::OF_TABLES],
+            false => &[
+                containers::KINDS,
+                blobs::KINDS,
+                tiers::KINDS,
+                queues::KINDS,
+                access::KINDS,
+            ],
         };
-        let is_open = move |kind: &&Kind| self.wide || !kind.wide;
+        let is_open = move |kind: &&Kind| {
+            let is_about = self
+                .theme
+                .is_none_or(|theme| theme.kinds.contains(&kind.name));
+            (self.wide || !kind.wide) && is_about
+        };
         all.iter().copied().flatten().filter(is_open)
     }
 
@@ -241,11 +269,14 @@ pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step 
     if space.restarts && first.chance(RESTART_PERCENT) {
         return time(Operation::Restart);
     }
-    if space.advances && first.chance(ADVANCE_PERCENT) {
+    let advances = space.theme.map_or(ADVANCE_PERCENT, |it| it.advance_percent);
+    if space.advances && first.chance(advances) {
         let weeks = is_somewhere(model, space, Alone::Kept) && first.chance(WEEK_PERCENT);
         let seconds = match weeks {
             true => WEEK_S,
-            false => first.one(&SECONDS).unwrap_or(1),
+            false => tiers::to_an_end(model, &mut first)
+                .or_else(|| first.one(&SECONDS))
+                .unwrap_or(1),
         };
         return time(Operation::Advance { seconds });
     }
@@ -334,7 +365,7 @@ fn candidate(
     if let Some(name) = to_blocks(model, is_near, dice) {
         return (named(name)?.make)(model, dice);
     }
-    if !wishes.is_empty() && dice.chance(WISH_PERCENT) {
+    if !wishes.is_empty() && dice.space.theme.is_none() && dice.chance(WISH_PERCENT) {
         let (before, after) = wishes.split_at(usize::from(
             dice.wide_below(u16::try_from(wishes.len()).unwrap_or(u16::MAX)),
         ));
@@ -381,8 +412,9 @@ pub fn is_listing(operation: &Operation) -> bool {
         operation,
         Operation::Container(_, ContainerOperation::List { .. })
             | Operation::Account(
-                smalt_model::vocabulary::AccountOperation::Containers(_)
-                    | smalt_model::vocabulary::AccountOperation::Queues(_)
+                AccountOperation::Containers(_)
+                    | AccountOperation::Queues(_)
+                    | AccountOperation::Find { .. }
             )
     )
 }

@@ -20,8 +20,9 @@ use super::run::Player;
 
 /// Maximum number of messages in one answer.
 const MESSAGES: u32 = 32;
-/// Maximum number of entities on a page.
+/// Number of entities on a page, unless there are so many that there would be more than [`PAGES`].
 const ENTITIES: u32 = 3;
+const PAGES: usize = 4;
 /// Maximum number of entries on a page.
 const ENTRIES: u32 = 5_000;
 
@@ -55,7 +56,7 @@ pub fn questions(model: &Model, operation: &Operation) -> Vec<Operation> {
         Operation::Container(name, _) if model.has_container(name) => vec![list(name)],
         Operation::Blob(id, _) if model.has_container(&id.container) => vec![list(&id.container)],
         Operation::Queue(name, _) if model.has_queue(name) => of_queue(name).to_vec(),
-        Operation::Table(name, _) => vec![of_table(name)],
+        Operation::Table(name, _) => vec![of_table(model, name)],
         _ => Vec::new(),
     }
 }
@@ -73,7 +74,7 @@ pub fn all(model: &Model) -> Vec<Operation> {
     ];
     questions.extend(model.containers().map(list));
     questions.extend(model.queues().flat_map(of_queue));
-    questions.extend(model.tables().names().map(of_table));
+    questions.extend(model.tables().names().map(|name| of_table(model, name)));
     questions
 }
 
@@ -98,10 +99,11 @@ fn of_queue(name: &str) -> [Operation; 2] {
 }
 
 /// Returns a query for all entities, over several pages. The table need not exist.
-fn of_table(name: &str) -> Operation {
+fn of_table(model: &Model, name: &str) -> Operation {
+    let count = model.tables().rows(name).len() / PAGES;
     let query = TableOperation::Query {
         filter: None,
-        page: ENTITIES,
+        page: ENTITIES.max(u32::try_from(count).unwrap_or(ENTITIES)),
         level: Level::Minimal,
     };
     Operation::Table(name.to_owned(), query)

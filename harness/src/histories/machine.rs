@@ -21,21 +21,33 @@ pub fn aim(space: Space, wishes: Vec<Cell>) {
     AIM.with_borrow_mut(|aim| *aim = (space, wishes.into()));
 }
 
+/// The state of a history while it is generated.
+#[derive(Clone, Debug)]
+pub struct State {
+    model: Model,
+    space: Space,
+}
+
 /// Histories in the space that [`aim`] sets.
 #[derive(Debug)]
 pub struct Histories;
 
 impl ReferenceStateMachine for Histories {
-    type State = Model;
+    type State = State;
     type Transition = Step;
 
-    fn init_state() -> BoxedStrategy<Model> {
-        Just(Model::new(START_S)).boxed()
+    fn init_state() -> BoxedStrategy<State> {
+        let space = AIM.with_borrow(|(space, _)| *space);
+        let of_theme = move |byte| State {
+            model: Model::new(START_S),
+            space: space.themed(byte),
+        };
+        any::<u8>().prop_map(of_theme).boxed()
     }
 
-    fn transitions(model: &Model) -> BoxedStrategy<Step> {
-        let model = model.clone();
-        let (space, wishes) = AIM.with_borrow(Clone::clone);
+    fn transitions(state: &State) -> BoxedStrategy<Step> {
+        let State { model, space } = state.clone();
+        let wishes = AIM.with_borrow(|(_, wishes)| wishes.clone());
         let step = move |dice: &[u8]| step(&model, space, &wishes, dice);
         match space.dice() {
             TABLE_DICE => any::<[u8; TABLE_DICE]>()
@@ -45,8 +57,8 @@ impl ReferenceStateMachine for Histories {
         }
     }
 
-    fn apply(mut model: Model, step: &Step) -> Model {
-        model.step(&step.operation);
-        model
+    fn apply(mut state: State, step: &Step) -> State {
+        state.model.step(&step.operation);
+        state
     }
 }

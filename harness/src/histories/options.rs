@@ -25,7 +25,8 @@ const TABLES_EVERY: u32 = 4;
 /// Every operation has an intent: to succeed, to be rejected because of the state, or to be
 /// rejected because of its syntax. The intended and actual shares are printed at the end. While
 /// cells of the matrix operation x outcome x condition header are not reached, later histories
-/// target them.
+/// target them. The circumstances in which operations meet are counted as well: states, boundaries
+/// and neighbours, derived from what happened.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Histories; 2,000 of each kind by default. The same seed and number of jobs generate the same
@@ -47,15 +48,19 @@ pub struct Options {
     /// Run only the generator and the model, without a service, to tune the generator's weights.
     #[arg(long, conflicts_with = "restarts")]
     dry: bool,
-    /// Print how often each outcome of each operation occurred, and which outcomes did not.
+    /// Print how often each outcome of each operation and each circumstance occurred, and which
+    /// outcomes did not.
     #[arg(long)]
     coverage: bool,
     /// Write the coverage as JSON to this file.
     #[arg(long, value_name = "FILE")]
     coverage_json: Option<PathBuf>,
-    /// Fail if an outcome that the model declares did not occur.
+    /// Fail if an outcome or a circumstance that the model declares did not occur.
     #[arg(long)]
     require_coverage: bool,
+    /// Fail if a circumstance that the model declares did not occur; 20,000 histories reach all.
+    #[arg(long)]
+    require_matrix: bool,
     /// Instead of running histories, update the trace of a failed history with smalt's current
     /// answers.
     #[arg(long, value_name = "FILE")]
@@ -125,6 +130,9 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         println!("{}", failed.save(&options.cases)?);
         good = false;
     }
+    if options.require_coverage || options.require_matrix {
+        good &= is_full(&coverage);
+    }
     if options.require_coverage {
         good &= is_covered(&coverage);
     }
@@ -163,12 +171,23 @@ fn tell(options: &Options, outcomes: &[(Campaign, Outcome)]) -> anyhow::Result<C
         println!("  made for: {}", own.intended());
         println!("  came to:  {}", own.actual());
     }
+    let (unreached, places) = coverage.unreached_places();
     println!(
-        "{} of {} outcomes reached",
+        "{} of {} outcomes and {} of {places} circumstances reached",
         coverage.reached(),
         Coverage::declared(),
+        places - unreached.len(),
     );
     Ok(coverage)
+}
+
+#[expect(clippy::print_stderr, reason = "a command talks to its caller")]
+fn is_full(coverage: &Coverage) -> bool {
+    let (unreached, _) = coverage.unreached_places();
+    for place in &unreached {
+        eprintln!("never reached: {place}");
+    }
+    unreached.is_empty()
 }
 
 #[expect(clippy::print_stderr, reason = "a command talks to its caller")]

@@ -7,7 +7,7 @@ use http::Method;
 use smalt_protocol::Service;
 
 use super::campaign::runtime;
-use super::render::Request;
+use super::render::{Credential, Request};
 use super::server::{START_S, Server};
 use crate::replay::corpus;
 use crate::traces::body::Body;
@@ -65,6 +65,7 @@ fn request(exchange: &Exchange, service: Service) -> anyhow::Result<Request> {
     };
     Ok(Request {
         service,
+        credential: Credential::Account,
         method: Method::from_bytes(exchange.request.method.as_bytes())?,
         path: unsigned(&exchange.request.url),
         headers: headers.map(bare).collect(),

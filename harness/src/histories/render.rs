@@ -1,5 +1,6 @@
 //! Renders an operation as a request.
 
+mod access;
 mod blobs;
 mod malformed;
 pub mod tables;
@@ -14,11 +15,24 @@ use smalt_protocol::{Service, Timestamp};
 
 use super::names::Names;
 
-/// A request without credentials.
+/// How a request is authorized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// By a SAS that permits every operation of clients.
+    Account,
+    /// By the account's key, which access policies need.
+    Key,
+    /// By what its path or headers hold.
+    Own,
+}
+
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Service that receives the request.
     pub service: Service,
+    /// How it is authorized.
+    pub credential: Credential,
     /// HTTP method.
     pub method: Method,
     /// Path behind the account, with its query.
@@ -33,6 +47,7 @@ impl Request {
     fn new(service: Service, method: Method, path: impl Into<String>) -> Self {
         Request {
             service,
+            credential: Credential::Account,
             method,
             path: path.into(),
             headers: Vec::new(),
@@ -128,6 +143,7 @@ pub fn request(operation: &Operation, names: &Names) -> Option<Request> {
         Operation::Queue(name, operation) => queue(name, operation, names),
         Operation::Table(name, operation) => tables::request(name, operation, names),
         Operation::Account(operation) => account(operation),
+        Operation::Access(service, name, operation) => access::request(*service, name, *operation),
         Operation::Malformed(which) => malformed::malformed(*which),
         Operation::Advance { .. } | Operation::Restart => return None,
     })
@@ -219,6 +235,19 @@ fn account(operation: &AccountOperation) -> Request {
     match operation {
         AccountOperation::Containers(listed) => list(Service::Blob, listed),
         AccountOperation::Queues(listed) => list(Service::Queue, listed),
+        AccountOperation::Find {
+            container,
+            value,
+            page,
+        } => {
+            let within = match container {
+                Some(name) => format!("{name}?restype=container&"),
+                None => "?".to_owned(),
+            };
+            let query = encode_query(&format!("\"{TAG}\"='{value}'"));
+            let path = format!("{within}comp=blobs&maxresults={page}&where={query}");
+            Request::blob(Method::GET, path)
+        }
         AccountOperation::Retain(days) => {
             let days = days.map_or_else(
                 || "<Enabled>false</Enabled>".to_owned(),

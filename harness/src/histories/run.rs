@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use smalt_model::matrix;
 use smalt_model::outcomes::describe_in;
 use smalt_model::vocabulary::tables::TableOperation;
 use smalt_model::vocabulary::{BlobOperation, Operation};
@@ -75,6 +76,10 @@ impl Answered {
             entries = pages(server, &request, &answer, &mut transcript).await?;
         }
         let mut table = None;
+        if let Operation::Access(Service::Table, ..) = operation {
+            // Only status and code are of interest, as with an operation without entities.
+            table = Some(tables::read(&TableOperation::Delete, &answer, &[])?);
+        }
         if let Operation::Table(_, operation) = operation {
             let further = match operation {
                 TableOperation::Query { .. } => {
@@ -194,12 +199,16 @@ pub async fn run(
 ) -> Result<Arc<Server>, Failure> {
     let mut model = Model::new(START_S);
     let mut names = Names::default();
+    let mut watch = matrix::Watch::default();
     let mut player = Player::new(Arc::new(server));
     for (number, step) in history.iter().enumerate() {
         let operation = &step.operation;
         let row = describe_in(&model, operation);
+        watch.before(&model, operation);
         let expected = model.step(operation);
         let noted = coverage.note(step, row, &expected);
+        let seen = watch.after(&model, operation, &expected);
+        let noted = noted.and(coverage.note_places(seen));
         let mut told = match operation {
             Operation::Advance { .. } => {
                 player.set_time(model.now_s());
@@ -277,6 +286,8 @@ async fn send(
     request: &Request,
     transcript: &mut String,
 ) -> Result<Answer, String> {
+    let signed = server.signed(request);
+    let request = signed.as_ref().unwrap_or(request);
     note(transcript, &curl::command(request));
     let answer = server.send(request).await?;
     let mut told = format!("# {}", answer.summary());

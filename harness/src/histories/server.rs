@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use smalt::{Clock, Config, Emulator};
+use smalt_protocol::signing::shared_key::Scheme;
 use smalt_protocol::{ApiVersion, Service, Timestamp};
 use tempfile::TempDir;
 
-use super::render::Request;
+use super::render::{Credential, Request};
 use crate::bursts::schedule::pause;
 use crate::traces::scrub::Seen;
-use crate::wire::access::Access;
-use crate::wire::{Answer, Headers};
+use crate::wire::access::{ACCOUNT, Access, Account};
+use crate::wire::{self, Answer, Headers};
 
 /// Start time of every history, in seconds of the Unix epoch.
 pub const START_S: u64 = 1_700_000_000;
@@ -21,7 +22,7 @@ const PAST_THE_SECOND: Duration = Duration::from_millis(400);
 /// A fixed seed: ids only have to differ within one history.
 const SEED: u64 = 1;
 /// `x-ms-version` of every request.
-const VERSION: ApiVersion = ApiVersion::V2021_12_02;
+pub(super) const VERSION: ApiVersion = ApiVersion::V2021_12_02;
 const BLOB: &str = "http://127.0.0.1:10000";
 const QUEUE: &str = "http://127.0.0.1:10001";
 const TABLE: &str = "http://127.0.0.1:10002";
@@ -147,21 +148,49 @@ impl Server {
         Ok(())
     }
 
-    /// Sends a request.
+    /// Returns the request with its signature, if it needs one by the account's key.
+    pub fn signed(&self, request: &Request) -> Option<Request> {
+        (request.credential == Credential::Key).then_some(())?;
+        let own = Request {
+            credential: Credential::Own,
+            ..request.clone()
+        };
+        let signed = own
+            .with("x-ms-version", VERSION.to_string())
+            .with("x-ms-date", self.clock.now().rfc1123());
+        let length = ("content-length".to_owned(), request.body.len().to_string());
+        let headers = signed.headers.iter().cloned().chain([length]);
+        let mut wire = wire::Request {
+            method: request.method.to_string(),
+            url: format!("{}/{ACCOUNT}/{}", endpoint(request.service), request.path),
+            headers: headers.collect(),
+            body: Bytes::new(),
+        };
+        Account::emulator().sign(Scheme::SharedKey, request.service, VERSION, &mut wire);
+        let signature = wire.headers.get("authorization").unwrap_or_default();
+        Some(signed.with("authorization", signature))
+    }
+
+    /// Sends a request, which holds its signature if it needs the account's key.
     ///
     /// # Errors
     /// When there is no answer.
     pub async fn send(&self, request: &Request) -> Result<Answer, String> {
-        let endpoint = match request.service {
-            Service::Queue => QUEUE,
-            Service::Table => TABLE,
-            Service::Blob => BLOB,
+        let path = match request.credential {
+            Credential::Account => self.access.path(&request.path),
+            Credential::Key | Credential::Own => format!("/{ACCOUNT}/{}", request.path),
         };
         let mut wire = http::Request::builder()
             .method(request.method.clone())
-            .uri(format!("{endpoint}{}", self.access.path(&request.path)))
-            .header("x-ms-version", VERSION.to_string())
+            .uri(format!("{}{path}", endpoint(request.service)))
             .header("content-length", request.body.len());
+        if !request
+            .headers
+            .iter()
+            .any(|(name, _)| name == "x-ms-version")
+        {
+            wire = wire.header("x-ms-version", VERSION.to_string());
+        }
         for (name, value) in &request.headers {
             // A copy source is a URL with its own signature.
             let value = match name.as_str() {
@@ -206,6 +235,14 @@ impl Server {
             });
         }
         Ok(answer)
+    }
+}
+
+fn endpoint(service: Service) -> &'static str {
+    match service {
+        Service::Queue => QUEUE,
+        Service::Table => TABLE,
+        Service::Blob => BLOB,
     }
 }
 

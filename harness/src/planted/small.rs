@@ -6,13 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use proptest_state_machine::ReferenceStateMachine as _;
-use smalt_model::Model;
 
 use super::detect::{Caught, Shrunk};
 use crate::histories::campaign::{About, one};
 use crate::histories::coverage::Coverage;
 use crate::histories::generate::Step;
-use crate::histories::machine::{Histories, aim};
+use crate::histories::machine::{Histories, State, aim};
 use crate::histories::shrink;
 
 /// Maximum length of a history, as in `harness check histories`.
@@ -66,7 +65,7 @@ pub fn search(
 }
 
 /// A generated case: the initial state, the steps, and a counter of executed steps.
-type Case = (Model, Vec<Step>, Option<Arc<AtomicUsize>>);
+type Case = (State, Vec<Step>, Option<Arc<AtomicUsize>>);
 
 fn small(judge: Judge, tree: &mut impl ValueTree<Value = Case>, first: Failing) -> Failing {
     let mut smallest = first;

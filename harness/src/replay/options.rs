@@ -1,7 +1,7 @@
 //! The command `harness replay`.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use futures_util::StreamExt as _;
 use indicatif::ProgressBar;
 use smalt_protocol::Service;
 
+use super::accepted::{self, Accepted};
 use super::chosen::{Chosen, Name};
 use super::compare::Aspect;
 use super::corpus::{self, CorpusError};
@@ -69,6 +70,13 @@ pub struct Options {
     /// corpus must. May be repeated; without it every recording must pass completely.
     #[arg(long, value_name = "RATE=PERCENT", value_parser = threshold)]
     pub require: Vec<Threshold>,
+    /// Name the recordings that differ in a way that this file does not name, and fail if there are
+    /// any. The file must exist.
+    #[arg(long, value_name = "FILE")]
+    pub accepted: Option<PathBuf>,
+    /// Write what differs now to the file of `--accepted`.
+    #[arg(long, requires = "accepted")]
+    pub accept: bool,
 }
 
 /// Which recordings count.
@@ -251,6 +259,13 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         corpus::write(path, &serde_json::to_string_pretty(&report)?)?;
     }
     anyhow::ensure!(report.recordings > 0, "no recording could be compared");
+    let worse = match &options.accepted {
+        Some(path) => judge(&report, path, options.accept)?,
+        None => Vec::new(),
+    };
+    for line in &worse {
+        eprintln!("{line}");
+    }
     let misses = match &options.require[..] {
         [] => missed(&report, &EVERYTHING),
         required => missed(&report, required),
@@ -258,11 +273,29 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     for miss in &misses {
         eprintln!("{miss}");
     }
-    Ok(if misses.is_empty() {
+    Ok(if misses.is_empty() && worse.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Returns what differs and is not accepted, after it was accepted if `accepts`.
+#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
+fn judge(report: &Report, path: &Path, accepts: bool) -> anyhow::Result<Vec<String>> {
+    let known = match accepts && !path.exists() {
+        true => Accepted::new(),
+        false => accepted::read(&corpus::read(path)?).map_err(anyhow::Error::msg)?,
+    };
+    for line in accepted::better(report, &known) {
+        println!("{line}");
+    }
+    if accepts {
+        let now = accepted::replaced(known, report);
+        corpus::write(path, &accepted::write(&now))?;
+        return Ok(Vec::new());
+    }
+    Ok(accepted::worse(report, &known))
 }
 
 #[cfg(test)]

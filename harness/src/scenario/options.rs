@@ -152,7 +152,10 @@ fn quick<S: Scenario>(options: &Options) -> ExitCode {
     let found = campaign::cases_to_catch::<S>(None, options.cases.seed, cases);
     let text = match &found {
         Ok(None) => format!("{cases} cases pass"),
-        Ok(Some((case, violation))) => format!("case {case} fails: {violation}"),
+        Ok(Some((case, violation))) => {
+            let seed = options.cases.seed + case - 1;
+            format!("case {case}, seed {seed}, fails: {violation}")
+        }
         Err(why) => why.clone(),
     };
     println!("{}: {text}", S::NAME);

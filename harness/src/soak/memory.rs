@@ -14,7 +14,7 @@ use smalt_protocol::Service;
 use super::events::{DRAIN, Event};
 use super::worker::{Log, QUEUE, Transport, Worker};
 use crate::bursts::schedule::{self, Order, Starts, Stuck, Task, pause};
-use crate::histories::render::Request;
+use crate::histories::render::{Credential, Request};
 use crate::histories::server::{START_S, Server};
 use crate::wire::Answer;
 
@@ -37,6 +37,7 @@ impl Transport for Local {
     async fn send(&mut self, method: Method, path: &str, body: String) -> Result<Answer, String> {
         let request = Request {
             service: Service::Queue,
+            credential: Credential::Account,
             method,
             path: format!("{QUEUE}{path}"),
             headers: Vec::new(),

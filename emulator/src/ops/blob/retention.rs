@@ -144,7 +144,7 @@ impl Spot<'_> {
     ) -> StoreResult<u64> {
         let key = keys::deleted_blob(self.generation, &self.name.blob);
         let Some(old) = BlobRecord::load(tx, &key)? else {
-            return Ok(0);
+            return self.orphans(tx);
         };
         tx.delete(key.clone());
         let Some(deleted) = old.deleted else {
@@ -160,6 +160,17 @@ impl Spot<'_> {
             }
         }
         Ok(0)
+    }
+
+    /// Returns the number of snapshots without a blob: it was deleted when soft delete was off, and
+    /// they were restored.
+    fn orphans(self, view: &dyn View) -> StoreResult<u64> {
+        let mut count = 0;
+        for key in replace::keys_from(view, keys::snapshots(self.generation, &self.name.blob))? {
+            let snapshot = BlobRecord::load(view, &key)?;
+            count += u64::from(snapshot.is_some_and(|snapshot| snapshot.deleted.is_none()));
+        }
+        Ok(count)
     }
 
     /// Removes every soft-deleted snapshot.

@@ -87,10 +87,12 @@ impl Write for SetBlobTier {
                 };
             }
             Move::Rehydrate => {
-                let since = blob.access.rehydration.map_or(stamp.now, |way| way.since);
+                let pending = blob.access.rehydration.as_ref();
+                let since = pending.map_or(stamp.now, |way| way.since);
+                let priority = pending.map(|way| way.priority.as_str());
                 blob.access.rehydration = Some(Rehydration {
                     tier: self.tier.to_owned(),
-                    priority: self.priority.to_owned(),
+                    priority: tier::raised(priority, self.priority).to_owned(),
                     since,
                 });
             }

@@ -1,10 +1,12 @@
 //! Maps an operation to its cell: its name and condition header.
 
+use smalt_protocol::Service;
+
 use super::Header;
 use crate::vocabulary::tables::{Action, Match, TableOperation};
 use crate::vocabulary::{
-    AccountOperation, BlobOperation, Condition, ContainerOperation, LeaseAction, NewBlob,
-    Operation, Position, Property, QueueOperation, Sequence,
+    AccessOperation, AccountOperation, BlobOperation, Condition, ContainerOperation, LeaseAction,
+    NewBlob, Operation, Position, Property, QueueOperation, Sequence,
 };
 
 /// Returns name and condition header of an operation.
@@ -15,6 +17,7 @@ pub fn describe(operation: &Operation) -> (&'static str, Header) {
         Operation::Queue(_, operation) => (describe_queue(operation), Header::NONE),
         Operation::Table(_, operation) => of_table(operation),
         Operation::Account(operation) => (of_account(operation), Header::NONE),
+        Operation::Access(service, _, operation) => (of_access(*service, operation), Header::NONE),
         Operation::Malformed(which) => (which.operation(), Header::NONE),
         Operation::Advance { .. } => ("advance", Header::NONE),
         Operation::Restart => ("restart", Header::NONE),
@@ -94,6 +97,18 @@ fn of_account(operation: &AccountOperation) -> &'static str {
         AccountOperation::Containers(_) => "account list containers",
         AccountOperation::Queues(_) => "account list queues",
         AccountOperation::Retain(_) => "account set retention",
+        AccountOperation::Find { .. } => "account find blobs",
+    }
+}
+
+fn of_access(service: Service, operation: &AccessOperation) -> &'static str {
+    match (service, operation) {
+        (Service::Blob, AccessOperation::Set(_)) => "container set policy",
+        (Service::Blob, AccessOperation::Read { .. }) => "container signed list",
+        (Service::Queue, AccessOperation::Set(_)) => "queue set policy",
+        (Service::Queue, AccessOperation::Read { .. }) => "queue signed peek",
+        (Service::Table, AccessOperation::Set(_)) => "table set policy",
+        (Service::Table, AccessOperation::Read { .. }) => "table signed query",
     }
 }
 
@@ -148,6 +163,7 @@ fn of_blob(operation: &BlobOperation) -> (&'static str, Header) {
         On::SetProperties(_, guard) => ("blob set number", condition(guard.condition)),
         On::Delete { guard, .. } => ("blob delete", condition(guard.condition)),
         On::Undelete => ("blob undelete", Header::NONE),
+        On::SetTier(..) => ("blob set tier", Header::NONE),
         On::Snapshot(_, guard) => ("blob snapshot", condition(guard.condition)),
         On::Lease(action, given) => {
             let names = [

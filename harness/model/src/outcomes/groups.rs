@@ -141,6 +141,17 @@ pub(super) const READABLE: Set = ANY & !IF_NONE_MATCH_ANY;
 pub(super) const WRITE: &[(Outcome, Set)] = &guarded(ANY);
 pub(super) const MISSING: &[(Outcome, Set)] = &[(no(E::BlobNotFound), ANY)];
 pub(super) const QUEUE: &[(Outcome, Set)] = &[(no(E::QueueNotFound), NONE)];
+/// Outcomes of a read with a signature of its own.
+pub(super) const SIGNED: &[(Outcome, Set)] = &[
+    (done(200), NONE),
+    (no(E::AuthenticationFailed), NONE),
+    (no(E::AuthorizationPermissionMismatch), NONE),
+];
+/// Outcomes of an access to an archived blob; only requests without conditions make one.
+pub(super) const OFFLINE: &[(Outcome, Set)] = &[
+    (no(E::BlobArchived), NONE),
+    (no(E::BlobBeingRehydrated), NONE),
+];
 pub(super) const MISMATCH: Outcome = no(E::LeaseIdMismatchWithLeaseOperation);
 
 pub(super) const HEADER_VALUE: &[&[(Outcome, Set)]] = &[&[(no(E::InvalidHeaderValue), NONE)]];

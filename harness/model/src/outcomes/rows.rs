@@ -85,6 +85,18 @@ pub const ROWS: &[Row] = &[
     row("account list queues", &[&[(done(200), NONE)]]),
     row("account set retention", &[&[(done(202), NONE)]]),
     row(
+        "account find blobs",
+        &[&[(done(200), NONE), (no(E::ContainerNotFound), NONE)]],
+    ),
+    row(
+        "container set policy",
+        &[&[(done(200), NONE), (no(E::ContainerNotFound), NONE)]],
+    ),
+    row(
+        "container signed list",
+        &[SIGNED, &[(no(E::ContainerNotFound), NONE)]],
+    ),
+    row(
         "container create",
         &[&[(done(201), NONE), (no(E::ContainerAlreadyExists), NONE)]],
     ),
@@ -124,6 +136,7 @@ pub const ROWS: &[Row] = &[
         "blob get",
         &[
             READ,
+            OFFLINE,
             &[
                 (done(200), READABLE),
                 (done(206), READABLE),
@@ -132,7 +145,20 @@ pub const ROWS: &[Row] = &[
         ],
     ),
     row("blob head", &[READ, &[(done(200), READABLE)]]),
-    row("blob set metadata", &[WRITE, MISSING, &[(done(200), ANY)]]),
+    row(
+        "blob set metadata",
+        &[WRITE, MISSING, OFFLINE, &[(done(200), ANY)]],
+    ),
+    row(
+        "blob set tier",
+        &[&[
+            (done(200), NONE),
+            (done(202), NONE),
+            (no(E::BlobBeingRehydrated), NONE),
+            (no(E::BlobNotFound), NONE),
+            (no(E::ContainerNotFound), NONE),
+        ]],
+    ),
     row(
         "blob set properties",
         &[WRITE, MISSING, &[(done(200), ANY)]],
@@ -328,6 +354,8 @@ pub const ROWS: &[Row] = &[
         ]],
     ),
     row("queue delete", &[QUEUE, &[(done(204), NONE)]]),
+    row("queue set policy", &[QUEUE, &[(done(204), NONE)]]),
+    row("queue signed peek", &[QUEUE, SIGNED]),
     row("queue get", &[QUEUE, &[(done(200), NONE)]]),
     row("queue set metadata", &[QUEUE, &[(done(204), NONE)]]),
     row(

@@ -2,7 +2,7 @@
 
 use smalt_protocol::ErrorCode as E;
 
-use super::groups::{IF_MATCH, IF_MATCH_ANY, NONE, done, no};
+use super::groups::{IF_MATCH, IF_MATCH_ANY, NONE, SIGNED, done, no};
 use super::{Outcome, Row, Set};
 
 const CONDITIONED: Set = IF_MATCH | IF_MATCH_ANY;
@@ -38,6 +38,8 @@ pub(super) const ROWS: &[Row] = &[
         "table delete",
         &[&[(done(204), NONE), (no(E::ResourceNotFound), NONE)]],
     ),
+    row("table set policy", &[TABLE, &[(done(204), NONE)]]),
+    row("table signed query", &[TABLE, SIGNED]),
     row(
         "entity insert",
         &[

@@ -48,6 +48,13 @@ pub fn read(
     if matches!(operation, TableOperation::Batch(_)) && first.status == 202 {
         return of_parts(&parts(first)?);
     }
+    if let Some(code) = first.header("x-ms-error-code") {
+        return Ok(Seen {
+            status: first.status,
+            code: Some(code.to_owned()),
+            ..Seen::default()
+        });
+    }
     let part = Part {
         status: first.status,
         tag: first.header("etag").map(str::to_owned),

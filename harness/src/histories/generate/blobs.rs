@@ -82,7 +82,7 @@ fn at(
     Some(Operation::Blob(id, operation))
 }
 
-fn content(dice: &mut Dice<'_>) -> Content {
+pub(super) fn content(dice: &mut Dice<'_>) -> Content {
     Content {
         seed: dice.byte(),
         length: dice.one(&[3, 1, 0, 600]).unwrap_or(3),
@@ -228,11 +228,12 @@ fn delete(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
 }
 
 fn undelete(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
-    let id = parts::spot(model, dice)?;
-    let hint = model.hint_of_blob(&id);
     // Undelete is of little interest when nothing was deleted.
-    let is_good = hint.dormant || dice.miss.is_some() || dice.chance(25);
-    is_good.then_some(Operation::Blob(id, BlobOperation::Undelete))
+    let id = match dice.miss.is_some() || dice.chance(40) {
+        true => parts::spot(model, dice),
+        false => parts::named(model, |c, b| model.is_dormant(c, b), dice),
+    }?;
+    Some(Operation::Blob(id, BlobOperation::Undelete))
 }
 
 fn snapshot(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {

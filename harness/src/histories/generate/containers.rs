@@ -3,7 +3,7 @@
 use smalt_model::Model;
 use smalt_model::hints::Hint;
 use smalt_model::vocabulary::{
-    AccountOperation, ContainerOperation, Guard, LeaseAction, Metadata, Names, Operation,
+    AccountOperation, ContainerOperation, Guard, LeaseAction, Metadata, Names, Operation, TAG,
 };
 
 use super::dice::{Dice, Miss};
@@ -12,7 +12,8 @@ use super::{CONTAINERS, Kind, Space, kind, metadata, page, parts, wide};
 pub(super) const KINDS: &[Kind] = &[
     wide("account list containers", 6, list_containers),
     wide("account list queues", 4, list_queues),
-    wide("account set retention", 5, retain),
+    wide("account set retention", 16, retain),
+    wide("account find blobs", 16, find),
     kind("container create", 14, create),
     kind("container delete", 10, delete),
     kind("container get", 14, get),
@@ -68,6 +69,31 @@ fn names(prefix: &[&str], dice: &mut Dice<'_>) -> Names {
 fn retain(_: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     let days = dice.one(&[None, Some(1), Some(7), Some(8)]).flatten();
     Some(Operation::Account(AccountOperation::Retain(days)))
+}
+
+/// Searches the account or a container; for a near miss, a container that does not exist.
+fn find(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
+    let within = dice.miss.is_some() || dice.chance(30);
+    let container = match within {
+        true => Some(parts::container(model, dice)?),
+        false => None,
+    };
+    Some(Operation::Account(AccountOperation::Find {
+        container,
+        value: match dice.chance(60) {
+            true => value_there(model, dice)?,
+            false => dice.one(&parts::VALUES)?,
+        },
+        page: page(dice),
+    }))
+}
+
+/// Returns the value that a blob has.
+fn value_there(model: &Model, dice: &mut Dice<'_>) -> Option<&'static str> {
+    let id = parts::among(model, |kind| !kind.is_empty(), dice)?;
+    let tags = model.hint_of_blob(&id).tags;
+    let has = |value: &&str| tags.get(TAG).is_some_and(|tag| tag == value);
+    parts::VALUES.into_iter().find(has)
 }
 
 fn create(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
@@ -133,7 +159,7 @@ fn list(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
         let delimited = refused || dice.chance(30);
         let wide = dice.space.wide;
         ContainerOperation::List {
-            prefix: dice.one(&["", "b", "dir/"]).unwrap_or("").to_owned(),
+            prefix: dice.one(&["", "b0", "b0/"]).unwrap_or("").to_owned(),
             delimited,
             page: page(dice),
             snapshots: refused || !delimited && dice.chance(40),

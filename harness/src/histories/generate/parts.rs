@@ -96,7 +96,9 @@ pub(super) fn named(
             dice.alone.is_none() || dice.alone == model.alone_at(container, blob)
         })
         .collect();
-    let (container, blob) = dice.one(&fitting)?;
+    // The first one is chosen more often, so that one blob comes to a long history.
+    let place = dice.below(fitting.len() + fitting.len() / 2);
+    let (container, blob) = fitting.get(place).or_else(|| fitting.first())?;
     Some(id(container, blob))
 }
 

@@ -1,10 +1,13 @@
 //! Operations on queues and messages.
 
 use smalt_model::Model;
-use smalt_model::vocabulary::{MessageId, Operation, QueueOperation, Receipt};
+use smalt_model::vocabulary::{INLINE_TEXT_BYTES, MessageId, Operation, QueueOperation, Receipt};
 
 use super::dice::{Dice, Miss};
 use super::{Kind, QUEUES, kind, metadata, parts};
+
+/// Percentage of message texts that are long, without a theme.
+const LONG_PERCENT: u8 = 12;
 
 pub(super) const KINDS: &[Kind] = &[
     kind("queue create", 20, create),
@@ -49,6 +52,17 @@ fn set_metadata(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     })
 }
 
+/// Returns a text: usually short, sometimes around the length from which it is stored as a payload.
+fn text(word: &str, dice: &mut Dice<'_>) -> String {
+    let long = dice.space.theme.map_or(LONG_PERCENT, |it| it.long_percent);
+    let length = match dice.space.wide && dice.chance(long) {
+        true => dice.one(&[INLINE_TEXT_BYTES + 1, INLINE_TEXT_BYTES]),
+        false => None,
+    };
+    let text = format!("{word} {}", dice.below(4));
+    format!("{text:.<width$}", width = length.unwrap_or(0))
+}
+
 fn put(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     on(model, dice, |dice| {
         let hidden = dice.one(&[0, 1, 30, 3_600]).unwrap_or(0);
@@ -61,7 +75,7 @@ fn put(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
                 .flatten(),
         };
         QueueOperation::Put {
-            text: format!("text {}", dice.below(4)),
+            text: text("text", dice),
             ttl_s,
             visibility_timeout_s: if late { hidden.max(1) } else { hidden },
         }
@@ -109,7 +123,7 @@ fn update(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
             true => 604_800,
             false => dice.one(&timeouts).unwrap_or(0),
         },
-        text: dice.chance(50).then(|| format!("new {}", dice.below(4))),
+        text: dice.chance(50).then(|| text("new", dice)),
     };
     Some(Operation::Queue(name, operation))
 }

@@ -21,6 +21,17 @@ const KEYS: [&str; 7] = ["", "a", "b c", "O'Neil", "+,$:@=&%", "\u{ffff}", "😀
 const PARTITIONS: [&str; 2] = [KEYS[3], KEYS[4]];
 const NAMES: [&str; 3] = ["Age", "Name", "_x1"];
 const CHARACTERS: [char; 8] = ['a', 'b', 'c', '\'', '\u{e000}', '😀', '"', '\\'];
+/// Names a row key of a batch of many entities: they are in order between those of [`KEYS`].
+fn numbered(number: usize) -> String {
+    format!("k{number:02}")
+}
+
+/// Numbers of row keys that such batches may have.
+const NUMBERED: usize = 40;
+/// Fewest changes of such a batch: later scans pass its entities by a leap.
+const MANY: usize = 17;
+/// Percentage of batches that change many entities.
+const MANY_PERCENT: u8 = 8;
 /// Maximum number of operators on the way to a leaf of a filter.
 const DEPTH_MAX: u8 = 3;
 /// `If-Match` and `If-Match: *`, by [`Header`].
@@ -220,16 +231,11 @@ fn remove(rows: &Rows<'_>, dice: &mut Dice<'_>) -> Option<Change> {
 fn batch(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     let (name, mut rows) = place(model, dice)?;
     rows.partition = dice.one(&PARTITIONS);
-    let count = 1 + dice.below(4);
-    let wrong = dice.below(count);
-    let (miss, code) = (dice.miss, dice.code);
-    let mut changes: Vec<Change> = Vec::new();
-    for place in 0..count {
-        dice.miss = miss.filter(|_| place == wrong);
-        let made = change(&rows, dice);
-        changes.extend(made.filter(|new| changes.iter().all(|old| old.row != new.row)));
-    }
-    dice.miss = miss;
+    let code = dice.code;
+    let mut changes = match dice.space.wide && dice.chance(MANY_PERCENT) {
+        true => many(&rows, dice),
+        false => few(&rows, dice),
+    };
     if dice.misses(Miss::Kind) {
         let mut again = dice.one(&changes)?;
         let mixes = match code {
@@ -242,10 +248,55 @@ fn batch(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
                 .find(|key| Some(**key) != rows.partition)?;
             again.row.partition_key = (*other).to_owned();
         }
-        changes.push(again);
+        let place = 1 + often_last(changes.len() - 1, dice);
+        changes.insert(place, again);
     }
     (!changes.is_empty()).then_some(())?;
     on(name, TableOperation::Batch(changes))
+}
+
+/// Returns up to four changes; for a near miss, one of them is refused.
+fn few(rows: &Rows<'_>, dice: &mut Dice<'_>) -> Vec<Change> {
+    let count = 1 + dice.below(4);
+    let wrong = dice.below(count);
+    let miss = dice.miss;
+    let mut changes: Vec<Change> = Vec::new();
+    for place in 0..count {
+        dice.miss = miss.filter(|_| place == wrong);
+        let made = change(rows, dice);
+        changes.extend(made.filter(|new| changes.iter().all(|old| old.row != new.row)));
+    }
+    dice.miss = miss;
+    changes
+}
+
+/// Returns changes of many consecutive entities; for a near miss, another change is among them.
+fn many(rows: &Rows<'_>, dice: &mut Dice<'_>) -> Vec<Change> {
+    let count = MANY + dice.below(8);
+    let first = dice.below(NUMBERED - count);
+    let upsert = |number| Change {
+        row: RowId {
+            partition_key: rows.partition.unwrap_or_default().to_owned(),
+            row_key: numbered(number),
+        },
+        action: Action::Replace(Properties::new(), None),
+    };
+    let mut changes: Vec<Change> = (first..first + count).map(upsert).collect();
+    let place = often_last(count, dice);
+    let wrong = change(rows, dice).filter(|_| dice.miss.is_some());
+    let wrong = wrong.filter(|new| changes.iter().all(|old| old.row != new.row));
+    if let Some(wrong) = wrong {
+        changes.insert(place, wrong);
+    }
+    changes
+}
+
+/// Returns a place up to `last`, often that.
+fn often_last(last: usize, dice: &mut Dice<'_>) -> usize {
+    match dice.below(3) {
+        0 => last,
+        _ => dice.below(last + 1),
+    }
 }
 
 /// Returns any change of one entity.
@@ -275,13 +326,53 @@ fn get(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
 }
 
 fn query(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
-    let (name, _) = place(model, dice)?;
-    let query = TableOperation::Query {
-        page: small_page(dice),
-        level: level(dice),
-        filter: dice.chance(50).then(|| filter(DEPTH_MAX, dice)),
+    let (name, rows) = place(model, dice)?;
+    let (page, filter) = match rows.all.len() {
+        0..MANY => (
+            small_page(dice),
+            dice.chance(50).then(|| filter(DEPTH_MAX, dice)),
+        ),
+        // Not hundreds of requests.
+        _ => (
+            dice.one(&[1_000, 7, 5, 12]).unwrap_or(1_000),
+            match dice.chance(50) {
+                true => Some(apart(dice)),
+                false => Some(filter(DEPTH_MAX, dice)),
+            },
+        ),
     };
-    on(name, query)
+    let level = level(dice);
+    on(
+        name,
+        TableOperation::Query {
+            filter,
+            page,
+            level,
+        },
+    )
+}
+
+/// Returns a filter for row keys at both ends, in one partition or all of them.
+fn apart(dice: &mut Dice<'_>) -> TableFilter {
+    let compare = |name: &str, operator, value: String| {
+        Box::new(TableFilter::Compare {
+            name: name.to_owned(),
+            operator,
+            value: Value::String(value),
+            is_mirrored: false,
+        })
+    };
+    let first = dice.below(NUMBERED / 2);
+    let last = first + dice.below(NUMBERED - first);
+    let rows = TableFilter::Or(
+        compare("RowKey", "le", numbered(first)),
+        compare("RowKey", "ge", numbered(last)),
+    );
+    let Some(partition) = dice.one(&PARTITIONS).filter(|_| dice.chance(60)) else {
+        return rows;
+    };
+    let partition = compare("PartitionKey", "ge", partition.to_owned());
+    TableFilter::And(partition, Box::new(rows))
 }
 
 fn page(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
@@ -356,9 +447,12 @@ fn leaf(dice: &mut Dice<'_>) -> TableFilter {
     let name = NAMES[dice.below(NAMES.len())];
     let (name, value) = match dice.below(10) {
         0..6 => {
-            let key = dice.one(&KEYS).unwrap_or_default();
+            let key = match dice.space.wide && dice.chance(30) {
+                true => numbered(dice.below(NUMBERED)),
+                false => dice.one(&KEYS).unwrap_or_default().to_owned(),
+            };
             let name = dice.one(&["PartitionKey", "RowKey"]);
-            (name.unwrap_or("RowKey"), Value::String(key.to_owned()))
+            (name.unwrap_or("RowKey"), Value::String(key))
         }
         6..9 => (name, value(dice)),
         _ => return TableFilter::Holds(name.to_owned()),

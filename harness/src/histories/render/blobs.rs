@@ -149,6 +149,12 @@ fn wide(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
                 .guard(names, *guard)
         }
         BlobOperation::Undelete => comp("undelete"),
+        BlobOperation::SetTier(tier, priority) => {
+            let priority = priority.map(|priority| priority.name().to_owned());
+            comp("tier")
+                .with("x-ms-access-tier", tier.name())
+                .maybe("x-ms-rehydrate-priority", priority)
+        }
         _ => comp(""),
     }
 }

@@ -111,7 +111,10 @@ impl Judge<'_> {
             }
             Happening::Crashed => self.notes.died(&event.actor),
             Happening::Calm => self.calm = Some(event.at),
-            Happening::ToldToStop if event.actor == "harness" => self.converged(number, event.at),
+            Happening::ToldToStop if event.actor == "harness" => {
+                self.notes.mark("told to stop");
+                self.converged(number, event.at);
+            }
             _ => {}
         }
     }
@@ -305,6 +308,7 @@ impl Judge<'_> {
             let what = format!("written under {matched:?}, on top of {there:?}");
             self.violated("SS6", number, what);
         }
+        self.notes.mark("state written");
         let text = String::from_utf8_lossy(&exchange.body).into_owned();
         if text.contains("sig=") || text.contains("AccountKey") {
             self.violated("SS9", number, "a secret in the state document");

@@ -34,6 +34,48 @@ pub(crate) const SOMETIMES: &[&str] = &[
     "deleted",
     "moved",
     "cycle completed",
+    "state written",
+    "told to stop",
+    "SS1",
+    "SS2",
+    "SS3",
+    "SS4",
+    "SS5",
+    "SS6",
+    "SS7",
+    "SS8",
+    "SS9",
+    "SS10",
+    "SL1",
+    "SL2",
+    "SL3",
+    "SL4",
+    "SL5",
+];
+
+/// The events that put each property to the test; a property is a mark of its own.
+const TESTS: &[(&str, &[&str])] = &[
+    ("SS1", &["deleted", "moved"]),
+    ("SS2", &["412 on a delete after an overwrite"]),
+    (
+        "SS3",
+        &["answer lost: copy", "died between copy and delete"],
+    ),
+    ("SS4", &["moved", "copy came to nothing", "copy pending"]),
+    ("SS5", &["deleted", "moved", "state written"]),
+    (
+        "SS6",
+        &["answer lost: state", "lease lost in the middle of work"],
+    ),
+    ("SS7", &["page reclaimed", "two sweepers in one cycle"]),
+    ("SS8", &["destination taken"]),
+    ("SS9", &["moved", "state written"]),
+    ("SS10", &["circuit breaker tripped"]),
+    ("SL1", &["cycle completed"]),
+    ("SL2", &["page reclaimed"]),
+    ("SL3", &["container missing"]),
+    ("SL4", &["cycle completed"]),
+    ("SL5", &["told to stop"]),
 ];
 
 /// Notes of a run.
@@ -63,6 +105,10 @@ impl Notes {
     /// Counts a mark once more.
     pub(super) fn mark(&mut self, name: &'static str) {
         mark(&mut self.marks, name);
+        let tests = TESTS.iter().filter(|(_, events)| events.contains(&name));
+        for (property, _) in tests {
+            mark(&mut self.marks, property);
+        }
     }
 
     /// Records the death of a life.

@@ -1,12 +1,12 @@
 //! The plan of a sweeper's run.
 
 use proptest::prelude::*;
-use smalt::faults::{Fault, Hold, Rule};
+use smalt::faults::{Fault as Served, Hold, Rule};
 use smalt_protocol::Timestamp;
 use smalt_sweeper::{Collision, StateBackend};
 
 use super::Names;
-use crate::scenario::faults::{self, Menu, Operation};
+use crate::scenario::faults::{self, Fault, Menu, Operation};
 use crate::scenario::world::{self, Trouble, Which};
 
 /// The targets of the sweep: account, container, prefix.
@@ -237,6 +237,38 @@ pub struct SweepPlan {
 }
 
 impl SweepPlan {
+    /// Returns the plan of two workers, pages of blobs to delete and to move, and one fault.
+    pub fn of_fault(fault: Fault) -> Self {
+        let deads = [Dead::Unsaid, Dead::Container, Dead::Prefix, Dead::Unsaid];
+        let blob = |(number, dead): (u8, &Dead)| BlobPlan {
+            container: number / 8,
+            life: Life::Past,
+            dead: *dead,
+        };
+        let (faults, rules) = (vec![fault], Vec::new());
+        SweepPlan {
+            seed: 1,
+            blobs: (0..12).zip(deads.iter().cycle()).map(blob).collect(),
+            acts: Vec::new(),
+            workers: 2,
+            skews_s: Vec::new(),
+            wall_clocks: false,
+            every_h: 40,
+            page_size: 4,
+            parallelism: 1,
+            backend: StateBackend::Lease,
+            dead_account: Some(Which::Dead),
+            grace_h: 0,
+            removals_max: 0,
+            with_snapshots: false,
+            media_is_missing: false,
+            lease_s: 30,
+            on_collision: Collision::Fail,
+            lasts: true,
+            trouble: Trouble { faults, rules },
+        }
+    }
+
     /// Returns the seconds between two marks.
     pub fn every_s(&self) -> u64 {
         3_600 * u64::from(self.every_h)
@@ -320,7 +352,7 @@ fn pending_copies() -> impl Strategy<Value = Option<Rule>> {
         resource: String::new(),
         nth,
         times,
-        fault: Fault::PendingCopy(hold),
+        fault: Served::PendingCopy(hold),
     });
     proptest::option::weighted(0.3, rule)
 }
