@@ -16,6 +16,7 @@
 //! - [`vocabulary`]: operations and their parameters.
 //! - [`mod@expected`]: the answers.
 //! - [`lease`], [`conditions`]: rules that blobs and containers share.
+//! - `state`: what an account holds.
 //! - `account`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`, `queues`: one
 //!   area each.
 //! - [`tables`]: tables and their entities, which are independent of the rest.
@@ -40,30 +41,16 @@ mod deletion;
 mod dispatch;
 mod malformed;
 mod queues;
+mod state;
 pub mod tables;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 pub use expected::{Expected, Fact};
+pub use state::Model;
 pub use vocabulary::{Numbers, Operation};
 
-use containers::Container;
-use queues::Queue;
 use tables::Tables;
-
-/// A storage account with its blob, queue and table service.
-#[derive(Clone, Debug, Default)]
-pub struct Model {
-    now_s: u64,
-    numbers: Numbers,
-    containers: BTreeMap<String, Container>,
-    queues: BTreeMap<String, Queue>,
-    tables: Tables,
-    /// Days that deleted blobs are kept; `None` without soft delete.
-    retention_days: Option<u64>,
-}
 
 impl Model {
     /// Returns an empty account at this time, in seconds of the Unix epoch.

@@ -4,7 +4,8 @@ use smalt_model::Model;
 use smalt_model::vocabulary::{MessageId, Operation, QueueOperation, Receipt};
 
 use super::dice::{Dice, Miss};
-use super::{Kind, QUEUES, kind, metadata, parts};
+use super::parts::{self, Kind, kind, metadata};
+use super::space::QUEUES;
 
 pub(super) const KINDS: &[Kind] = &[
     kind("queue create", 20, create),

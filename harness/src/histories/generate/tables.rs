@@ -11,10 +11,10 @@ use smalt_protocol::table::Value;
 use smalt_protocol::{ErrorCode, Timestamp};
 
 use super::dice::{Dice, Miss};
-use super::{Kind, kind};
+use super::parts::{Kind, kind};
 
 /// Names of tables: two spellings of one, and another.
-pub(super) const TABLES: [&str; 3] = ["Orders", "orders", "Blogs"];
+const TABLES: [&str; 3] = ["Orders", "orders", "Blogs"];
 /// Keys: some that occur often together, and some with characters that need escaping.
 const KEYS: [&str; 7] = ["", "a", "b c", "O'Neil", "+,$:@=&%", "\u{ffff}", "😀"];
 /// Two partitions, so that operations often use the same entity.

@@ -16,7 +16,6 @@ use super::handler::Scripted;
 use super::plan::ListenPlan;
 use super::{Names, Seen};
 use crate::scenario::actor::Actor;
-use crate::scenario::bent::Bend;
 use crate::scenario::history::Happening;
 use crate::scenario::wire::Wire;
 use crate::scenario::world::{self, Which, World};
@@ -53,12 +52,7 @@ pub(super) struct Crew {
 
 impl Crew {
     /// Starts the first life of each listener.
-    pub(super) fn start(
-        world: &World,
-        plan: &Arc<ListenPlan>,
-        names: &Names,
-        bend: Option<Bend>,
-    ) -> Self {
+    pub(super) fn start(world: &World, plan: &Arc<ListenPlan>, names: &Names) -> Self {
         let mut crew = Crew {
             wire: Arc::clone(&world.wire),
             queue: names.queue.clone(),
@@ -82,7 +76,6 @@ impl Crew {
                 world: world.clone(),
                 plan: Arc::clone(plan),
                 names: names.clone(),
-                bend,
                 told,
                 skew_s,
                 wakers: Arc::clone(&crew.wakers),
@@ -155,7 +148,6 @@ struct Lives {
     world: World,
     plan: Arc<ListenPlan>,
     names: Names,
-    bend: Option<Bend>,
     told: watch::Receiver<Orders>,
     skew_s: i32,
     wakers: Wakers,
@@ -299,9 +291,7 @@ impl Lives {
     fn storage(&self, actor: &Arc<Actor>, number: u64) -> Result<(u64, Arc<dyn Storage>), String> {
         let seed = self.plan.seed ^ (u64::from(self.worker) << 32) ^ (number << 16);
         let lag = Duration::from_millis(self.plan.shape.lag_ms);
-        let way = self
-            .world
-            .storage_afar(Which::Main, actor, seed, self.bend, lag);
+        let way = self.world.storage_afar(Which::Main, actor, seed, lag);
         Ok((seed, way?))
     }
 
