@@ -29,17 +29,17 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1798, ""),
     (
         "harness/",
-        66_804,
+        66_400,
         "Comments and help say units and bounds.",
     ),
     ("harness/fuzz/", 89, ""),
-    ("harness/model/", 5254, "The search of the bursts uses it."),
+    ("harness/model/", 5220, "The search of the bursts uses it."),
     ("harness/planted/", 573, ""),
     ("harness/shim/", 833, ""),
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 218_811;
+pub(crate) const TOTAL: usize = 218_400;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
