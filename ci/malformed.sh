@@ -5,8 +5,7 @@
 #   ci/malformed.sh [further options of `harness malformed`]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-target=${CARGO_TARGET_DIR:-target}
+. ci/service.sh
+need smalt harness
 
-[ -x "$target/release/harness" ] && [ -x "$target/release/smalt" ] ||
-    bash ci/build.sh
-exec "$target/release/harness" malformed --cases fixtures/cases/malformed "$@"
+"$bin/harness" malformed --cases fixtures/cases/malformed "$@"

@@ -42,7 +42,6 @@ crash() {
     "$harness" check crash --cases "$(of 100)" --seed "$seed"
     "$harness" check crash --mode fast --cases "$(of 20)" --seed "$seed"
     "$harness" check crash --mode fast --part kills --cases "$(of 300)" --seed "$seed"
-    cargo build --quiet -p smalt-shim --release
     "$harness" check crash --part kills --cases "$(of 700)" --seed "$seed"
     "$harness" check crash --part failpoints --seed "$seed"
     "$harness" check crash --part images --cases 4 --seed "$seed"
@@ -149,7 +148,6 @@ mkdir -p build/nightly
 } >"$report"
 
 PLANTED=1 bash ci/build.sh
-export SMALT_HARNESS=$harness
 for part in $parts; do
     run "$part"
 done

@@ -20,7 +20,7 @@ export CARGO_TARGET_DIR=$PWD/target/planted
 tree=$CARGO_TARGET_DIR/tree
 harness=$CARGO_TARGET_DIR/release/harness
 cargo run --release --quiet -p smalt-planted -- "$tree"
-in_tree() { (cd "$tree" && cargo "$@" --release --quiet --features $HARNESS_FEATURES); }
+in_tree() { (cd "$tree" && cargo "$@" --release --quiet); }
 in_tree build -p smalt-harness --bin harness
 [ "${1:-}" != --build ] || exit 0
 

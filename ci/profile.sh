@@ -6,5 +6,3 @@ export CARGO_PROFILE_RELEASE_LTO=off
 export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=2
 export CARGO_PROFILE_RELEASE_DEBUG=false
-# One harness with all features of its checks; the products are built without them (ci/build.sh).
-export HARNESS_FEATURES=failpoints

@@ -16,12 +16,12 @@ def signed(text, key=KEY):
     return base64.b64encode(digest).decode()
 
 
-def account_sas(expiry="2099-12-31T23:59:59Z"):
+def account_sas(expiry="2099-12-31T23:59:59Z", account=ACCOUNT, key=KEY):
     """Returns the query of a SAS with all permissions. "Create an account SAS"."""
     fields = dict(
         sp="rwdlacupitfx", ss="bqt", srt="sco", st="", se=expiry, sip="", spr="", sv=VERSION, ses=""
     )
-    signature = signed("\n".join([ACCOUNT, *fields.values(), ""]))
+    signature = signed("\n".join([account, *fields.values(), ""]), key)
     given = {name: value for name, value in fields.items() if value}
     return urllib.parse.urlencode({**given, "sig": signature})
 

@@ -5,7 +5,6 @@
 #   ci/soak.sh                    until Ctrl-C
 #   HOURS=8 ci/soak.sh            for eight hours, and until the current round ends
 #   SEED=N                        begins with this seed; by default the seconds of the clock
-#   SMALT_HARNESS=FILE            a release build of the harness
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/profile.sh
@@ -17,8 +16,8 @@ bursts=3000
 
 seed=${SEED:-$(date +%s)000}
 end=$((SECONDS + 3600 * ${HOURS:-1000000}))
-[ -n "${SMALT_HARNESS:-}" ] || bash ci/build.sh
-harness=${SMALT_HARNESS:-target/release/harness}
+bash ci/build.sh
+harness=target/release/harness
 commit=$(git rev-parse --short HEAD)
 [ -z "$(git status --porcelain)" ] || commit+=+changes
 mkdir -p build/soak

@@ -46,7 +46,7 @@ for _ in $(seq 100); do
 done
 seconds=4
 sleep "$seconds"
-lines=$(grep -c "could not be accepted" "$work/few.log") || fail "the log does not say that descriptors ran out"
+lines=$(grep -c "cannot accept connections" "$work/few.log") || fail "the log does not say that descriptors ran out"
 # One line at once and one per second, with a margin for a slow machine.
 [ "$lines" -le $((2 * seconds)) ] || fail "$lines lines in $seconds seconds"
 for socket in "${sockets[@]}"; do

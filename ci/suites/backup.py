@@ -5,14 +5,14 @@
 Both programs are found in PATH. Debian's rclone accepts a path-style address only with a SAS. Prints `FAILED step: why` for each step that fails, and `N passed, N failed` at the end.
 """
 
-import base64
 import filecmp
-import hashlib
-import hmac
 import os
+import pathlib
 import subprocess
 import sys
-import urllib.parse
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from sas import account_sas
 
 URL, ACCOUNT, KEY, DIRECTORY = sys.argv[1:]
 STEPS = []
@@ -21,15 +21,6 @@ STEPS = []
 def step(function):
     STEPS.append(function)
     return function
-
-
-def signature():
-    """Returns an account SAS for everything in the Blob service. "Create an account SAS"."""
-    fields = {"sp": "rwdlacup", "ss": "b", "srt": "sco", "se": "2099-01-01", "sv": "2019-12-12"}
-    order = ("sp", "ss", "srt", "st", "se", "sip", "spr", "sv")
-    text = "\n".join([ACCOUNT, *(fields.get(name, "") for name in order), ""])
-    signed = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
-    return urllib.parse.urlencode({**fields, "sig": base64.b64encode(signed).decode()})
 
 
 def run(*command):
@@ -95,7 +86,7 @@ def prepare():
         with open(f"{DIRECTORY}/source/{name}", "wb") as file:
             file.write(content)
     with open(f"{DIRECTORY}/rclone.conf", "w", encoding="utf-8") as file:
-        file.write(f"[emu]\ntype = azureblob\nsas_url = {URL}/{ACCOUNT}?{signature()}\n")
+        file.write(f"[emu]\ntype = azureblob\nsas_url = {URL}/{ACCOUNT}?{account_sas(account=ACCOUNT, key=KEY)}\n")
     os.environ |= {
         "RCLONE_CONFIG": f"{DIRECTORY}/rclone.conf",
         "RESTIC_REPOSITORY": "rclone:emu:backup/repository",

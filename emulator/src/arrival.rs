@@ -101,12 +101,13 @@ pub fn arrive(
             None => Lane::here(),
         },
         operation: "",
+        raises: None,
         identity: Identity::Anonymous,
     })
 }
 
-/// Returns the method that a POST with `X-HTTP-Method` stands for: some proxies between clients and
-/// the Table service only pass GET and POST. *Authorization for the Azure Storage services* has the
+/// Returns the method that `X-HTTP-Method` names in a request to the Table service, else the sent one:
+/// some proxies only pass GET and POST. *Authorization for the Azure Storage services* has the
 /// sent method signed. An invalid header has no effect here; the register refuses it.
 fn tunnelled(sent: &Method, headers: &HeaderMap, service: Service) -> Method {
     let named = headers.get(TUNNEL).filter(|_| service == Service::Table);

@@ -13,6 +13,7 @@ use crate::auth::Identity;
 use crate::config::AccountSettings;
 use crate::header_case::HeaderCase;
 use crate::lane::Lane;
+use crate::rules::events::Raises;
 use crate::target::{Resource, Target};
 
 /// The head of a request, with what the earlier stages of the pipeline derived from it.
@@ -59,6 +60,8 @@ pub struct Call {
     pub lane: Lane,
     /// Operation id of the register; empty before authorisation.
     pub operation: &'static str,
+    /// The event that the operation can raise; `None` before authorisation.
+    pub raises: Option<Raises>,
     /// The caller's identity; [`Identity::Anonymous`] before authorisation.
     pub identity: Identity,
 }

@@ -14,6 +14,8 @@
 //! | `/state/reset` | POST | back to the state after the start |
 //! | `/accounts` | GET | settings of every account |
 //! | `/accounts/{name}` | GET, PUT, PATCH | read; set all; set some |
+//! | `/subscriptions` | GET | every event subscription |
+//! | `/subscriptions/{name}` | GET, PUT, DELETE | read; create or change; delete |
 //!
 //! It rejects cross-origin requests of browsers and foreign host names, so that a web page cannot
 //! reach it through the user's browser. Beyond loopback it requires a token.
@@ -27,6 +29,7 @@ mod ready;
 mod refusal;
 mod saved;
 mod state;
+mod subscriptions;
 mod transfer;
 
 use std::future::Future;
@@ -136,6 +139,7 @@ async fn serve(
         ("/clock", &Method::GET) => Ok(json(&clock::read(core))),
         ("/clock", &Method::PUT | &Method::POST) => {
             clock::change(core, &parse(body).await?)?;
+            core.events.wake();
             Ok(json(&clock::read(core)))
         }
         ("/faults", &Method::GET) => Ok(json(&core.faults.account())),
@@ -158,9 +162,12 @@ async fn serve(
             Ok(json(&serde_json::json!({ "status": "empty" })))
         }
         ("/accounts", &Method::GET) => Ok(json(&accounts::all(core))),
-        ("/health" | "/ready" | "/metrics" | "/clock" | "/faults" | "/state" | "/accounts", _) => {
-            Err(no_such_method())
-        }
+        ("/subscriptions", &Method::GET) => Ok(json(&subscriptions::all(emulator)?)),
+        (
+            "/health" | "/ready" | "/metrics" | "/clock" | "/faults" | "/state" | "/accounts"
+            | "/subscriptions",
+            _,
+        ) => Err(no_such_method()),
         ("/state/export", &Method::GET) => Ok(transfer::export(emulator)),
         ("/state/import", &Method::POST) => Ok(json(&transfer::import(emulator, body).await?)),
         ("/state/reset", &Method::POST) => Ok(json(&saved::reset(emulator).await?)),
@@ -168,18 +175,32 @@ async fn serve(
         ("/state/export" | "/state/import" | "/state/reset" | "/state/snapshots", _) => {
             Err(no_such_method())
         }
-        (path, method) => match (
-            path.strip_prefix(accounts::ACCOUNT),
-            path.strip_prefix(saved::SNAPSHOT),
-        ) {
-            (Some(name), _) => account(core, name, method, body).await,
-            (_, Some(name)) => Ok(json(&saved::serve(emulator, name, method).await?)),
-            _ => Err(Refusal::new(
-                StatusCode::NOT_FOUND,
-                "unknown path; use /health, /ready, /metrics, /clock, /faults, /state or /accounts",
-            )),
-        },
+        (path, method) => named(emulator, path, method, body).await,
     }
+}
+
+/// Serves the paths that end with a name.
+async fn named(
+    emulator: &Emulator,
+    path: &str,
+    method: &Method,
+    body: Body,
+) -> Result<Response<Body>, Refusal> {
+    if let Some(name) = path.strip_prefix(accounts::ACCOUNT) {
+        return account(emulator.core(), name, method, body).await;
+    }
+    if let Some(name) = path.strip_prefix(saved::SNAPSHOT) {
+        return Ok(json(&saved::serve(emulator, name, method).await?));
+    }
+    if let Some(name) = path.strip_prefix(subscriptions::SUBSCRIPTION) {
+        let shown = subscriptions::serve(emulator, name, method, body).await?;
+        return Ok(json(&shown));
+    }
+    Err(Refusal::new(
+        StatusCode::NOT_FOUND,
+        "unknown path; use /health, /ready, /metrics, /clock, /faults, /state, /accounts or \
+         /subscriptions",
+    ))
 }
 
 async fn account(

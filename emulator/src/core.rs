@@ -8,6 +8,7 @@ use smalt_protocol::ApiVersion;
 
 use crate::clock::Clock;
 use crate::config::{AccountSettings, Config};
+use crate::events::wake::Wake;
 use crate::faults::Faults;
 use crate::fetch::Fetcher;
 use crate::ids::Ids;
@@ -30,6 +31,8 @@ pub struct Core {
     pub store: Store,
     /// Fault rules of the control endpoint and of tests.
     pub faults: Faults,
+    /// Delivery of events.
+    pub events: Wake,
     /// Client for copy sources outside this emulator.
     pub fetcher: Fetcher,
     /// Observer of every exchange.
@@ -62,6 +65,7 @@ impl Core {
             ids,
             store,
             faults: Faults::default(),
+            events: Wake::default(),
             fetcher: Fetcher::default(),
             observer: Observer::default(),
             lane: Lane::new(),

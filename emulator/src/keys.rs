@@ -42,6 +42,8 @@ const ENTITY_PART: u8 = 0x27;
 const SERVICE: u8 = 0x30;
 const GARBAGE: u8 = 0x40;
 const EXPIRING: u8 = 0x41;
+const SUBSCRIPTION: u8 = 0x50;
+const EVENT: u8 = 0x51;
 
 /// Distinguishes successive containers, queues or tables of one name: the tick of the creation.
 pub type Generation = u64;
@@ -324,13 +326,37 @@ pub fn service(account: &str, service: &str) -> Vec<u8> {
     key(SERVICE, &[account.as_bytes(), &[0], service.as_bytes()])
 }
 
+/// Returns the key of an event subscription.
+pub fn subscription(name: &str) -> Vec<u8> {
+    key(SUBSCRIPTION, &[name.as_bytes()])
+}
+
+/// Returns the name from the key of an event subscription.
+pub fn subscription_name(key: &[u8]) -> String {
+    String::from_utf8_lossy(key.get(1..).unwrap_or_default()).into_owned()
+}
+
+/// Returns the key of an event that a subscription has to deliver: the tick of its commit and its
+/// place there.
+pub fn event(subscription: Generation, tick: Timestamp, place: u8) -> Vec<u8> {
+    let mut key = events(subscription);
+    key.extend_from_slice(&tick.ticks().to_be_bytes());
+    key.push(place);
+    key
+}
+
+/// Returns where the events of a subscription start; [`after`] gives their end.
+pub fn events(subscription: Generation) -> Vec<u8> {
+    key(EVENT, &[&subscription.to_be_bytes()])
+}
+
 /// Returns the key of a garbage marker: a generation whose contents `maintain` still has to remove.
 pub fn garbage(generation: Generation) -> Vec<u8> {
     key(GARBAGE, &[&generation.to_be_bytes()])
 }
 
 /// Returns the prefixes of all records that a generation keys.
-pub fn contents(generation: Generation) -> [Vec<u8>; 13] {
+pub fn contents(generation: Generation) -> [Vec<u8>; 14] {
     [
         TAG,
         BLOB,
@@ -345,6 +371,7 @@ pub fn contents(generation: Generation) -> [Vec<u8>; 13] {
         MESSAGE_COUNT,
         ENTITY,
         ENTITY_PART,
+        EVENT,
     ]
     .map(|prefix| key(prefix, &[&generation.to_be_bytes()]))
 }

@@ -95,6 +95,7 @@ async fn authorise_and_run(
 ) -> Result<Reply, StorageError> {
     call.identity = auth::authorise(core, call, &entry.access)?;
     call.operation = entry.id;
+    call.raises = entry.raises;
     entry.check_endpoint(call)?;
     check_timeout(call)?;
     auth::bring_scope(call)?;

@@ -4,6 +4,7 @@
 mod binary;
 mod blob;
 mod container;
+mod event;
 mod garbage;
 mod pages;
 mod queue;
@@ -20,6 +21,7 @@ pub use blob::{
     PendingCopy, Rehydration, UncommittedRecord,
 };
 pub use container::{ContainerRecord, PublicAccess};
+pub use event::{DeliveryRecord, Diagnostics, EventData, EventRecord, SubscriptionRecord};
 pub use garbage::{GarbageRecord, Tombstone};
 pub use pages::{Held, PageNode, Run};
 pub use queue::{MessageRecord, MessageText, QueueRecord};
@@ -71,6 +73,8 @@ impl Record for ServiceProperties {}
 impl Record for MessageRecord {}
 impl Record for TableRecord {}
 impl Record for EntityRecord {}
+impl Record for SubscriptionRecord {}
+impl Record for DeliveryRecord {}
 
 #[cfg(test)]
 mod tests {

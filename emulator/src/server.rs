@@ -37,6 +37,11 @@ const MAINTENANCE_BREATH: Duration = Duration::from_millis(50);
 /// Steps of background work in one round.
 const MAINTENANCE_BUDGET: usize = 1_000;
 
+/// Shortest wait for the next delivery that is due: a frozen clock does not reach it.
+const DELIVERY_PAUSE_MIN: Duration = Duration::from_millis(100);
+/// Longest wait for it: the state may be replaced by one that has events.
+const DELIVERY_PAUSE_MAX: Duration = Duration::from_secs(5);
+
 /// Time limit for printing a line while the server stops.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -184,7 +189,8 @@ impl Server {
             tasks.spawn(listener.serve(self.emulator.clone(), wait(stopped.clone())));
         }
         tasks.spawn(self.control.serve(wait(stopped.clone())));
-        tasks.spawn(maintain(self.emulator.clone(), wait(stopped)));
+        tasks.spawn(maintain(self.emulator.clone(), wait(stopped.clone())));
+        tasks.spawn(deliver(self.emulator.clone(), wait(stopped)));
         stop.await;
         tracing::info!("stopping");
         drop(self.ready_file);
@@ -279,6 +285,31 @@ async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
             }
             _ => MAINTENANCE_INTERVAL,
         };
+    }
+}
+
+/// Delivers events when they are raised, when the clock is moved, and when the next one is due. A
+/// delivery in progress ends with the server, and is repeated after the next start.
+async fn deliver(emulator: Emulator, stop: impl Future<Output = ()>) {
+    let deliveries = async {
+        loop {
+            let pause = match emulator.deliver_events().await {
+                Ok(next) => next.map(|next| next.since(emulator.now())),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot deliver events");
+                    Some(MAINTENANCE_INTERVAL)
+                }
+            };
+            let pause = pause.unwrap_or(DELIVERY_PAUSE_MAX);
+            let pause = pause.clamp(DELIVERY_PAUSE_MIN, DELIVERY_PAUSE_MAX);
+            let woken = emulator.core().events.woken();
+            let _ = tokio::time::timeout(pause, woken).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = stop => {}
+        () = deliveries => {}
     }
 }
 

@@ -1,8 +1,6 @@
 //! Behaviour that other programs rely on: regressions found by running their tests.
 
-mod support;
-
-use support::Client;
+use crate::support::Client;
 
 const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const MD5_HELLO: &str = "XUFAKrxLKna5cZ2REBfFkg==";

@@ -5,7 +5,6 @@
 
 #[path = "damage/salvage.rs"]
 mod salvage;
-mod support;
 #[path = "damage/world.rs"]
 mod world;
 
@@ -18,7 +17,7 @@ use proptest::test_runner::{Config, TestRunner};
 use smalt::disk::{Disk, SystemDisk};
 use smalt::store::OpenError;
 
-use world::{files, filled, open, read, report, write};
+use self::world::{files, filled, open, read, report, write};
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 

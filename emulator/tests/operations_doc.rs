@@ -21,7 +21,7 @@ An operation that is not built answers 501 `NotImplemented` with its name.
 This page is generated from the register (`emulator/src/register/`).
 After a change there, run:
 
-    SMALT_WRITE_DOCS=1 cargo test -p smalt --test operations_doc
+    SMALT_WRITE_DOCS=1 cargo test -p smalt --test service operations_doc::
 
 ";
 
@@ -36,7 +36,8 @@ fn operations_table_matches_the_register() {
     let found = read(&path);
     assert!(
         found == expected,
-        "docs/operations.md is stale: {REWRITE}=1 cargo test -p smalt --test operations_doc"
+        "docs/operations.md is stale: \
+         {REWRITE}=1 cargo test -p smalt --test service operations_doc::"
     );
 }
 

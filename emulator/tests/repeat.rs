@@ -2,11 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod support;
-
 use std::fmt::Write as _;
 
-use support::Client;
+use crate::support::Client;
 
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const ACQUIRE: (&str, &str) = ("x-ms-lease-action", "acquire");

@@ -250,7 +250,7 @@ async fn a_missing_or_damaged_payload_poisons_its_message() -> Outcome {
         ("cannot be unpacked", Some(body(500, 3))),
         ("another SHA-256", Some(zstd_of(&body(MIB, 4)))),
         ("bytes long", Some(zstd_of(&vec![0; 3 * MIB]))),
-        ("are more than", Some(body(2 * MIB, 3))),
+        ("bytes exceed", Some(body(2 * MIB, 3))),
     ] {
         let world = World::open().await?;
         let sender = world.sender(Offload::into(CONTAINER))?;

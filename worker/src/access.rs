@@ -227,14 +227,14 @@ mod tests {
             ),
             (
                 "name = \"a\"\nauth = \"entra\"\nsas = \"sig=x\"",
-                Err("a token opens"),
+                Err("the account uses a token"),
             ),
             (
                 "name = \"a\"\nkey = \"env:SMALT_UNSET\"",
                 Err("SMALT_UNSET is not set"),
             ),
             ("name = \"a\"\nkey = \"c2VjcmV0!\"", Err("not valid Base64")),
-            ("key = \"a2V5\"", Err("neither a name")),
+            ("key = \"a2V5\"", Err("the account needs a name")),
         ] {
             for service in [Service::Blob, Service::Queue] {
                 let found = access(toml).account(service, &Process);

@@ -13,7 +13,8 @@ use super::Findings;
 use super::records::name;
 use crate::keys::{self, Generation, Kind};
 use crate::records::{
-    BlobRecord, ContainerRecord, MessageRecord, QueueRecord, Record, TableRecord, UncommittedRecord,
+    BlobRecord, ContainerRecord, MessageRecord, QueueRecord, Record, SubscriptionRecord,
+    TableRecord, UncommittedRecord,
 };
 use crate::store::{StoreResult, View};
 
@@ -87,6 +88,9 @@ fn generations(view: &dyn View) -> StoreResult<BTreeSet<Generation>> {
     })?;
     scan(Kind::Table, &|_, value| {
         Some(TableRecord::decode(value).ok()?.generation)
+    })?;
+    scan(Kind::Subscription, &|_, value| {
+        Some(SubscriptionRecord::decode(value).ok()?.generation)
     })?;
     scan(Kind::Garbage, &|key, _| Some(keys::generation(key)))?;
     Ok(found)

@@ -8,8 +8,9 @@ use smalt_protocol::xml::ServiceProperties;
 use super::Findings;
 use crate::keys::{self, Kind};
 use crate::records::{
-    BlobRecord, BlockListChunk, BlockRecord, ContainerRecord, EntityRecord, GarbageRecord,
-    MessageRecord, PageNode, QueueRecord, Record, TableRecord, UncommittedRecord,
+    BlobRecord, BlockListChunk, BlockRecord, ContainerRecord, DeliveryRecord, EntityRecord,
+    GarbageRecord, MessageRecord, PageNode, QueueRecord, Record, SubscriptionRecord, TableRecord,
+    UncommittedRecord,
 };
 use crate::store::{OWN_PREFIXES, StoreError, StoreResult, View};
 
@@ -38,6 +39,7 @@ pub(super) fn name(key: &[u8]) -> String {
             format!("{account}/{name}")
         }
         Kind::Blob | Kind::DeletedBlob | Kind::Uncommitted => keys::blob_name(key),
+        Kind::Subscription => keys::subscription_name(key),
         Kind::Snapshot | Kind::Version => keys::snapshot_name(key).0,
         Kind::Entity => {
             let (partition, row) = keys::entity_names(key);
@@ -85,6 +87,8 @@ fn read(view: &dyn View, key: &[u8], value: &Bytes) -> StoreResult<()> {
             16 => Ok(()),
             _ => Err(StoreError::Corrupt("not a message id".to_owned())),
         },
+        Kind::Subscription => SubscriptionRecord::decode(value).map(drop),
+        Kind::Event => DeliveryRecord::decode(value).map(drop),
         Kind::PageGarbage | Kind::Tag | Kind::Garbage | Kind::EntityPart | Kind::Expiring => Ok(()),
     }
 }

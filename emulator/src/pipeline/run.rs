@@ -7,6 +7,7 @@ use smalt_protocol::StorageError;
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
+use crate::events::outbox::{self, Cause};
 use crate::operation::{Read, Takes, Weight, Write};
 use crate::ops::blob::source;
 use crate::register::{Effect, Run};
@@ -105,13 +106,20 @@ async fn run_write<O: Write>(
             operation.payload(stage::payload(&core.store, body, length).await?)?;
         }
     }
+    let cause = Cause::of(call);
     let commit = core
         .store
         .commit_for(purpose(&call.method), move |tx, stamp| {
             let checked = operation.check(tx, stamp)?;
-            operation.apply(checked, tx, stamp)
+            outbox::watch(cause.as_ref(), tx, stamp, |tx| {
+                operation.apply(checked, tx, stamp)
+            })
         });
-    O::render(commit.await?, call)
+    let (output, is_raised) = commit.await?;
+    if is_raised {
+        core.events.wake();
+    }
+    O::render(output, call)
 }
 
 /// Deletes free room, and so does getting messages, which are usually deleted next.

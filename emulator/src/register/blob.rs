@@ -5,6 +5,7 @@ use super::entry::{Entry, Run, Verb, op};
 use super::when::*;
 use crate::ops::{blob, container, service};
 use crate::pipeline::{read, write};
+use crate::rules::events::Raises;
 use crate::target::Kind;
 use smalt_protocol::Service;
 
@@ -49,13 +50,13 @@ pub(super) const ENTRIES: &[Entry] = &[
     op(BLOB, "Blob_Download", "Get Blob", Verb::Get, Kind::Blob, ("", ""), always, READ_BLOB, read::<blob::get::GetBlob>()),
     op(BLOB, "Blob_GetProperties", "Get Blob Properties", Verb::Head, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), read::<blob::get_properties::GetBlobProperties>()),
     op(BLOB, "Blob_GetMetadata", "Get Blob Metadata", Verb::GetOrHead, Kind::Blob, ("", "metadata"), always, Access::object("r").public(Anonymous::Blob), read::<blob::metadata::GetBlobMetadata>()),
-    op(BLOB, "Blob_Delete", "Delete Blob", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("d").refined(deletion), write::<blob::delete::DeleteBlob>()),
-    op(BLOB, "PageBlob_Create", "Put Blob (page)", Verb::Put, Kind::Blob, ("", ""), page_blob, Access::object("cw"), write::<blob::page::create::CreatePageBlob>()),
-    op(BLOB, "AppendBlob_Create", "Put Blob (append)", Verb::Put, Kind::Blob, ("", ""), append_blob, Access::object("cw"), write::<blob::append::create::CreateAppendBlob>()),
-    op(BLOB, "BlockBlob_Upload", "Put Blob", Verb::Put, Kind::Blob, ("", ""), block_blob, Access::object("cw"), write::<blob::put::PutBlob>()),
-    op(BLOB, "BlockBlob_PutBlobFromUrl", "Put Blob From URL", Verb::Put, Kind::Blob, ("", ""), put_from_url, Access::object("cw"), write::<blob::put_from_url::PutBlobFromUrl>()),
-    op(BLOB, "Blob_CopyFromURL", "Copy Blob From URL", Verb::Put, Kind::Blob, ("", ""), copy_sync, Access::object("cw"), write::<blob::copy_from_url::CopyBlobFromUrl>()),
-    op(BLOB, "Blob_StartCopyFromURL", "Copy Blob", Verb::Put, Kind::Blob, ("", ""), from_url, Access::object("cw"), write::<blob::copy::CopyBlob>()),
+    op(BLOB, "Blob_Delete", "Delete Blob", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("d").refined(deletion), write::<blob::delete::DeleteBlob>()).raises(Raises::Deleted("DeleteBlob")),
+    op(BLOB, "PageBlob_Create", "Put Blob (page)", Verb::Put, Kind::Blob, ("", ""), page_blob, Access::object("cw"), write::<blob::page::create::CreatePageBlob>()).raises(Raises::Created("PutBlob")),
+    op(BLOB, "AppendBlob_Create", "Put Blob (append)", Verb::Put, Kind::Blob, ("", ""), append_blob, Access::object("cw"), write::<blob::append::create::CreateAppendBlob>()).raises(Raises::Created("PutBlob")),
+    op(BLOB, "BlockBlob_Upload", "Put Blob", Verb::Put, Kind::Blob, ("", ""), block_blob, Access::object("cw"), write::<blob::put::PutBlob>()).raises(Raises::Created("PutBlob")),
+    op(BLOB, "BlockBlob_PutBlobFromUrl", "Put Blob From URL", Verb::Put, Kind::Blob, ("", ""), put_from_url, Access::object("cw"), write::<blob::put_from_url::PutBlobFromUrl>()).raises(Raises::Created("PutBlob")),
+    op(BLOB, "Blob_CopyFromURL", "Copy Blob From URL", Verb::Put, Kind::Blob, ("", ""), copy_sync, Access::object("cw"), write::<blob::copy_from_url::CopyBlobFromUrl>()).raises(Raises::Created("CopyBlob")),
+    op(BLOB, "Blob_StartCopyFromURL", "Copy Blob", Verb::Put, Kind::Blob, ("", ""), from_url, Access::object("cw"), write::<blob::copy::CopyBlob>()).raises(Raises::Created("CopyBlob")),
     op(BLOB, "Blob_AbortCopyFromURL", "Abort Copy Blob", Verb::Put, Kind::Blob, ("", "copy"), always, Access::object("w"), write::<blob::abort_copy::AbortCopy>()),
     op(BLOB, "Blob_Undelete", "Undelete Blob", Verb::Put, Kind::Blob, ("", "undelete"), always, Access::object("w"), write::<blob::undelete::UndeleteBlob>()),
     op(BLOB, "Blob_SetExpiry", "Set Blob Expiry", Verb::Put, Kind::Blob, ("", "expiry"), always, Access::object("w"), write::<blob::expiry::SetBlobExpiry>()),
@@ -72,11 +73,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     op(BLOB, "Blob_BreakLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_break, Access::object("wd").refined(lease_breaking), write::<blob::lease::LeaseBlob>()),
     op(BLOB, "Blob_AcquireLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), always, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op(BLOB, "Blob_CreateSnapshot", "Snapshot Blob", Verb::Put, Kind::Blob, ("", "snapshot"), always, Access::object("cw"), write::<blob::snapshot::SnapshotBlob>()),
-    op(BLOB, "Blob_SetTier", "Set Blob Tier", Verb::Put, Kind::Blob, ("", "tier"), always, Access::object("w"), write::<blob::tier::SetBlobTier>()),
+    op(BLOB, "Blob_SetTier", "Set Blob Tier", Verb::Put, Kind::Blob, ("", "tier"), always, Access::object("w"), write::<blob::tier::SetBlobTier>()).raises(Raises::Tier("SetBlobTier")),
     op(BLOB, "Blob_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Blob, ("account", "properties"), always, Access::object(ANY).with_any_scope(), read::<service::account_info::GetAccountInfo>()),
     op(BLOB, "BlockBlob_StageBlockFromURL", "Put Block From URL", Verb::Put, Kind::Blob, ("", "block"), from_url, Access::object("w"), write::<blob::put_block_from_url::PutBlockFromUrl>()),
     op(BLOB, "BlockBlob_StageBlock", "Put Block", Verb::Put, Kind::Blob, ("", "block"), always, Access::object("w"), write::<blob::put_block::PutBlock>()),
-    op(BLOB, "BlockBlob_CommitBlockList", "Put Block List", Verb::Put, Kind::Blob, ("", "blocklist"), always, Access::object("w"), write::<blob::put_block_list::PutBlockList>()),
+    op(BLOB, "BlockBlob_CommitBlockList", "Put Block List", Verb::Put, Kind::Blob, ("", "blocklist"), always, Access::object("w"), write::<blob::put_block_list::PutBlockList>()).raises(Raises::Created("PutBlockList")),
     op(BLOB, "BlockBlob_GetBlockList", "Get Block List", Verb::Get, Kind::Blob, ("", "blocklist"), always, Access::object("r").public(Anonymous::Blob), read::<blob::get_block_list::GetBlockList>()),
     op(BLOB, "PageBlob_UploadPagesFromURL", "Put Page From URL", Verb::Put, Kind::Blob, ("", "page"), from_url, Access::object("w"), write::<blob::page::from_url::PutPageFromUrl>()),
     op(BLOB, "PageBlob_ClearPages", "Put Page (clear)", Verb::Put, Kind::Blob, ("", "page"), page_clear, Access::object("w"), write::<blob::page::clear::ClearPages>()),

@@ -11,6 +11,7 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
 use crate::reply::Reply;
+use crate::rules::events::Raises;
 use crate::target::Kind;
 
 /// An operation of a service.
@@ -38,6 +39,8 @@ pub struct Entry {
     pub when: fn(&Call) -> bool,
     /// Access that the operation requires.
     pub access: Access,
+    /// The event that the operation can raise.
+    pub raises: Option<Raises>,
     /// How the operation runs.
     pub run: Run,
 }
@@ -68,6 +71,7 @@ pub(super) const fn op(
         also_restype: None,
         when,
         access,
+        raises: None,
         run,
     }
 }
@@ -156,6 +160,11 @@ impl Entry {
 
     pub(super) const fn and_on(mut self, kind: Kind) -> Self {
         self.also_on = Some(kind);
+        self
+    }
+
+    pub(super) const fn raises(mut self, event: Raises) -> Self {
+        self.raises = Some(event);
         self
     }
 

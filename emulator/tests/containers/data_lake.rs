@@ -2,7 +2,7 @@
 
 use smalt_protocol::ApiVersion;
 
-use crate::client::Client;
+use super::client::Client;
 
 const REFUSED: &str = "400 HierarchicalNamespaceNotEnabled";
 

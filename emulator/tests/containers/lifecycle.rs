@@ -2,7 +2,7 @@
 
 use smalt::Config;
 
-use crate::client::Client;
+use super::client::Client;
 
 const C: &str = "events?restype=container";
 

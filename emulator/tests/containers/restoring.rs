@@ -3,7 +3,7 @@
 use smalt::{AccountSettings, Config};
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 
-use crate::client::Client;
+use super::client::Client;
 
 const C: &str = "events?restype=container";
 const DAY_S: u64 = 86_400;

@@ -4,8 +4,8 @@
 
 use smalt::{ArchiveError, Emulator};
 
+use super::world::{fill, seen};
 use crate::support::Client;
-use crate::world::{fill, seen};
 
 fn exported(emulator: &Emulator) -> Vec<u8> {
     let mut stream = Vec::new();

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use smalt::{AzuriteError, Emulator, Service};
 
+use super::world::send;
 use crate::support::Client;
-use crate::world::send;
 
 #[expect(clippy::disallowed_methods, reason = "a test makes its own files")]
 fn write(path: &Path, bytes: &[u8]) {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use smalt::{Emulator, SeedError, Seeded, Service};
 
+use super::world::send;
 use crate::support::Client;
-use crate::world::send;
 
 const SEED: &str = r#"
 [[container]]

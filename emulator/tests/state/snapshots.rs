@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use smalt::{Clock, Emulator, Service, SnapshotError, Timestamp};
 
+use super::world::{fill, seen, send};
 use crate::support::Client;
-use crate::world::{fill, seen, send};
 
 /// Restores everything that a client sees: content, ETags, leases, settings, a moved clock.
 #[tokio::test]

@@ -65,7 +65,8 @@ impl<'a> File<'a> {
         };
         let mut parts = Path::new(path).components();
         let is_inside = parts.all(|part| matches!(part, Component::Normal(_)));
-        (is_inside && path.len() < 100 && !path.contains('\0')).then_some(File {
+        let is_valid = !path.is_empty() && path.len() < 100 && !path.contains('\0');
+        (is_inside && is_valid).then_some(File {
             path,
             claimed,
             bytes,

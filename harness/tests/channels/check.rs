@@ -1,7 +1,7 @@
 //! Tests of the example's check.
 
-use crate::app::audit::{self, Faults, Found};
-use crate::{Outcome, SEVERAL, prepared};
+use crate::channels::app::audit::{self, Faults, Found};
+use crate::channels::{Outcome, SEVERAL, prepared};
 
 /// Plants a fault in a correct state; the string is a channel that stays.
 type Planted = fn(&mut Found, &str);

@@ -10,12 +10,14 @@ use smalt_protocol::signing::sas::build::AccountSas;
 use smalt_protocol::{AccountKey, ApiVersion};
 use smalt_sleeve::TokioClock;
 
-use crate::app::audit::{self, Faults};
-use crate::app::setup;
-use crate::app::site::{BLOGS, Site};
-use crate::app::tables::{Change, TableError};
-use crate::app::worker::delete_channel;
-use crate::{MENDED, ONE, Outcome, SEVERAL, VISIBILITY, faults, prepared, site, work_off};
+use crate::channels::app::audit::{self, Faults};
+use crate::channels::app::setup;
+use crate::channels::app::site::{BLOGS, Site};
+use crate::channels::app::tables::{Change, TableError};
+use crate::channels::app::worker::delete_channel;
+use crate::channels::{
+    MENDED, ONE, Outcome, SEVERAL, VISIBILITY, faults, prepared, site, work_off,
+};
 
 /// The operation that reads one entity.
 const GET: &str = "Table_QueryEntityWithPartitionAndRowKey";

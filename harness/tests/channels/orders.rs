@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::audit::Faults;
-use crate::app::plan::Plan;
-use crate::app::setup;
-use crate::app::site::{BLOGS, CHANNELS, channel_row};
-use crate::app::tables::TableError;
-use crate::app::worker::{Manner, delete_channel};
-use crate::app::writer::{self, Written};
-use crate::line::Stepped;
-use crate::{FORGETFUL, MENDED, ONE, Outcome, faults, prepared, site, work_off};
+use crate::channels::app::audit::Faults;
+use crate::channels::app::plan::Plan;
+use crate::channels::app::setup;
+use crate::channels::app::site::{BLOGS, CHANNELS, channel_row};
+use crate::channels::app::tables::TableError;
+use crate::channels::app::worker::{Manner, delete_channel};
+use crate::channels::app::writer::{self, Written};
+use crate::channels::line::Stepped;
+use crate::channels::{FORGETFUL, MENDED, ONE, Outcome, faults, prepared, site, work_off};
 
 /// The outcome of a writer and a worker whose requests ran in a given order.
 struct Interleaved {

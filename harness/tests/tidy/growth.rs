@@ -18,7 +18,11 @@ type Row = (&'static str, usize, &'static str);
 /// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
     ("protocol/", 14_779, ""),
-    ("emulator/", 73_505, ""),
+    (
+        "emulator/",
+        75733,
+        "Events: their filters, schemas, outbox, deliveries.",
+    ),
     ("sleeve/", 8092, ""),
     ("sweeper/", 20_068, ""),
     (
@@ -29,7 +33,7 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1798, ""),
     (
         "harness/",
-        66_400,
+        66_839,
         "Comments and help say units and bounds.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -39,7 +43,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 218_400;
+pub(crate) const TOTAL: usize = 221054;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -159,7 +159,10 @@ fn a_token_opens_the_account() {
     let refused = connection(none(), both, &Fake::default()).unwrap();
     let refused = refused.access.account(Service::Queue, &Fake::default());
     let refused = refused.unwrap_err();
-    assert!(refused.to_string().contains("a token opens the account"));
+    assert!(
+        refused.to_string().contains("the account uses a token"),
+        "{refused}"
+    );
     assert!(toml::from_str::<ConfigFile>("[storage]\nauth = \"password\"").is_err());
 }
 

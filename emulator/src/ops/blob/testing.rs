@@ -52,6 +52,7 @@ pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
         shuffle_messages: false,
         lane: Lane::here(),
         operation: "",
+        raises: None,
         identity: Identity::Owner,
     }
 }

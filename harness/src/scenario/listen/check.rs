@@ -10,6 +10,7 @@
 mod arrivals;
 mod fleet;
 mod message;
+mod owner;
 mod owners;
 mod pace;
 mod payloads;

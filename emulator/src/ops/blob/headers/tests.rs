@@ -48,6 +48,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         shuffle_messages: false,
         lane: Default::default(),
         operation: "",
+        raises: None,
         identity: Identity::Owner,
     }
 }

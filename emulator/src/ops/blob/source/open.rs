@@ -169,6 +169,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         origin: call.origin.clone(),
         lane: call.lane.clone(),
         operation: "",
+        raises: None,
         identity: Identity::Anonymous,
     }
 }

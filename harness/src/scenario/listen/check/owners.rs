@@ -8,6 +8,7 @@ use smalt_listener::{Ended, Outcome};
 use smalt_protocol::Timestamp;
 
 use super::message::{Taken, is_told, never_expires, put_at, taken};
+use super::owner::Owner;
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
 use crate::scenario::listen::plan::{HANDLER_TIMEOUT_S, ListenPlan};
@@ -25,40 +26,6 @@ const LAST_ATTEMPT: Duration = Duration::from_secs(3);
 const TWICE: &str = "delivered twice";
 /// Visibility timeout in seconds, and rate, below which there is no time to try again.
 const TRIES_FROM: (u16, u32) = (8, 100);
-
-/// One message that one life has.
-struct Owner {
-    actor: String,
-    id: String,
-    count: u32,
-    got_at: Timestamp,
-    until: Timestamp,
-    expires: Option<Timestamp>,
-    receipt: String,
-    started: Option<Timestamp>,
-    ended: Option<(Timestamp, &'static str)>,
-    /// When the life learned that it has lost the message.
-    lost: Option<Timestamp>,
-    /// When it last asked for more time.
-    asked: Timestamp,
-    /// The last visibility timeout in seconds that it asked for.
-    hidden_s: Option<u64>,
-    deletes: u32,
-    /// Whether the service has executed its delete, its retry or its release.
-    deleted: bool,
-    /// Whether a request of its own with this receipt may have been executed without its knowledge:
-    /// then a mismatch does not prove that it has lost the message.
-    unsure: bool,
-    /// Whether it learned that the message is deleted from a 404 or a mismatch.
-    told_late: bool,
-    decided: Option<Outcome>,
-}
-
-impl Owner {
-    fn is_running(&self) -> bool {
-        self.started.is_some() && self.ended.is_none()
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -144,8 +111,7 @@ impl Hands<'_> {
     fn seen(&mut self, number: usize, event: &Event, seen: &Seen) {
         match seen {
             Seen::Slept(for_s) => {
-                self.slept.push(event.at);
-                self.slept.push(event.at.plus_s(*for_s));
+                self.slept.extend([event.at, event.at.plus_s(*for_s)]);
             }
             Seen::Left(ended) => {
                 self.ends.insert(event.actor.clone(), End::Left(*ended));
@@ -190,6 +156,7 @@ impl Hands<'_> {
             return self.violated("LS4", number, what);
         }
         owner.unsure |= !is_told(exchange);
+        owner.failed = exchange.done().is_none() || !is_told(exchange);
         if exchange.method == "PUT" {
             owner.asked = exchange.sent;
             let asked = exchange.parameter("visibilitytimeout");
@@ -283,6 +250,7 @@ impl Hands<'_> {
             deleted: false,
             unsure: false,
             told_late: false,
+            failed: false,
             decided: None,
         });
     }
@@ -429,7 +397,8 @@ impl Hands<'_> {
             Outcome::Released if owner.hidden_s != Some(0) => Some("it is not released"),
             // Its own lost delete succeeded; the 404 after it shows that.
             _ if owner.deleted && owner.told_late && !said_gone => Some("its delete succeeded"),
-            Outcome::ReleaseFailed if self.calm && owner.lost.is_none() => Some("nothing failed"),
+            // A fault from before the calm may last: an outage, a late answer.
+            Outcome::ReleaseFailed if self.calm && owner.nothing_failed() => Some("nothing failed"),
             _ => None,
         }
     }

@@ -1,10 +1,8 @@
 //! The Queue service, rule by rule: each test quotes the sentence of the documents that it checks.
 
 mod client;
+mod crowds;
 mod door;
 mod old_versions;
-mod queues;
 mod signatures;
-#[path = "../support/mod.rs"]
-mod support;
 mod times;

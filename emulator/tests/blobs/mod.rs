@@ -1,18 +1,15 @@
-//! Blobs, rule by rule, through a signing client. One binary, because each binary is linked
-//! separately.
+//! Blobs, rule by rule, through a signing client.
 
 mod batch;
-mod blobs;
 mod blocks;
 mod copies;
 mod copy_sources;
 mod expiry;
 mod immutability;
+mod large;
 mod pending_copies;
 mod query;
 mod query_rooms;
 mod soft_delete;
 mod sources;
-#[path = "../support/mod.rs"]
-mod support;
 mod versions;

@@ -8,7 +8,5 @@ mod operations;
 mod secrets;
 mod service_sas;
 mod shared_key;
-#[path = "../support/mod.rs"]
-mod support;
 mod tokens;
 mod world;

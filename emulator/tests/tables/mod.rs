@@ -3,10 +3,8 @@
 mod client;
 mod durability;
 mod entities;
+mod lifecycle;
 mod queries;
 mod signatures;
-#[path = "../support/mod.rs"]
-mod support;
-mod tables;
 mod tokens;
 mod transactions;

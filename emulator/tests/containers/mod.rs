@@ -4,5 +4,3 @@ mod client;
 mod data_lake;
 mod lifecycle;
 mod restoring;
-#[path = "../support/mod.rs"]
-mod support;

@@ -4,6 +4,4 @@ mod archive;
 mod azurite;
 mod seeds;
 mod snapshots;
-#[path = "../support/mod.rs"]
-mod support;
 mod world;

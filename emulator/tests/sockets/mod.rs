@@ -9,6 +9,4 @@
 mod broken_off;
 mod hosts;
 mod served;
-#[path = "../support/mod.rs"]
-mod support;
 mod unread_bodies;

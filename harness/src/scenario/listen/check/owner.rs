@@ -1,0 +1,45 @@
+//! A message in the hands of a listener.
+
+use smalt_listener::Outcome;
+use smalt_protocol::Timestamp;
+
+/// One message that one life has.
+pub(super) struct Owner {
+    pub(super) actor: String,
+    pub(super) id: String,
+    pub(super) count: u32,
+    pub(super) got_at: Timestamp,
+    pub(super) until: Timestamp,
+    pub(super) expires: Option<Timestamp>,
+    pub(super) receipt: String,
+    pub(super) started: Option<Timestamp>,
+    pub(super) ended: Option<(Timestamp, &'static str)>,
+    /// When the life learned that it has lost the message.
+    pub(super) lost: Option<Timestamp>,
+    /// When it last asked for more time.
+    pub(super) asked: Timestamp,
+    /// The last visibility timeout in seconds that it asked for.
+    pub(super) hidden_s: Option<u64>,
+    pub(super) deletes: u32,
+    /// Whether the service has executed its delete, its retry or its release.
+    pub(super) deleted: bool,
+    /// Whether a request of its own with this receipt may have been executed without its knowledge:
+    /// then a mismatch does not prove that it has lost the message.
+    pub(super) unsure: bool,
+    /// Whether it learned that the message is deleted from a 404 or a mismatch.
+    pub(super) told_late: bool,
+    /// Whether its last update or delete failed, or lost its answer.
+    pub(super) failed: bool,
+    pub(super) decided: Option<Outcome>,
+}
+
+impl Owner {
+    pub(super) fn is_running(&self) -> bool {
+        self.started.is_some() && self.ended.is_none()
+    }
+
+    /// Whether it still has the message, and its last update or delete succeeded.
+    pub(super) fn nothing_failed(&self) -> bool {
+        self.lost.is_none() && !self.failed
+    }
+}

@@ -1,0 +1,16 @@
+//! The checks of the harness at the size of `cargo test`, and workers in the worlds of their
+//! examples. One program, because each more is linked with everything.
+
+mod billing;
+mod bursts;
+mod channels;
+mod conform;
+mod crash;
+mod fuzz;
+mod histories;
+mod partitions;
+mod payloads;
+mod replay;
+mod scenarios;
+mod soak;
+mod tokens;
