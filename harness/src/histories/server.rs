@@ -12,6 +12,7 @@ use super::render::Request;
 use crate::bursts::schedule::pause;
 use crate::traces::scrub::Seen;
 use crate::wire::access::Access;
+use crate::wire::in_process::base;
 use crate::wire::{Answer, Headers};
 
 /// Start time of every history, in seconds of the Unix epoch.
@@ -22,9 +23,6 @@ const PAST_THE_SECOND: Duration = Duration::from_millis(400);
 const SEED: u64 = 1;
 /// `x-ms-version` of every request.
 const VERSION: ApiVersion = ApiVersion::V2021_12_02;
-const BLOB: &str = "http://127.0.0.1:10000";
-const QUEUE: &str = "http://127.0.0.1:10001";
-const TABLE: &str = "http://127.0.0.1:10002";
 
 /// The exchanges, in the order of the answers.
 pub type Log = Arc<Mutex<Vec<Seen>>>;
@@ -152,11 +150,7 @@ impl Server {
     /// # Errors
     /// When there is no answer.
     pub async fn send(&self, request: &Request) -> Result<Answer, String> {
-        let endpoint = match request.service {
-            Service::Queue => QUEUE,
-            Service::Table => TABLE,
-            Service::Blob => BLOB,
-        };
+        let endpoint = base(request.service);
         let mut wire = http::Request::builder()
             .method(request.method.clone())
             .uri(format!("{endpoint}{}", self.access.path(&request.path)))
@@ -165,7 +159,7 @@ impl Server {
         for (name, value) in &request.headers {
             // A copy source is a URL with its own signature.
             let value = match name.as_str() {
-                "x-ms-copy-source" => format!("{BLOB}{}", self.access.path(value)),
+                "x-ms-copy-source" => format!("{}{}", base(Service::Blob), self.access.path(value)),
                 _ => value.clone(),
             };
             wire = wire.header(name, value);

@@ -16,6 +16,7 @@ use super::hosts::{Addressing, Hosts, account_key_base64};
 use super::player;
 use super::report::{Collector, Report, percent};
 use super::text;
+use crate::check::exit_code;
 
 /// Options of `harness replay`.
 #[derive(Clone, Debug, clap::Args)]
@@ -258,11 +259,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     for miss in &misses {
         eprintln!("{miss}");
     }
-    Ok(if misses.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(misses.is_empty()))
 }
 
 #[cfg(test)]

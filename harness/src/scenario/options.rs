@@ -21,7 +21,7 @@ use super::sweep::Sweep;
 use super::wire::Service;
 use super::world::{self, Engine, World};
 use super::{history, seed, sockets};
-use crate::check::{self, Cases};
+use crate::check::{self, Cases, exit_code};
 
 /// Options of `harness check sweep` and `harness check listen`.
 #[derive(Clone, Debug, clap::Args)]
@@ -127,7 +127,7 @@ fn in_process<S: Scenario>(options: &Options) -> anyhow::Result<ExitCode> {
             missing
                 .iter()
                 .for_each(|what| println!("{}: {what}", S::NAME));
-            Ok(ExitCode::from(u8::from(!missing.is_empty())))
+            Ok(exit_code(missing.is_empty()))
         }
         Err((seed, failure)) => {
             println!("{}", failure.story);
@@ -150,7 +150,7 @@ fn quick<S: Scenario>(options: &Options) -> ExitCode {
         Err(why) => why.clone(),
     };
     println!("{}: {text}", S::NAME);
-    ExitCode::from(u8::from(found != Ok(None)))
+    exit_code(found == Ok(None))
 }
 
 fn over_sockets<S: sockets::OverSockets>(options: &Options) -> anyhow::Result<ExitCode> {
@@ -182,11 +182,7 @@ fn over_sockets<S: sockets::OverSockets>(options: &Options) -> anyhow::Result<Ex
         last = Some(run);
     }
     write_trace(options, last.as_ref())?;
-    Ok(if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(exit_code(!failed))
 }
 
 /// Runs `harness seed`: puts one blob of each kind into the container `seeded`.
