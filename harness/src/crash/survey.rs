@@ -84,7 +84,7 @@ async fn blobs(
     for name in &known.names {
         verified.blobs += 1;
         let read = match client.get_blob(name).await {
-            // A 500 or a body that breaks off, for example because of a checksum, means lost content.
+            // A 500, or a body that breaks off because of a checksum, means lost content.
             Err(ServerError::Call(text)) => {
                 let flaw = Flaw::new(Property::C3, format!("{name}: {text}"));
                 verified.unreadable.push(flaw);
@@ -262,7 +262,9 @@ mod tests {
             let unique = Unique::default();
             let history = History::after(model);
             let found = connection(client, &history, false, &unique, &mut verified);
+            let pending = model.pending.clone();
             *model = found.await.unwrap().model;
+            model.pending = pending;
             verified.all_flaws().collect::<Vec<_>>()
         };
         model.pending = Some(op(2, &next));

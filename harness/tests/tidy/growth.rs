@@ -33,7 +33,7 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1798, ""),
     (
         "harness/",
-        66_839,
+        65_900,
         "Comments and help say units and bounds.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -43,7 +43,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 221054;
+pub(crate) const TOTAL: usize = 220_120;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
