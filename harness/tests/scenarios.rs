@@ -3,7 +3,6 @@
 //! `SMALT_SEED=N` starts at another seed, `SMALT_SEED=random` at a random one; `SMALT_CASES=N` runs
 //! that many cases.
 #![expect(
-    clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     reason = "a panic is how a test fails"
