@@ -6,6 +6,7 @@
 //! failing cases.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -109,6 +110,11 @@ impl Seeds {
             (_, Some(failed)) => Err(failed),
         }
     }
+}
+
+/// Returns the exit code of a command that checks something.
+pub fn exit_code(holds: bool) -> ExitCode {
+    ExitCode::from(u8::from(!holds))
 }
 
 /// Writes a failing case to a file, replacing its content.

@@ -13,11 +13,10 @@
 //!
 //! # Layout
 //! - [`content`]: bytes from a seed; [`model`]: what is expected; [`transport`], [`wire`],
-//!   [`wire_entities`]: the operations; [`worker`]: one connection at work; [`verify`],
-//!   [`verify_entities`], [`verify_queue`], [`verify_lease`]: everything against the model.
-//! - [`promise`]: what the modes promise; [`history`], [`prefix`], [`survey`]: everything against
-//!   every earlier state, where a kill may take the end; [`beat`]: its clock. [`entities`]: checks
-//!   entities and transactions for both modes.
+//!   [`wire_entities`]: the operations; [`worker`]: one connection at work.
+//! - [`promise`]: what the modes promise; [`history`]: the states to which a crash may lead, in the
+//!   mode durable the last one; [`prefix`], [`items`]: which of them explains what exists;
+//!   [`survey`], [`verify_queue`], [`verify_lease`]: what exists. [`beat`]: the clock of a history.
 //! - [`round`]: start, work, kill, start, verify. [`options`]: the command line and the table.
 //! - [`child`]: the process that dies; [`events`]: its log; [`kill`]: its end; [`examine`]:
 //!   its store afterwards. [`kills`], [`failpoints`], [`errors`]: many of them. [`campaign`]: their
@@ -29,7 +28,6 @@ pub mod beat;
 pub mod campaign;
 pub mod child;
 pub mod content;
-pub mod entities;
 pub mod errors;
 pub mod events;
 pub mod examine;
@@ -39,6 +37,7 @@ pub mod fixture;
 pub mod history;
 pub mod image;
 pub mod images;
+pub mod items;
 pub mod journal;
 pub mod kill;
 pub mod kills;
@@ -51,8 +50,6 @@ pub mod round;
 pub mod shim;
 pub mod survey;
 pub mod transport;
-pub mod verify;
-pub mod verify_entities;
 pub mod verify_lease;
 pub mod verify_queue;
 pub mod wire;

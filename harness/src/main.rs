@@ -33,7 +33,10 @@ enum Command {
     Check(drivers::Options),
     /// The child process that `check crash` kills.
     #[command(hide = true)]
-    CrashChild(crash::ChildOptions),
+    CrashChild {
+        /// Options as JSON.
+        options: String,
+    },
     /// Write a store in the format of this release, for the tests of later ones, or show the
     /// content of one.
     StoreFixture(crash::FixtureOptions),
@@ -79,7 +82,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Diff(options) => block_on(unless_interrupted(diff::run_command(&options))),
         Command::Conform(options) => block_on(cases::run_command(&options)),
         Command::StoreFixture(options) => block_on(crash::run_fixture(&options)),
-        Command::CrashChild(options) => block_on(crash::run_child(&options)),
+        Command::CrashChild { options } => block_on(crash::run_child(&options)),
         Command::Malformed(options) => {
             block_on(unless_interrupted(cases::malformed::run_command(&options)))
         }

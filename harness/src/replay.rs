@@ -17,6 +17,7 @@ pub mod bindings;
 pub mod chosen;
 pub mod compare;
 pub mod corpus;
+pub mod creation;
 pub mod credentials;
 pub mod dates;
 pub mod delegation;

@@ -11,14 +11,12 @@
 //! - [`faults`]: what can go wrong, and at which request; [`account`]: what became of it;
 //!   [`marks`]: what a campaign must have seen.
 //! - [`sweep`], [`listen`]: plan, run and checks of each worker. The checks use the history alone.
-//! - [`bent`]: deliberate mistakes that the checks must catch.
 //! - [`campaign`]: many seeds, and shrinking of failing plans. [`sockets`]: reduced plans
 //!   against any service. [`seed`]: data for the binaries; [`options`]: the command line.
 
 pub mod account;
 pub mod actor;
 mod answers;
-pub mod bent;
 pub mod campaign;
 pub mod faults;
 pub mod history;

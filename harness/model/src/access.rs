@@ -3,8 +3,8 @@
 
 use smalt_protocol::{ErrorCode, Service};
 
-use crate::Model;
 use crate::expected::{Answer, Expected, Refusal};
+use crate::state::Model;
 use crate::vocabulary::tables::TableExpected;
 use crate::vocabulary::{AccessOperation, Right, Terms};
 

@@ -1,8 +1,8 @@
 //! The account's services. Sources: "List Containers", "List Queues", "Set Blob Service
 //! Properties", "Find Blobs by Tags".
 
-use crate::Model;
 use crate::expected::{Answer, Expected, Fact, settle};
+use crate::state::Model;
 use crate::vocabulary::{AccountOperation, Metadata, Names, TAG};
 
 impl Model {
@@ -10,7 +10,7 @@ impl Model {
         match operation {
             AccountOperation::Containers(names) => {
                 let all = self.containers.iter();
-                listed(names, all.map(|(name, found)| (name, found.metadata())))
+                listed(names, all.map(|(name, found)| (name, &found.metadata)))
             }
             AccountOperation::Queues(names) => {
                 let all = self.queues.iter();

@@ -3,37 +3,15 @@
 
 use smalt_protocol::ErrorCode;
 
-use crate::Model;
 use crate::conditions::{self, Current};
 use crate::content::Bytes;
 use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::lease::{self, Lease, Of};
+use crate::state::{Blob, Model, State};
 use crate::tiers::Tiered;
 use crate::vocabulary::{
-    BlobId, Condition, ContentHeaders, Guard, LeaseAction, LeaseId, Metadata, Moment, Tag,
+    BlobId, Condition, ContentHeaders, Guard, LeaseAction, LeaseId, Metadata, Moment,
 };
-
-/// A blob. Its snapshots are stored separately in the container.
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Blob {
-    pub(crate) state: State,
-    pub(crate) lease: Lease,
-}
-
-/// The state of a blob or a snapshot.
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct State {
-    pub(crate) tag: Tag,
-    /// Last modification, in seconds of the Unix epoch.
-    pub(crate) modified_s: u64,
-    pub(crate) metadata: Metadata,
-    pub(crate) tags: Metadata,
-    pub(crate) headers: ContentHeaders,
-    /// Whether a copy created it and no later write cleared the copy properties.
-    pub(crate) copied: bool,
-    pub(crate) tier: Tiered,
-    pub(crate) content: Bytes,
-}
 
 impl State {
     /// Returns the values that conditions are evaluated against.

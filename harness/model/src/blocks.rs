@@ -1,14 +1,11 @@
 //! Blocks of block blobs. Source: "Put Block", "Put Block List", "Get Block List".
 
-use std::collections::BTreeMap;
-
 use smalt_protocol::ErrorCode;
 
-use crate::Model;
-use crate::blobs::Blob;
 use crate::content::{Block, Bytes};
 use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::lease::{self, Lease, Of};
+use crate::state::{Blob, Model, Uncommitted};
 use crate::vocabulary::{BlobId, BlockSource, Content, Guard, LeaseId, Metadata};
 
 /// Returns the committed blocks. The existing blob must be a block blob.
@@ -23,18 +20,7 @@ fn committed(there: Option<&Blob>) -> Result<&[Block], Refusal> {
 /// Seconds that uncommitted blocks are kept after the last Put Block.
 const KEPT_S: u64 = 7 * 24 * 60 * 60;
 
-/// Uncommitted blocks of one blob.
-#[derive(Clone, Debug, Default, Hash)]
-pub(crate) struct Uncommitted {
-    touched_s: u64,
-    blocks: BTreeMap<Vec<u8>, Vec<u8>>,
-}
-
 impl Uncommitted {
-    pub(crate) fn ids(&self) -> impl Iterator<Item = &Vec<u8>> {
-        self.blocks.keys()
-    }
-
     /// Returns whether the blocks are still kept.
     pub(crate) fn is_kept(&self, now_s: u64) -> bool {
         now_s - self.touched_s < KEPT_S

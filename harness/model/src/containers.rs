@@ -4,32 +4,13 @@ use std::collections::BTreeMap;
 
 use smalt_protocol::{ErrorCode, Service};
 
-use crate::Model;
-use crate::blobs::{Blob, State};
-use crate::blocks::Uncommitted;
 use crate::conditions::{self, Current};
-use crate::deletion::{Kept, Taken};
 use crate::expected::{Answer, Expected, Fact, Listed, Refusal};
 use crate::lease::{self, Lease, Of};
+use crate::state::{Container, Model, State};
 use crate::vocabulary::{
-    Condition, ContainerOperation, Guard, LeaseAction, LeaseId, Metadata, Moment, Tag,
+    Condition, ContainerOperation, Guard, LeaseAction, LeaseId, Metadata, Moment,
 };
-
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Container {
-    tag: Tag,
-    modified_s: u64,
-    metadata: Metadata,
-    pub(crate) lease: Lease,
-    /// Blobs by name.
-    pub(crate) blobs: BTreeMap<String, Blob>,
-    /// Uncommitted blocks by name of their blob, which need not exist.
-    pub(crate) uncommitted: BTreeMap<String, Uncommitted>,
-    /// Snapshots by name of their blob, including deleted ones.
-    pub(crate) snapshots: BTreeMap<String, Taken>,
-    /// Deleted blobs by name.
-    pub(crate) dormant: BTreeMap<String, Kept>,
-}
 
 impl Container {
     /// Returns the values that conditions are evaluated against.
@@ -39,10 +20,6 @@ impl Container {
             modified_s: self.modified_s,
             tags: None,
         }
-    }
-
-    pub(crate) fn metadata(&self) -> &Metadata {
-        &self.metadata
     }
 
     /// Returns the entries of a name in a listing: snapshots first, the oldest first.

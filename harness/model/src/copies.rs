@@ -2,12 +2,11 @@
 
 use smalt_protocol::ErrorCode;
 
-use crate::Model;
-use crate::blobs::State;
 use crate::conditions;
 use crate::content::Bytes;
 use crate::expected::{Answer, Fact, Refusal};
 use crate::lease::Lease;
+use crate::state::{Model, State};
 use crate::tiers::Tiered;
 use crate::vocabulary::{BlobId, Condition, Guard, Metadata, Moment};
 

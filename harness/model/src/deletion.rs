@@ -1,30 +1,16 @@
 //! Delete Blob, Undelete Blob and soft delete. Sources: "Delete Blob", "Undelete Blob", "Soft
 //! delete for blobs".
 
-use std::collections::BTreeMap;
-
 use smalt_protocol::ErrorCode;
 
-use crate::Model;
-use crate::blobs::{Blob, State, check_write};
+use crate::blobs::check_write;
 use crate::conditions;
-use crate::containers::Container;
 use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::lease::Lease;
+use crate::state::{Blob, Container, Kept, Model, State, Taken};
 use crate::vocabulary::{BlobId, Guard, Moment, Snapshots};
 
 const DAY_S: u64 = 24 * 60 * 60;
-
-/// Snapshots of one name, oldest first.
-pub(crate) type Taken = BTreeMap<Moment, Kept>;
-
-/// A snapshot, or a deleted blob.
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Kept {
-    pub(crate) state: State,
-    /// Until when it can be undeleted, in seconds of the Unix epoch; `None` if it is not deleted.
-    pub(crate) until_s: Option<u64>,
-}
 
 impl Kept {
     /// Returns whether it is a snapshot that is not deleted.

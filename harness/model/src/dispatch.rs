@@ -2,10 +2,10 @@
 
 use smalt_protocol::{ErrorCode, Service};
 
-use crate::Model;
 use crate::content::Bytes;
 use crate::copies::Wanted;
 use crate::expected::{Answer, Expected, Fact, settle};
+use crate::state::Model;
 use crate::vocabulary::tables::TableOperation;
 use crate::vocabulary::{
     BlobId, BlobOperation, ContainerOperation, NewBlob, Property, QueueOperation,

@@ -1,10 +1,8 @@
 //! Hints for generators, so that they can make operations that succeed.
 
-use crate::Model;
-use crate::blocks::Uncommitted;
 use crate::content::Bytes;
-use crate::deletion::Kept;
 use crate::lease::Lease;
+use crate::state::{Kept, Model, Queue, Uncommitted};
 use crate::vocabulary::{BlobId, LeaseId, MessageId, Metadata, Moment, Receipt, Tag};
 
 /// The state of a resource, as far as a request can refer to it.
@@ -109,7 +107,7 @@ impl Model {
         let lease = blob.map_or(Lease::Available, |blob| blob.lease);
         let mut hint = Hint::of_lease(lease, self.now_s);
         if let Some(open) = container.uncommitted.get(&id.blob) {
-            let blocks = open.ids().cloned().collect();
+            let blocks = open.blocks.keys().cloned().collect();
             match open.is_kept(self.now_s) {
                 true => hint.uncommitted = blocks,
                 false => hint.lapsed_blocks = blocks,
@@ -219,7 +217,7 @@ impl Model {
 
     /// Returns the messages of a queue with their valid pop receipts.
     pub fn receipts(&self, queue: &str) -> Vec<(MessageId, Receipt)> {
-        let messages = self.queues.get(queue).map(crate::queues::Queue::receipts);
+        let messages = self.queues.get(queue).map(Queue::receipts);
         messages.unwrap_or_default()
     }
 }

@@ -16,6 +16,7 @@
 //! - [`vocabulary`]: operations and their parameters.
 //! - [`mod@expected`]: the answers.
 //! - [`lease`], [`conditions`]: rules that blobs and containers share.
+//! - `state`: what an account holds.
 //! - `account`, `access`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`,
 //!   [`tiers`], `queues`: one area each.
 //! - [`tables`]: tables and their entities, which are independent of the rest.
@@ -43,35 +44,17 @@ mod deletion;
 mod dispatch;
 mod malformed;
 mod queues;
+mod state;
 pub mod tables;
 #[cfg(test)]
 mod tests;
 pub mod tiers;
 
-use std::collections::BTreeMap;
-
 pub use expected::{Expected, Fact};
-use smalt_protocol::Service;
+pub use state::Model;
 pub use vocabulary::{Numbers, Operation};
 
-use containers::Container;
-use queues::Queue;
 use tables::Tables;
-use vocabulary::Terms;
-
-/// A storage account with its blob, queue and table service.
-#[derive(Clone, Debug, Default)]
-pub struct Model {
-    now_s: u64,
-    numbers: Numbers,
-    containers: BTreeMap<String, Container>,
-    queues: BTreeMap<String, Queue>,
-    tables: Tables,
-    /// Stored access policies of containers, queues and tables that exist.
-    policies: BTreeMap<(Service, String), Terms>,
-    /// Days that deleted blobs are kept; `None` without soft delete.
-    retention_days: Option<u64>,
-}
 
 impl Model {
     /// Returns an empty account at this time, in seconds of the Unix epoch.

@@ -18,8 +18,8 @@ mod messages;
 
 use std::fmt;
 
-use crate::Model;
 use crate::expected::Expected;
+use crate::state::Model;
 use crate::vocabulary::Operation;
 
 /// The most axes of an area.

@@ -1,37 +1,15 @@
 //! Queues and messages. Source: "Operations on Queues", "Operations on Messages".
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use smalt_protocol::{ErrorCode, Service};
 
-use crate::Model;
 use crate::expected::{Answer, Expected, Fact, Refusal, Shown};
+use crate::state::{Message, Model, Queue};
 use crate::vocabulary::{MessageId, Metadata, Receipt};
 
 /// Default time to live of a message, in seconds.
 const TTL_S: u64 = 7 * 24 * 60 * 60;
-
-#[derive(Clone, Debug)]
-pub(crate) struct Queue {
-    pub(crate) metadata: Metadata,
-    pub(crate) messages: BTreeMap<MessageId, Message>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Message {
-    pub(crate) text: Arc<str>,
-    receipt: Receipt,
-    dequeue_count: u32,
-    inserted_s: u64,
-    expires_s: Option<u64>,
-    visible_s: u64,
-    /// Position in the order of Put Message.
-    sequence: u64,
-    /// Position among messages that become visible at the same time. The service promises no order;
-    /// smalt keeps the order of Put Message, and an update counts as one.
-    place: u64,
-}
 
 /// Id, receipt, text, dequeue count, times of insertion, expiration and next visibility.
 pub(crate) type Apart<'a> = (MessageId, Receipt, &'a str, u32, (u64, Option<u64>, u64));

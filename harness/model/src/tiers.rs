@@ -3,8 +3,8 @@
 
 use smalt_protocol::{ErrorCode, Timestamp};
 
-use crate::Model;
 use crate::expected::{Answer, Expected, Fact, Refusal};
+use crate::state::Model;
 use crate::vocabulary::{BlobId, Priority, Tier};
 
 /// The longest rehydration at each priority, in seconds.

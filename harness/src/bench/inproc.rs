@@ -3,21 +3,19 @@
 use std::time::Duration;
 
 use http::Method;
-use smalt::{Clock, Emulator, Timestamp, body};
+use smalt::{Clock, Emulator, Timestamp};
 use smalt_protocol::{ApiVersion, Service};
 use tokio::time::Instant;
 
 use crate::servers::ServerError;
-use crate::wire::Answer;
 use crate::wire::access::Access;
-use crate::wire::connection::head;
-use crate::wire::in_process::base;
+use crate::wire::in_process;
 
-const BLOB: &str = base(Service::Blob);
-const QUEUE: &str = base(Service::Queue);
+const BLOB: Service = Service::Blob;
+const QUEUE: Service = Service::Queue;
 /// The operations: Put Blob, Get Blob, Get Blob Properties and Set Blob Metadata; Put Message and
 /// Peek Messages.
-const MIXTURE: [(&str, &str, &str, u16); 6] = [
+const MIXTURE: [(&str, Service, &str, u16); 6] = [
     ("PUT", BLOB, "bench/blob", 201),
     ("GET", BLOB, "bench/blob", 200),
     ("HEAD", BLOB, "bench/blob", 200),
@@ -63,7 +61,7 @@ pub async fn measure(seconds: f64) -> Result<f64, ServerError> {
 async fn call(
     emulator: &Emulator,
     access: &Access,
-    (method, endpoint, path, status): (&str, &str, &str, u16),
+    (method, service, path, status): (&str, Service, &str, u16),
 ) -> Result<(), ServerError> {
     let content = match method {
         "POST" => "<QueueMessage><MessageText>A message.</MessageText></QueueMessage>",
@@ -71,12 +69,9 @@ async fn call(
         _ => "",
     };
     let method = Method::from_bytes(method.as_bytes()).map_err(ServerError::call)?;
-    let uri = format!("{endpoint}{}", access.path(path));
-    let headers = [("x-ms-blob-type", "BlockBlob")];
-    let request = head(method, &uri, &headers, content.len()).body(body::full(content));
-    let request = request.map_err(ServerError::call)?;
-    let response = emulator.call(request).await.map_err(ServerError::call)?;
-    Answer::read(response).await?.expect(status)?;
+    let (path, headers) = (access.path(path), [("x-ms-blob-type", "BlockBlob")]);
+    let sent = in_process::send(emulator, service, (method, &path), &headers, content);
+    sent.await?.expect(status)?;
     Ok(())
 }
 

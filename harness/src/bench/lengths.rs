@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::lines::CONNECTIONS;
 use super::report::{self, Row};
 use super::servers::{PeerOptions, Server, Start};
+use crate::check::exit_code;
 use crate::servers::ServerError;
 use crate::servers::smalt::binary;
 use crate::wire::access::Access;
@@ -315,11 +316,7 @@ pub async fn run<M: Many>(options: &Options, count: u64) -> anyhow::Result<ExitC
     print!("{}", report::heading().replace("hyper*", "of few"));
     rows.iter().for_each(|row| print!("{}", report::line(row)));
     let missed = rows.iter().any(|row| row.reached == Some(false));
-    Ok(if missed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(exit_code(!missed))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::lines::{IN_PROCESS, Rate, Scale};
 use super::report::{self, Row};
 use super::servers::{PeerOptions, Server, Start, start_bare};
 use super::{inproc, page, queue, rates, scale, table};
+use crate::check::exit_code;
 use crate::servers::ServerError;
 use crate::servers::files;
 use crate::servers::smalt::binary;
@@ -213,11 +214,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         files::write_report(path, &serde_json::to_string_pretty(&bench.rows)?)?;
     }
     println!("{}", report::summary(&bench.rows));
-    Ok(if is_enough(options, &bench.rows) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(is_enough(options, &bench.rows)))
 }
 
 /// Whether the run succeeds under the options.

@@ -13,7 +13,7 @@ use super::plan::{Kind, OPERATIONS, Plan};
 use super::report;
 use super::shrink::shrink;
 use super::threads;
-use crate::check::{Cases, Seeds};
+use crate::check::{Cases, Seeds, exit_code};
 use crate::histories::server::Server;
 use crate::wire::access::Access;
 
@@ -118,10 +118,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
                 told(sum.undecided)
             );
             let undecided = sum.undecided as u64;
-            Ok(match undecided.saturating_mul(DECIDED) > bursts {
-                true => ExitCode::FAILURE,
-                false => ExitCode::SUCCESS,
-            })
+            Ok(exit_code(undecided.saturating_mul(DECIDED) <= bursts))
         }
         Err(failed) => {
             let (plan, failure) = *failed;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::{Service, Timestamp};
+use smalt_sleeve::redact;
 
-use super::auth::redacted;
 use super::case::{Step, Wire};
 use super::expect::{Aspect, Expect};
 use super::place::Place;
@@ -198,5 +198,5 @@ pub fn shown(answer: &Answer) -> String {
 /// Shortens a value and removes signatures.
 pub(super) fn brief(text: &str) -> String {
     let text: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    redacted(&text)
+    redact(&text)
 }

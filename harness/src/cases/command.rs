@@ -16,11 +16,12 @@ use super::options::Options;
 use super::report::{FORMAT, Of, Report, html, markdown, text};
 use super::suite::{self, Plan};
 use super::{commit, faults, file, traces};
+use crate::check::exit_code;
 use crate::diff::side;
 use crate::interrupt::interrupted;
 use crate::replay::corpus;
 use crate::servers::files;
-use crate::target::start::{self, Allowed, Started};
+use crate::target::start::{self, Started};
 use crate::target::{Target as _, probe};
 
 /// Prefix for the environment variable with a connection string.
@@ -66,11 +67,9 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     print!("{}", text::summary(&report, &ledger, options.verbose));
     write(options, &report, &ledger)?;
     let is_whole = !stopped.load(Ordering::Relaxed);
-    Ok(if is_whole && report.targets.iter().all(Of::is_right) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(
+        is_whole && report.targets.iter().all(Of::is_right),
+    ))
 }
 
 /// On the first interrupt, lets the current scenario end and clean up.
@@ -148,24 +147,17 @@ async fn one(
 }
 
 async fn begin(options: &Options, name: &str, location: &Path) -> anyhow::Result<Started> {
-    let allowed = Allowed {
-        real_account: options.allow_real_account,
-        service_properties: options.allow_service_properties,
-        smalt: options.smalt.clone(),
-        azurite: options.azurite.clone(),
-        control: options.control,
-    };
     let named = match name.strip_prefix(VARIABLE) {
         Some(variable) => std::env::var(variable)
             .with_context(|| format!("the environment variable {variable} is not set"))?,
         None => name.to_owned(),
     };
-    Ok(start::start(&named, &allowed, &location.join("store")).await?)
+    Ok(start::start(&named, &options.allowed, &location.join("store")).await?)
 }
 
 /// Replays the traces on their own `smalt`, because they need their own clock and accounts.
 async fn replayed(options: &Options, location: &Path) -> anyhow::Result<Vec<traces::Row>> {
-    let server = side::smalt(options.smalt.as_deref(), &location.join("traces")).await?;
+    let server = side::smalt(options.allowed.smalt.as_deref(), &location.join("traces")).await?;
     let server = Arc::new(server);
     let rows = traces::replay(&options.traces, server).await?;
     let dir = options.traces.display();

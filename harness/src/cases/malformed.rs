@@ -19,6 +19,7 @@ use super::checks::{Called, Outcome};
 use super::file;
 use super::play::Player;
 use super::values::Values;
+use crate::check::exit_code;
 use crate::servers::smalt::{Launch, Smalt, binary};
 use crate::target::About;
 use crate::target::server::Server;
@@ -201,9 +202,5 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         anyhow::ensure!(server.process.is_running(), "the server process has ended");
         server.kill().await?;
     }
-    Ok(if wrong == 0 && !cases.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(wrong == 0 && !cases.is_empty()))
 }

@@ -1,7 +1,8 @@
 //! The options of `harness conform`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
+
+use crate::target::start::Allowed;
 
 /// Options of `harness conform`.
 #[derive(Clone, Debug, clap::Args)]
@@ -53,21 +54,7 @@ pub struct Options {
     /// List the scenarios and exit.
     #[arg(long)]
     pub list: bool,
-    /// The `smalt` binary to start; by default the one next to this executable.
-    #[arg(long, value_name = "FILE")]
-    pub smalt: Option<PathBuf>,
-    /// Directory where npm installed Azurite.
-    #[arg(long, value_name = "DIR", default_value = "build/azurite")]
-    pub azurite: PathBuf,
-    /// Control endpoint (`host:port`) of a smalt given by URL; used to move its clock and plan
-    /// faults.
-    #[arg(long, value_name = "ADDRESS")]
-    pub control: Option<SocketAddr>,
-    /// Allow an account that is not on this machine. Containers and queues named `conform-...` are
-    /// created there and deleted afterwards, also after Ctrl-C; nothing else is touched.
-    #[arg(long)]
-    pub allow_real_account: bool,
-    /// Allow changes to the service properties of such an account; they are restored afterwards.
-    #[arg(long, requires = "allow_real_account")]
-    pub allow_service_properties: bool,
+    /// What may be used, and where it is.
+    #[command(flatten)]
+    pub allowed: Allowed,
 }

@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use smalt::faults::Rule;
 use smalt_protocol::{Service, Timestamp};
+use smalt_sleeve::redact;
 
-use super::auth::{self, Auth, redacted};
+use super::auth::{self, Auth};
 use super::case::{Case, PLACES, Step, VERSION, Wire};
 use super::checks::Outcome;
 use super::checks::{Called, Check, blocked, brief, check, common, failed, shown};
@@ -121,7 +122,7 @@ impl<'a> Player<'a> {
         let (line, answer) = match &step.wire {
             Wire::Client => match self.ready(step).await {
                 Ok(request) => {
-                    let line = redacted(&format!("{} {}", request.method, request.url));
+                    let line = redact(&format!("{} {}", request.method, request.url));
                     (line, self.send(request).await)
                 }
                 Err(problem) => return (failed(step, step.path.clone(), &problem), true),

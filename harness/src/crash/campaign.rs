@@ -12,6 +12,7 @@ use super::images::{self, Images, Plan};
 use super::kills::{self, Kills};
 use super::options::{Options, Part};
 use super::promise::Promise;
+use crate::check::exit_code;
 use crate::servers::files::write_report;
 
 /// Operations of the workload in which every sync boundary is examined.
@@ -81,11 +82,7 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
         write_report(path, &serde_json::to_string_pretty(&report)?)?;
     }
     say(&format!("{flaws} flaws, seed {}", options.seed));
-    Ok(if flaws == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(flaws == 0))
 }
 
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
 use smalt::http::{Listener, Patience};
 use smalt::store::CUT_OFF;
 use smalt::{Clock, Emulator, Service, Timestamp};
@@ -20,11 +21,12 @@ use super::beat::Beat;
 use super::content::{below, stream};
 use super::events::{Event, Log};
 use super::files;
+use super::history::History;
 use super::model::{Model, Op, Unique};
 use super::promise::Promise;
-use super::property::{Flaw, Property};
+use super::property::{Flaw, Property, Verified};
 use super::wire::Client;
-use super::{verify, verify_entities, worker};
+use super::{prefix, survey, worker};
 use crate::servers::ServerError;
 
 /// Clock at the start of the first round, in seconds since 1970; each later round begins
@@ -44,56 +46,40 @@ const IDLE: Duration = Duration::from_millis(4);
 /// Steps of maintenance at a time.
 const MAINTENANCE_BUDGET: usize = 20;
 
-/// Options of `harness crash-child`.
-#[derive(Clone, Debug, Default, clap::Args)]
+/// Options of `harness crash-child`, as its parent writes them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ChildOptions {
     /// Directory of the store.
-    #[arg(long)]
     pub location: PathBuf,
     /// Append the events to this file.
-    #[arg(long)]
     pub events: PathBuf,
     /// File with the expected contents of the store so far; none for a new store.
-    #[arg(long)]
     pub models: Option<PathBuf>,
     /// Seed that determines the operations.
-    #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Number of the round, which determines the clock.
-    #[arg(long, default_value_t = 1)]
     pub round: u64,
     /// Number of concurrent connections.
-    #[arg(long, default_value_t = 1)]
     pub connections: usize,
     /// Operations of each connection; by default it continues until the process is killed.
-    #[arg(long)]
     pub operations: Option<u64>,
     /// Run maintenance after this many operations of a connection.
-    #[arg(long, default_value_t = 8)]
     pub maintain_every: u64,
     /// Reset the service after this many operations of the first connection.
-    #[arg(long)]
     pub reset_after: Option<u64>,
     /// Call over sockets within this process, to check what a client sees of a failure.
-    #[arg(long)]
     pub sockets: bool,
     /// Reading payloads may fail: answers may then be missing, but not wrong.
-    #[arg(long)]
     pub reads_fail: bool,
     /// Storage mode, with its promise.
-    #[arg(long, default_value = "durable")]
     pub mode: Promise,
     /// Wait up to this many milliseconds of real time between two operations of a connection.
-    #[arg(long, default_value_t = 0)]
     pub pause_ms: u64,
     /// Wait at the end until the process is killed.
-    #[arg(long)]
     pub idle: bool,
     /// Close the store at the end instead of dying with it open.
-    #[arg(long)]
     pub close: bool,
     /// Die at this step of the store: `name:nth`. Needs the feature `failpoints`.
-    #[arg(long)]
     pub failpoint: Option<String>,
 }
 
@@ -120,8 +106,8 @@ fn arm(failpoint: Option<&str>) -> anyhow::Result<()> {
     let Some(text) = failpoint else {
         return Ok(());
     };
-    let (name, nth) = text.rsplit_once(':').context("use --failpoint name:nth")?;
-    let nth: u64 = nth.parse().context("use --failpoint name:nth")?;
+    let (name, nth) = text.rsplit_once(':').context("a failpoint is name:nth")?;
+    let nth: u64 = nth.parse().context("a failpoint is name:nth")?;
     smalt::store::failpoint::arm(name, nth);
     Ok(())
 }
@@ -130,11 +116,12 @@ fn arm(failpoint: Option<&str>) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When its files cannot be read or written. Errors of the store are logged, not returned.
-pub async fn run_child(options: &ChildOptions) -> anyhow::Result<ExitCode> {
+pub async fn run_child(options: &str) -> anyhow::Result<ExitCode> {
+    let options: ChildOptions = serde_json::from_str(options)?;
     arm(options.failpoint.as_deref())?;
-    let log = Arc::new(Log::open(&options.events).context("--events")?);
+    let log = Arc::new(Log::open(&options.events).context("events")?);
     let mut models: Vec<Model> = match &options.models {
-        Some(path) => serde_json::from_slice(&files::read(path)?).context("--models")?,
+        Some(path) => serde_json::from_slice(&files::read(path)?).context("models")?,
         None => Vec::new(),
     };
     models.resize(options.connections, Model::default());
@@ -339,21 +326,16 @@ impl Worker {
 
     /// Checks that reads still work and show what was acknowledged.
     async fn look(&mut self) -> anyhow::Result<()> {
-        let mut verified = verify::Verified::default();
-        let mut seen = self.model.clone();
-        let unique = Unique::default();
-        let (client, found) = (&mut self.client, &mut verified);
-        let mut looked = verify::blobs(client, &mut seen, &unique, found).await;
-        if looked.is_ok() {
-            looked = verify_entities::entities(client, &mut seen, &unique, found).await;
-        }
-        let is_refused = |error: &ServerError| worker::refusal(error).is_some();
-        if let Err(error) = looked
-            && !(self.reads_fail && is_refused(&error))
-        {
-            let text = format!("reads fail after the error: {error}");
-            let flaw = Flaw::new(Property::C1, text);
-            verified.flaws.push(flaw);
+        let mut verified = Verified::default();
+        let history = History::after(&self.model);
+        match survey::look(&mut self.client, &history, &mut verified).await {
+            Ok(seen) => verified.flaws.extend(prefix::cut(&history, &seen).1),
+            Err(error) if self.reads_fail && worker::refusal(&error).is_some() => {}
+            Err(error) => {
+                let text = format!("reads fail after the error: {error}");
+                let flaw = Flaw::new(Property::C1, text);
+                verified.flaws.push(flaw);
+            }
         }
         let flaws: Vec<Flaw> = match self.reads_fail {
             true => verified.flaws,

@@ -13,10 +13,9 @@ use super::child::{SEGMENT_BYTES, check_time, name};
 use super::history::{Cut, History};
 use super::model::{Model, Unique};
 use super::promise::{Lost, Promise};
-use super::property::{Flaw, Property};
-use super::verify::{self, Verified};
+use super::property::{Flaw, Property, Verified};
 use super::wire::Client;
-use super::{files, survey, verify_entities, verify_lease, verify_queue};
+use super::{files, survey};
 use crate::servers::ServerError;
 
 /// C6: longest duration of the opening. A store of this size takes a hundredth of it.
@@ -108,7 +107,7 @@ async fn look(
     for (worker, model) in models.iter_mut().enumerate() {
         let mut verified = Verified::default();
         match connection(&emulator, scene, worker, model, &mut verified).await {
-            Ok(cut) => cuts.extend(scene.histories.get(worker).zip(cut)),
+            Ok(cut) => cuts.extend(scene.histories.get(worker).map(|history| (history, cut))),
             Err(error) => {
                 let text = format!("{} cannot be checked: {error}", name(worker));
                 verified.flaws.push(Flaw::new(Property::C1, text));
@@ -129,34 +128,25 @@ async fn look(
     garbage(&config, flaws)
 }
 
-/// Returns how much of a connection's history exists, if its end may be lost.
+/// Returns how much of a connection's history exists.
 async fn connection(
     emulator: &Emulator,
     scene: &Scene<'_>,
     worker: usize,
     model: &mut Model,
     verified: &mut Verified,
-) -> Result<Option<Cut>, ServerError> {
+) -> Result<Cut, ServerError> {
     let mut client = Client::within(emulator, &name(worker));
     let is_new = client.create().await?;
     if is_new && scene.half_reset {
         *model = Model::default();
     }
-    let (round, unique) = (scene.round, scene.unique);
-    let expires = round.is_multiple_of(2);
-    if let Some(history) = scene.histories.get(worker) {
-        let found = survey::connection(&mut client, history, expires, unique, verified).await?;
-        *model = found.model;
-        return Ok(Some(found.cut));
-    }
-    verify::blobs(&mut client, model, unique, verified).await?;
-    verify_entities::entities(&mut client, model, unique, verified).await?;
-    verify_lease::lease(&mut client, model, verified).await?;
-    if expires {
-        verify_lease::expiry(&mut client, model, verified).await?;
-    }
-    verify_queue::messages(&mut client, model, unique, verified).await?;
-    Ok(None)
+    let expires = scene.round.is_multiple_of(2);
+    let durable = History::after(model);
+    let history = scene.histories.get(worker).unwrap_or(&durable);
+    let found = survey::connection(&mut client, history, expires, scene.unique, verified).await?;
+    *model = found.model;
+    Ok(found.cut)
 }
 
 type Dump = Vec<(Vec<u8>, Vec<u8>)>;

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use http::Method;
 use sha2::{Digest as _, Sha256};
 use smalt::{AccountSettings, Clock, Emulator, Timestamp};
-use smalt_protocol::ApiVersion;
 use smalt_protocol::xml::{Element, read_document};
+use smalt_protocol::{ApiVersion, Service};
 
 use super::child::SEGMENT_BYTES;
 use super::content::Content;
@@ -22,8 +22,8 @@ use crate::servers::ServerError;
 use crate::wire::Answer;
 use crate::wire::access::{ACCOUNT, Access};
 
-const BLOB: &str = "http://127.0.0.1:10000";
-const QUEUE: &str = "http://127.0.0.1:10001";
+const BLOB: Service = Service::Blob;
+const QUEUE: Service = Service::Queue;
 /// Time at which the store is written; it is read an hour later.
 const WRITTEN_UNIX_S: u64 = 1_800_000_000;
 const READ_AFTER_S: u64 = 3_600;
@@ -86,7 +86,7 @@ enum Sent {
 /// A request: method, service, path and query, headers, content.
 type Step = (
     &'static str,
-    &'static str,
+    Service,
     &'static str,
     &'static [(&'static str, &'static str)],
     Sent,
@@ -238,7 +238,7 @@ const WRITTEN: &[Step] = &[
 ];
 
 /// The listings in a dump.
-const LISTED: &[(&str, &str)] = &[
+const LISTED: &[(Service, &str)] = &[
     (BLOB, "?comp=list&include=metadata"),
     (
         BLOB,
@@ -302,20 +302,20 @@ fn open(dir: &Path, at: u64) -> Result<Emulator, ServerError> {
 }
 
 async fn send(emulator: &Emulator, step: &Step) -> Result<Answer, ServerError> {
-    let (method, endpoint, path, headers, sent) = *step;
+    let (method, service, path, headers, sent) = *step;
     let access = Access::full(ApiVersion::V2021_12_02);
     let method = Method::from_bytes(method.as_bytes()).map_err(ServerError::call)?;
-    let mut way = Transport::InProcess(emulator.clone(), endpoint);
+    let mut way = Transport::InProcess(emulator.clone(), service);
     way.send(method, &access.path(path), headers, sent.bytes())
         .await
 }
 
 async fn get(
     emulator: &Emulator,
-    endpoint: &'static str,
+    service: Service,
     path: &'static str,
 ) -> Result<Answer, ServerError> {
-    send(emulator, &("GET", endpoint, path, &[], Sent::Nothing)).await
+    send(emulator, &("GET", service, path, &[], Sent::Nothing)).await
 }
 
 impl Sent {
@@ -362,9 +362,9 @@ pub async fn dump(dir: &Path) -> anyhow::Result<String> {
     files::copy_dir(dir, &copy)?;
     let emulator = open(&copy, WRITTEN_UNIX_S + READ_AFTER_S)?;
     let mut told = String::new();
-    for (endpoint, path) in LISTED {
+    for (service, path) in LISTED {
         told.push_str(&format!("{path}\n"));
-        let answer = get(&emulator, endpoint, path).await?.expect(200)?;
+        let answer = get(&emulator, *service, path).await?.expect(200)?;
         let root = read_document(&answer.body, ELEMENTS_MAX).map_err(ServerError::call)?;
         show(&root, &mut told);
     }

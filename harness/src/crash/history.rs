@@ -1,10 +1,10 @@
 //! The acknowledged operations of one connection in a round, in order, and every state to which a
 //! loss of the last ones leads.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::content::Content;
-use super::model::{Blob, Model, Op, Outcome, Unique};
+use super::model::{Model, Op, Outcome, Unique};
 
 /// An acknowledged operation.
 #[derive(Clone, Debug)]
@@ -50,6 +50,14 @@ impl History {
         History {
             base: base.clone(),
             ..History::default()
+        }
+    }
+
+    /// Creates the history of a connection that may have lost nothing but an unanswered operation.
+    pub fn after(model: &Model) -> Self {
+        History {
+            pending: model.pending.clone().map(|op| (op, 0)),
+            ..History::of(model)
         }
     }
 
@@ -124,33 +132,6 @@ impl History {
         found
     }
 
-    /// Returns the names of all blobs that may exist.
-    pub fn names(&self) -> BTreeSet<String> {
-        let mut names: BTreeSet<String> = self.base.blobs.keys().cloned().collect();
-        let pending = self.pending.as_ref().map(|(op, _)| op);
-        for op in self.steps.iter().map(|step| &step.op).chain(pending) {
-            if let Op::PutBlob { name, .. } = op {
-                names.insert(name.clone());
-            }
-        }
-        names
-    }
-
-    /// Returns every blob that was acknowledged, by its ETag.
-    pub fn blobs(&self) -> BTreeMap<String, Blob> {
-        let mut all = BTreeMap::new();
-        let mut model = self.base.clone();
-        let mut note = |blob: &Blob| drop(all.insert(blob.etag.clone(), blob.clone()));
-        model.blobs.values().for_each(&mut note);
-        for step in &self.steps {
-            model.acknowledge(step.op.clone(), step.outcome.clone(), &Unique::default());
-            if let Op::PutBlob { name, .. } | Op::SetMetadata { name, .. } = &step.op {
-                model.blobs.get(name).into_iter().for_each(&mut note);
-            }
-        }
-        all
-    }
-
     /// Returns every text that a message may have, by its id; an unanswered put adds none.
     pub fn texts(&self) -> BTreeMap<String, Vec<Content>> {
         let mut all: BTreeMap<String, Vec<Content>> = BTreeMap::new();
@@ -220,8 +201,6 @@ pub(crate) mod tests {
         assert_eq!(shown[4..], [(4, 2, true)]);
         assert_eq!(all.state(2).blobs["a"].etag, "1");
         assert_eq!(all.state(3).blobs["a"].etag, "3");
-        assert_eq!(all.names().len(), 3);
-        assert_eq!(all.blobs().len(), 3);
         assert_eq!(
             (all.begun(2), all.begun(3), all.begun(4)),
             (Some(4), Some(9), None)

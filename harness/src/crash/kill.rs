@@ -167,7 +167,8 @@ pub fn run(
     let said = options.events.with_extension("stderr");
     files::remove(&said)?;
     let mut child = Command::new(program)
-        .args(arguments(options))
+        .arg("crash-child")
+        .arg(serde_json::to_string(options)?)
         .env("RUST_BACKTRACE", "0")
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
@@ -208,42 +209,4 @@ fn now() -> Instant {
 )]
 fn pause() {
     std::thread::sleep(LOOK);
-}
-
-fn arguments(options: &ChildOptions) -> Vec<String> {
-    let mut arguments = vec!["crash-child".to_owned()];
-    let mut add = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
-    add("location", options.location.display().to_string());
-    add("events", options.events.display().to_string());
-    add("seed", options.seed.to_string());
-    add("round", options.round.to_string());
-    add("connections", options.connections.to_string());
-    add("maintain-every", options.maintain_every.to_string());
-    add("mode", options.mode.mode().to_owned());
-    add("pause-ms", options.pause_ms.to_string());
-    if let Some(models) = &options.models {
-        add("models", models.display().to_string());
-    }
-    if let Some(operations) = options.operations {
-        add("operations", operations.to_string());
-    }
-    if let Some(after) = options.reset_after {
-        add("reset-after", after.to_string());
-    }
-    if let Some(failpoint) = &options.failpoint {
-        add("failpoint", failpoint.clone());
-    }
-    if options.sockets {
-        arguments.push("--sockets".to_owned());
-    }
-    if options.reads_fail {
-        arguments.push("--reads-fail".to_owned());
-    }
-    if options.idle {
-        arguments.push("--idle".to_owned());
-    }
-    if options.close {
-        arguments.push("--close".to_owned());
-    }
-    arguments
 }

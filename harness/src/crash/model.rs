@@ -8,16 +8,39 @@ use serde::{Deserialize, Serialize};
 use super::content::Content;
 use super::property::{Flaw, Property};
 
-/// A blob as it was acknowledged.
+/// A blob or an entity as it was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Blob {
-    /// Content of the blob.
+pub struct Item {
+    /// Content of the blob, or text of the entity.
     pub content: Content,
-    /// Value of its one metadata entry.
+    /// Value of the blob's one metadata entry, or number of the operation that wrote the entity.
     pub mark: u64,
-    /// ETag of the blob.
+    /// ETag.
     pub etag: String,
 }
+
+/// A kind of [`Item`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Blobs, by name.
+    #[default]
+    Blob,
+    /// Entities, by row key.
+    Entity,
+}
+
+impl Kind {
+    /// Returns the bytes that a read of this content shows.
+    pub fn bytes(self, content: Content) -> Vec<u8> {
+        match self {
+            Kind::Blob => content.bytes(),
+            Kind::Entity => content.text().into_bytes(),
+        }
+    }
+}
+
+/// Content and mark of an item after an operation; `None` when it is deleted.
+pub type Effect = Option<(Content, u64)>;
 
 /// A message as it was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,17 +53,6 @@ pub struct Message {
     pub replaced: Option<String>,
     /// Number of times that the message was taken.
     pub dequeue_count: u32,
-}
-
-/// An entity as it was acknowledged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entity {
-    /// Text of the entity.
-    pub content: Content,
-    /// Number of the operation that wrote it.
-    pub mark: u64,
-    /// ETag of the entity.
-    pub etag: String,
 }
 
 /// A change of an entity.
@@ -128,6 +140,37 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// Returns the items of this kind that the operation changes in this state.
+    pub fn effects(&self, kind: Kind, before: &Model) -> Vec<(String, Effect)> {
+        match (kind, self) {
+            (
+                Kind::Blob,
+                Op::PutBlob {
+                    name,
+                    content,
+                    mark,
+                    ..
+                },
+            ) => vec![(name.clone(), Some((*content, *mark)))],
+            (Kind::Blob, Op::SetMetadata { name, mark }) => {
+                let blob = before.blobs.get(name).into_iter();
+                blob.map(|blob| (name.clone(), Some((blob.content, *mark))))
+                    .collect()
+            }
+            (Kind::Blob, Op::DeleteBlob { name }) => vec![(name.clone(), None)],
+            (Kind::Entity, Op::ChangeEntities { changes, mark }) => {
+                let effect = |change: Change| change.content().map(|content| (content, *mark));
+                let changes = changes.iter();
+                changes
+                    .map(|(row, change)| (row.clone(), effect(*change)))
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// The values of an acknowledgement that later operations need.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -147,11 +190,11 @@ pub struct Outcome {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Model {
     /// Blobs by name.
-    pub blobs: BTreeMap<String, Blob>,
+    pub blobs: BTreeMap<String, Item>,
     /// Messages by id.
     pub messages: BTreeMap<String, Message>,
     /// Entities by row key.
-    pub entities: BTreeMap<String, Entity>,
+    pub entities: BTreeMap<String, Item>,
     /// Id of the lease on the container.
     pub lease: Option<String>,
     /// The operation that was sent and not answered.
@@ -173,58 +216,28 @@ impl Model {
         }
     }
 
+    /// Returns the items of this kind.
+    pub fn items(&self, kind: Kind) -> &BTreeMap<String, Item> {
+        match kind {
+            Kind::Blob => &self.blobs,
+            Kind::Entity => &self.entities,
+        }
+    }
+
     /// Applies an acknowledged operation. Returns the flaws in its answer.
     pub fn acknowledge(&mut self, op: Op, outcome: Outcome, unique: &Unique) -> Vec<Flaw> {
-        let mut flaws = Vec::new();
+        let blobs = op.effects(Kind::Blob, self);
+        let etag = std::slice::from_ref(&outcome.etag);
+        let mut flaws = write(&mut self.blobs, blobs, etag, unique);
+        let entities = op.effects(Kind::Entity, self);
+        flaws.extend(write(&mut self.entities, entities, &outcome.etags, unique));
         match op {
-            Op::PutBlob {
-                name,
-                content,
-                mark,
-                ..
-            } => {
-                flaws.extend(unique.note("ETag", &outcome.etag));
-                let blob = Blob {
-                    content,
-                    mark,
-                    etag: outcome.etag,
-                };
-                self.blobs.insert(name, blob);
-            }
-            Op::SetMetadata { name, mark } => {
-                flaws.extend(unique.note("ETag", &outcome.etag));
-                if let Some(blob) = self.blobs.get_mut(&name) {
-                    (blob.mark, blob.etag) = (mark, outcome.etag);
-                }
-            }
-            Op::DeleteBlob { name } => drop(self.blobs.remove(&name)),
-            Op::ChangeEntities { changes, mark } => {
-                flaws.extend(unique.note_etags(&changes, &outcome.etags));
-                self.change_entities(changes, mark, outcome.etags);
-            }
             Op::AcquireLease { id } => self.lease = Some(id),
             Op::ReleaseLease { .. } => self.lease = None,
             op => self.acknowledge_on_queue(op, outcome, unique, &mut flaws),
         }
         self.pending = None;
         flaws
-    }
-
-    /// Applies a complete transaction.
-    fn change_entities(&mut self, changes: Vec<(String, Change)>, mark: u64, etags: Vec<String>) {
-        for ((row, change), etag) in changes.into_iter().zip(etags) {
-            match change.content() {
-                Some(content) => drop(self.entities.insert(
-                    row,
-                    Entity {
-                        content,
-                        mark,
-                        etag,
-                    },
-                )),
-                None => drop(self.entities.remove(&row)),
-            }
-        }
     }
 
     fn acknowledge_on_queue(
@@ -271,6 +284,35 @@ impl Model {
     }
 }
 
+/// Changes all these items, and records their ETags: entities that were written together may share
+/// one.
+fn write(
+    items: &mut BTreeMap<String, Item>,
+    effects: Vec<(String, Effect)>,
+    etags: &[String],
+    unique: &Unique,
+) -> Vec<Flaw> {
+    let mut given = BTreeSet::new();
+    for ((name, effect), etag) in effects.into_iter().zip(etags) {
+        let Some((content, mark)) = effect else {
+            items.remove(&name);
+            continue;
+        };
+        given.insert(etag);
+        let etag = etag.clone();
+        items.insert(
+            name,
+            Item {
+                content,
+                mark,
+                etag,
+            },
+        );
+    }
+    let notes = given.into_iter().map(|etag| unique.note("ETag", etag));
+    notes.flatten().collect()
+}
+
 /// Values that the service must never give twice in a run.
 #[derive(Clone, Debug, Default)]
 pub struct Unique(Arc<Mutex<BTreeSet<String>>>);
@@ -279,15 +321,6 @@ impl Unique {
     /// Records a pop receipt: those of two messages may be equal, those of one may not.
     pub fn note_receipt(&self, id: &str, receipt: &str) -> Option<Flaw> {
         self.note("receipt of", &format!("{id} {receipt}"))
-    }
-
-    /// Records the ETags of one operation: entities that were written together may share one.
-    fn note_etags(&self, changes: &[(String, Change)], etags: &[String]) -> Vec<Flaw> {
-        let written = changes.iter().zip(etags);
-        let written = written.filter(|((_, change), _)| change.content().is_some());
-        let distinct: BTreeSet<&String> = written.map(|(_, etag)| etag).collect();
-        let notes = distinct.into_iter().map(|etag| self.note("ETag", etag));
-        notes.flatten().collect()
     }
 
     /// Records a value. Returns a flaw when it was given before.

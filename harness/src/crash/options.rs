@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use super::campaign;
 use super::promise::{Lost, Promise};
 use super::round::{Round, Run};
+use crate::check::exit_code;
 use crate::servers::files;
 use crate::servers::smalt::{Launch, binary};
 
@@ -135,11 +136,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     }
     println!("{} rounds, {lost} lost, {corrupt} corrupt", rounds.len());
     let is_sound = lost + corrupt == 0 && acknowledged > 0;
-    Ok(if is_sound {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(is_sound))
 }
 
 #[cfg(test)]

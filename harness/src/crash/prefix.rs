@@ -4,19 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::content::Content;
-use super::entities::{self, SeenEntity};
 use super::history::{Cut, History};
-use super::model::{Blob, Message, Model, Op, Unique};
+use super::items::{self, Known};
+use super::model::{Kind, Message, Model, Op, Unique};
 use super::property::{Flaw, Property};
-
-/// A blob that exists.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SeenBlob {
-    /// It has an ETag that was acknowledged, with the content and the metadata of that ETag.
-    Told(String),
-    /// It is as the unanswered operation would have made it, with this ETag.
-    Unanswered(String),
-}
 
 /// A message that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,34 +25,14 @@ pub struct SeenMessage {
 /// What exists of a connection's data; `None` for what was not examined yet.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Blobs by name, for all names that may exist.
-    pub blobs: BTreeMap<String, Option<SeenBlob>>,
-    /// Entities by row key, for all rows that may exist.
-    pub entities: BTreeMap<String, Option<SeenEntity>>,
+    /// Blobs by name.
+    pub blobs: items::Seen,
+    /// Entities by row key.
+    pub entities: items::Seen,
     /// Id of the lease that is honoured.
     pub lease: Option<Option<String>>,
     /// Messages by id.
     pub messages: Option<BTreeMap<String, SeenMessage>>,
-}
-
-/// Whether the unanswered operation would delete or replace this blob.
-fn is_deleted(model: &Model, name: &str) -> bool {
-    matches!(&model.pending, Some(Op::DeleteBlob { name: deleted }) if deleted == name)
-}
-
-fn blob_differs(model: &Model, name: &str, seen: Option<&SeenBlob>) -> Option<Flaw> {
-    let told = model.blobs.get(name);
-    let (property, text) = match (told, seen) {
-        (None, None) => return None,
-        (Some(_), None) if is_deleted(model, name) => return None,
-        (Some(blob), Some(SeenBlob::Told(etag))) if blob.etag == *etag => return None,
-        // It was compared with the unanswered operation when it was read.
-        (_, Some(SeenBlob::Unanswered(_))) if model.pending.is_some() => return None,
-        (Some(_), None) => (Property::C1, "is gone"),
-        (Some(_), Some(_)) => (Property::C1, "is not the last one put"),
-        (None, Some(_)) => (Property::C2, "exists, but was deleted or not put"),
-    };
-    Some(Flaw::new(property, format!("{name} {text}")))
 }
 
 fn message_differs(model: &Model, id: &str, seen: Option<&SeenMessage>) -> Option<Flaw> {
@@ -87,7 +58,7 @@ fn message_differs(model: &Model, id: &str, seen: Option<&SeenMessage>) -> Optio
         };
     };
     let least = message.dequeue_count + seen.times;
-    let most = least + u32::from(pending == Some(&Op::GetMessages));
+    let most = least + u32::from(pending == Some(&Op::GetMessages)) + model.uncertain_gets;
     if !(least..=most).contains(&seen.dequeue_count) {
         return flaw(Property::C1, "has another dequeue count");
     }
@@ -116,11 +87,8 @@ fn lease_differs(model: &Model, seen: Option<&String>) -> Option<Flaw> {
 
 /// Returns how the data differs from a state.
 pub fn differences(model: &Model, seen: &Seen) -> Vec<Flaw> {
-    let blobs = seen.blobs.iter();
-    let mut flaws: Vec<Flaw> = blobs
-        .filter_map(|(name, found)| blob_differs(model, name, found.as_ref()))
-        .collect();
-    flaws.extend(entities::differences(model, &seen.entities));
+    let mut flaws = items::differences(Kind::Blob, model, &seen.blobs);
+    flaws.extend(items::differences(Kind::Entity, model, &seen.entities));
     if let Some(lease) = &seen.lease {
         flaws.extend(lease_differs(model, lease.as_ref()));
     }
@@ -168,6 +136,7 @@ pub fn cut(history: &History, seen: &Seen) -> (Cut, Vec<Flaw>) {
             let first = all.first().copied().unwrap_or_default();
             (of(first, all.last().copied().unwrap_or(first)), Vec::new())
         }
+        Err((count, flaws)) if history.steps.is_empty() => (of(count, count), flaws),
         Err((count, flaws)) => {
             let text = format!("after {count} of {} operations, ", history.steps.len());
             let say = |flaw: Flaw| Flaw::new(flaw.property, text.clone() + &flaw.text);
@@ -178,34 +147,14 @@ pub fn cut(history: &History, seen: &Seen) -> (Cut, Vec<Flaw>) {
 
 /// Returns the state at the start of the next round, and records values from the unanswered
 /// operation.
-pub fn settled(
-    history: &History,
-    cut: Cut,
-    seen: &Seen,
-    unique: &Unique,
-    flaws: &mut Vec<Flaw>,
-) -> Model {
-    let told = history.blobs();
+pub fn settled(history: &History, seen: &Seen, unique: &Unique, flaws: &mut Vec<Flaw>) -> Model {
     let texts = history.texts();
-    let before = history.state(cut.last.min(history.steps.len()));
-    let mut model = Model::default();
-    for (name, blob) in &seen.blobs {
-        let blob = match blob {
-            None => continue,
-            Some(SeenBlob::Told(etag)) => told.get(etag).cloned(),
-            Some(SeenBlob::Unanswered(etag)) => {
-                flaws.extend(unique.note("ETag", etag));
-                unanswered(history, &before, name).map(|(content, mark)| Blob {
-                    content,
-                    mark,
-                    etag: etag.clone(),
-                })
-            }
-        };
-        model.blobs.extend(blob.map(|blob| (name.clone(), blob)));
-    }
-    model.entities = entities::settled(history, &seen.entities, unique, flaws);
-    model.lease = seen.lease.clone().flatten();
+    let mut model = Model {
+        blobs: Known::of(Kind::Blob, history).settled(&seen.blobs, unique, flaws),
+        entities: Known::of(Kind::Entity, history).settled(&seen.entities, unique, flaws),
+        lease: seen.lease.clone().flatten(),
+        ..Model::default()
+    };
     for (id, message) in seen.messages.iter().flatten() {
         if !texts.contains_key(id) {
             flaws.extend(unique.note("message id", id));
@@ -224,26 +173,11 @@ pub fn settled(
     model
 }
 
-/// Returns content and metadata of a blob after the unanswered operation in this state.
-pub fn unanswered(history: &History, before: &Model, name: &str) -> Option<(Content, u64)> {
-    match &history.pending.as_ref()?.0 {
-        Op::PutBlob {
-            name: put,
-            content,
-            mark,
-            ..
-        } if put == name => Some((*content, *mark)),
-        Op::SetMetadata { name: set, mark } if set == name => {
-            before.blobs.get(name).map(|blob| (blob.content, *mark))
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::crash::history::tests::history;
+    use crate::crash::items::Version;
     use crate::crash::model::Outcome;
 
     fn content(seed: u64) -> Content {
@@ -259,8 +193,8 @@ mod tests {
         }
     }
 
-    fn told(name: &str, etag: &str) -> (String, Option<SeenBlob>) {
-        (name.to_owned(), Some(SeenBlob::Told(etag.to_owned())))
+    fn told(name: &str, etag: &str) -> (String, Option<Version>) {
+        (name.to_owned(), Some(Version::Told(etag.to_owned())))
     }
 
     fn blobs(all: &[(&str, &str)]) -> Seen {
@@ -329,7 +263,7 @@ mod tests {
         all.begin(put("c", 4), 9);
         let mut seen = blobs(&[("a", "3"), ("b", "2")]);
         assert_eq!(cut(&all, &seen).0, Cut { first: 3, last: 4 });
-        let unanswered = Some(SeenBlob::Unanswered("4".to_owned()));
+        let unanswered = Some(Version::Unanswered("4".to_owned()));
         seen.blobs.insert("c".to_owned(), unanswered.clone());
         assert_eq!(cut(&all, &seen), (at(4), Vec::new()));
         let mut seen = blobs(&[("a", "1"), ("b", "2")]);
@@ -346,10 +280,10 @@ mod tests {
         all.begin(put("c", 4), 9);
         let again = |etag: &str| {
             let mut seen = blobs(&[("a", "3"), ("b", "2")]);
-            let unanswered = SeenBlob::Unanswered(etag.to_owned());
+            let unanswered = Version::Unanswered(etag.to_owned());
             seen.blobs.insert("c".to_owned(), Some(unanswered));
             let mut flaws = Vec::new();
-            let model = settled(&all, at(4), &seen, &unique, &mut flaws);
+            let model = settled(&all, &seen, &unique, &mut flaws);
             assert_eq!(model.blobs.len(), 3);
             flaws
         };
@@ -425,5 +359,67 @@ mod tests {
         assert_eq!(look(Some((2, 1)), false), None);
         assert_eq!(look(Some((1, 2)), true), None);
         assert_eq!(look(Some((3, 2)), false), None);
+    }
+
+    /// C1 and C2 as a table: what was in flight, what exists.
+    #[test]
+    fn messages_are_checked() {
+        let message = Message {
+            content: content(1),
+            receipt: "r".to_owned(),
+            replaced: None,
+            dequeue_count: 3,
+        };
+        let id = || "m".to_owned();
+        let judged = |pending: Option<Op>, at: &str, seed: Option<u64>, dequeue_count| {
+            let model = Model {
+                messages: [(id(), message.clone())].into(),
+                pending,
+                ..Model::default()
+            };
+            let seen = SeenMessage {
+                content: seed.map(content),
+                receipt: "s".to_owned(),
+                dequeue_count,
+                times: 1,
+            };
+            message_differs(&model, at, Some(&seen)).map(|flaw| flaw.property)
+        };
+        use Property::{C1, C3};
+        assert_eq!(judged(None, "m", Some(1), 4), None);
+        assert_eq!(judged(None, "m", Some(1), 3), Some(C1));
+        assert_eq!(judged(None, "m", Some(1), 5), Some(C1));
+        assert_eq!(judged(None, "m", Some(2), 4), Some(C3));
+        assert_eq!(judged(None, "m", None, 4), Some(C3));
+        assert_eq!(judged(None, "other", Some(1), 1), Some(C1));
+        let update = || {
+            let (id, content) = (id(), content(2));
+            Some(Op::UpdateMessage { id, content })
+        };
+        assert_eq!(judged(update(), "m", Some(1), 4), None);
+        assert_eq!(judged(update(), "m", Some(2), 4), None);
+        assert_eq!(judged(Some(Op::GetMessages), "m", Some(1), 5), None);
+        let put = || {
+            let content = content(2);
+            Some(Op::PutMessage { content })
+        };
+        assert_eq!(judged(put(), "other", Some(2), 1), None);
+        assert_eq!(judged(put(), "other", Some(1), 1), Some(C1));
+        // A get that failed and may have counted, and a delete without an answer.
+        let model = Model {
+            messages: [(id(), message.clone())].into(),
+            uncertain_gets: 1,
+            pending: Some(Op::DeleteMessage { id: id() }),
+            ..Model::default()
+        };
+        let seen = |dequeue_count| SeenMessage {
+            content: Some(content(1)),
+            receipt: "s".to_owned(),
+            dequeue_count,
+            times: 1,
+        };
+        assert_eq!(message_differs(&model, "m", Some(&seen(5))), None);
+        assert!(message_differs(&model, "m", Some(&seen(6))).is_some());
+        assert_eq!(message_differs(&model, "m", None), None);
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use smalt::store::{FAST_LOSS_MS_MAX, StoreConfig};
 use smalt::{Builder, Clock};
 
@@ -21,7 +21,7 @@ use super::property::{Flaw, Property};
 const SLACK_MS: u64 = 100;
 
 /// A storage mode and its promise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 pub enum Promise {
     /// No acknowledged operation is lost.
     #[default]

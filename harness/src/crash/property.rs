@@ -61,6 +61,28 @@ impl Flaw {
     }
 }
 
+/// Counts and flaws of an examination.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// Number of blobs, and of names that must be free.
+    pub blobs: u64,
+    /// Number of messages.
+    pub messages: u64,
+    /// Number of entities, and of rows that must be free.
+    pub entities: u64,
+    /// Blobs and partitions that exist and cannot be read.
+    pub unreadable: Vec<Flaw>,
+    /// All other flaws.
+    pub flaws: Vec<Flaw>,
+}
+
+impl Verified {
+    /// Returns all flaws, for a disk that can be read.
+    pub fn all_flaws(self) -> impl Iterator<Item = Flaw> {
+        self.unreadable.into_iter().chain(self.flaws)
+    }
+}
+
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.property, self.text)

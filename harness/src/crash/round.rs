@@ -10,12 +10,8 @@ use super::content::{below, stream};
 use super::history::{Cut, History};
 use super::model::{Model, Unique};
 use super::promise::{Lost, Promise};
-use super::property::{Flaw, Property};
+use super::property::{Flaw, Property, Verified};
 use super::survey;
-use super::verify::{self, Verified};
-use super::verify_entities;
-use super::verify_lease;
-use super::verify_queue;
 use super::wire::Client;
 use super::worker::{self, Order, Work};
 use crate::servers::ServerError;
@@ -166,13 +162,16 @@ impl Run {
         let mut done: Vec<(usize, Model, Work)> = workers.join_all().await;
         done.sort_by_key(|(worker, ..)| *worker);
         for (_, model, work) in done {
-            self.models.push(model);
             round.acknowledged += work.acknowledged;
             round.flaws.extend(work.flaws);
-            self.histories.push(History {
-                until_ms,
-                ..work.history
+            self.histories.push(match self.promise {
+                Promise::Durable => History::after(&model),
+                Promise::Fast => History {
+                    until_ms,
+                    ..work.history
+                },
             });
+            self.models.push(model);
         }
         Ok(())
     }
@@ -203,7 +202,6 @@ impl Run {
         for (worker, (model, history)) in all.enumerate() {
             let check = Check {
                 client: Client::open(server, &name(worker)).await?,
-                promise: self.promise,
                 unique: self.unique.clone(),
                 worker,
                 model,
@@ -234,11 +232,10 @@ impl Run {
 struct Check {
     worker: usize,
     client: Client,
-    promise: Promise,
     model: Model,
     history: History,
     unique: Unique,
-    /// How much of its history exists, if its end may be lost.
+    /// How much of its history exists, if it could be checked.
     cut: Option<Cut>,
     verified: Verified,
 }
@@ -255,17 +252,11 @@ impl Check {
     }
 
     async fn run(&mut self) -> Result<(), ServerError> {
-        let (client, unique, verified) = (&mut self.client, &self.unique, &mut self.verified);
-        if self.promise == Promise::Fast {
-            let found = survey::connection(client, &self.history, false, unique, verified).await?;
-            (self.model, self.cut) = (found.model, Some(found.cut));
-            return Ok(());
-        }
-        let model = &mut self.model;
-        verify::blobs(client, model, unique, verified).await?;
-        verify_entities::entities(client, model, unique, verified).await?;
-        verify_lease::lease(client, model, verified).await?;
-        verify_queue::messages(client, model, unique, verified).await
+        let (client, history) = (&mut self.client, &self.history);
+        let found = survey::connection(client, history, false, &self.unique, &mut self.verified);
+        let found = found.await?;
+        (self.model, self.cut) = (found.model, Some(found.cut));
+        Ok(())
     }
 }
 

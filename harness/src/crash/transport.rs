@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use smalt::{Emulator, body};
+use smalt::Emulator;
+use smalt_protocol::Service;
 
 use crate::servers::ServerError;
-use crate::wire::Answer;
-use crate::wire::connection::{Connection, head};
+use crate::wire::connection::Connection;
+use crate::wire::{Answer, WireError, in_process};
 
 /// Longest wait for an answer in process; every request here takes less than a tenth of it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -18,8 +19,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 pub enum Transport {
     /// A kept-alive connection, and its address.
     Socket(Connection, SocketAddr),
-    /// An emulator in this process, and the address that means the service.
-    InProcess(Emulator, &'static str),
+    /// An emulator in this process, and the service.
+    InProcess(Emulator, Service),
 }
 
 impl Transport {
@@ -49,26 +50,11 @@ impl Transport {
             Transport::Socket(connection, _) => {
                 Ok(connection.send(method, path, headers, content).await?)
             }
-            Transport::InProcess(emulator, endpoint) => {
-                let call = within(emulator, endpoint, (method, path), headers, content.into());
-                tokio::time::timeout(ANSWER_TIMEOUT, call)
-                    .await
-                    .unwrap_or(Err(ServerError::Silent(ANSWER_TIMEOUT)))
+            Transport::InProcess(emulator, service) => {
+                let call = in_process::send(emulator, *service, (method, path), headers, content);
+                let answer = tokio::time::timeout(ANSWER_TIMEOUT, call).await;
+                Ok(answer.unwrap_or(Err(WireError::Silent(ANSWER_TIMEOUT)))?)
             }
         }
     }
-}
-
-async fn within(
-    emulator: &Emulator,
-    endpoint: &str,
-    (method, path): (Method, &str),
-    headers: &[(&'static str, &str)],
-    content: Bytes,
-) -> Result<Answer, ServerError> {
-    let uri = format!("{endpoint}{path}");
-    let request = head(method, &uri, headers, content.len()).body(body::full(content));
-    let request = request.map_err(ServerError::call)?;
-    let answer = emulator.call(request).await.map_err(ServerError::call)?;
-    Ok(Answer::read(answer).await?)
 }

@@ -1,10 +1,9 @@
-//! Compares a store after a crash with what was acknowledged: the lease on the container.
+//! Examines the lease on the container after a crash.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::model::{Model, Op};
-use super::property::{Flaw, Property};
-use super::verify::Verified;
+use super::property::{Flaw, Property, Verified};
 use super::wire::Client;
 use crate::servers::ServerError;
 
@@ -13,50 +12,37 @@ const EXPIRED: Duration = Duration::from_secs(61);
 /// A lease id that was never used.
 const STRANGER: &str = "5a5a5a5a-0000-4000-8000-5a5a5a5a5a5a";
 
-/// C4: checks that a lease that was given is honoured, and that nobody else gets one; afterwards
-/// the model contains the lease that exists.
+/// C4: returns which of the leases that may exist is honoured, and checks that it keeps others out,
+/// or that anybody gets a lease where there is none.
 ///
 /// # Errors
 /// When the server does not answer.
-pub async fn lease(
+pub async fn honoured(
     client: &mut Client,
-    model: &mut Model,
+    ids: BTreeSet<String>,
     verified: &mut Verified,
-) -> Result<(), ServerError> {
-    // What the unanswered operation may have done to the lease.
-    let certain = match model.pending.as_ref() {
-        Some(Op::AcquireLease { id }) => {
-            let renewed = client.try_lease("renew", id).await?;
-            model.lease = (renewed.status == 200).then(|| id.clone());
-            true
-        }
-        Some(Op::ReleaseLease { .. }) => false,
-        _ => true,
-    };
-    if let Some(id) = model.lease.clone() {
-        let renewed = client.try_lease("renew", &id).await?.status;
-        if renewed == 200 {
-            let other = client.try_lease("acquire", STRANGER).await?.status;
-            if other != 409 {
-                let text = format!("the container was leased twice: {other}");
-                verified.flaws.push(Flaw::new(Property::C4, text));
-            }
-            return Ok(());
-        }
-        model.lease = None;
-        if certain {
-            let text = format!("lease {id} is not honoured: {renewed}");
-            verified.flaws.push(Flaw::new(Property::C4, text));
+) -> Result<Option<String>, ServerError> {
+    let mut honoured = None;
+    for id in ids {
+        if client.try_lease("renew", &id).await?.status == 200 {
+            honoured = Some(id);
+            break;
         }
     }
     let other = client.try_lease("acquire", STRANGER).await?.status;
-    if other != 201 {
-        let text = format!("a lease that nobody owns keeps others out: {other}");
-        verified.flaws.push(Flaw::new(Property::C4, text));
-        return Ok(());
+    match (&honoured, other) {
+        (Some(_), 409) => {}
+        (Some(_), _) => {
+            let text = format!("the container was leased twice: {other}");
+            verified.flaws.push(Flaw::new(Property::C4, text));
+        }
+        (None, 201) => drop(client.try_lease("release", STRANGER).await?.expect(200)?),
+        (None, _) => {
+            let text = format!("a lease that nobody owns keeps others out: {other}");
+            verified.flaws.push(Flaw::new(Property::C4, text));
+        }
     }
-    client.try_lease("release", STRANGER).await?.expect(200)?;
-    Ok(())
+    Ok(honoured)
 }
 
 /// C4: checks that a lease of a minute has expired a minute after it was renewed, and is free then.
@@ -64,14 +50,7 @@ pub async fn lease(
 ///
 /// # Errors
 /// When the server does not answer.
-pub async fn expiry(
-    client: &mut Client,
-    model: &mut Model,
-    verified: &mut Verified,
-) -> Result<(), ServerError> {
-    if model.lease.take().is_none() {
-        return Ok(());
-    }
+pub async fn expiry(client: &mut Client, verified: &mut Verified) -> Result<(), ServerError> {
     tokio::time::sleep(EXPIRED).await;
     let other = client.try_lease("acquire", STRANGER).await?;
     if other.status != 201 {
@@ -90,6 +69,9 @@ mod tests {
     use smalt::{Clock, Emulator, Timestamp};
 
     use super::*;
+    use crate::crash::history::History;
+    use crate::crash::model::Model;
+    use crate::crash::prefix;
 
     const ID: &str = "aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa";
 
@@ -103,26 +85,28 @@ mod tests {
         let mut verified = Verified::default();
         let acquired = client.try_lease("acquire", ID).await.unwrap();
         acquired.expect(201).unwrap();
-        let mut model = Model {
+        let known = || BTreeSet::from([ID.to_owned()]);
+        let found = honoured(&mut client, known(), &mut verified).await.unwrap();
+        assert_eq!((found.as_deref(), &verified.flaws[..]), (Some(ID), &[][..]));
+        // Nobody is known to have a lease: one that keeps others out is a flaw.
+        let found = honoured(&mut client, BTreeSet::new(), &mut verified);
+        assert_eq!(found.await.unwrap(), None);
+        assert_eq!(verified.flaws.len(), 1);
+        expiry(&mut client, &mut verified).await.unwrap();
+        assert_eq!(verified.flaws.len(), 1);
+        // A lease that was acknowledged and does not exist.
+        let found = honoured(&mut client, known(), &mut verified);
+        let lease = Some(found.await.unwrap());
+        assert_eq!((&lease, verified.flaws.len()), (&Some(None), 1));
+        let model = Model {
             lease: Some(ID.to_owned()),
             ..Model::default()
         };
-        lease(&mut client, &mut model, &mut verified).await.unwrap();
-        assert_eq!(verified.flaws, []);
-        // Nobody is known to have a lease: one that keeps others out is a flaw.
-        let mut unknown = Model::default();
-        lease(&mut client, &mut unknown, &mut verified)
-            .await
-            .unwrap();
-        assert_eq!(verified.flaws.len(), 1);
-        expiry(&mut client, &mut model, &mut verified)
-            .await
-            .unwrap();
-        assert_eq!(verified.flaws.len(), 1);
-        // A lease that was acknowledged and does not exist.
-        model.lease = Some(ID.to_owned());
-        lease(&mut client, &mut model, &mut verified).await.unwrap();
-        assert_eq!(verified.flaws.len(), 2);
-        assert_eq!(model.lease, None);
+        let seen = prefix::Seen {
+            lease,
+            ..prefix::Seen::default()
+        };
+        let (_, flaws) = prefix::cut(&History::after(&model), &seen);
+        assert_eq!((flaws.len(), flaws[0].property), (1, Property::C4));
     }
 }

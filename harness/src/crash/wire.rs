@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use http::Method;
-use smalt_protocol::ApiVersion;
 use smalt_protocol::uri::encode_query;
 use smalt_protocol::xml::{Element, read_document};
+use smalt_protocol::{ApiVersion, Service};
 
 use super::content::Content;
 use super::transport::Transport;
@@ -14,10 +14,6 @@ use crate::wire::Answer;
 use crate::wire::access::Access;
 use crate::wire::connection::Connection;
 
-/// Default addresses of the services; in process, the port selects the service.
-const BLOB: &str = "http://127.0.0.1:10000";
-const QUEUE: &str = "http://127.0.0.1:10001";
-const TABLE: &str = "http://127.0.0.1:10002";
 /// Duration of a lease on a container in seconds: the longest finite one.
 const LEASE_S: &str = "60";
 /// Name of the metadata entry of every blob.
@@ -38,14 +34,14 @@ pub struct Shown {
     pub text: String,
 }
 
-/// The answer of Get Blob.
+/// A blob or an entity in an answer.
 #[derive(Clone, Debug)]
 pub struct Read {
-    /// Content of the blob.
+    /// Content of the blob, or text of the entity.
     pub bytes: bytes::Bytes,
-    /// ETag of the blob.
+    /// ETag.
     pub etag: String,
-    /// Value of the metadata entry.
+    /// Value of the metadata entry, or number of the operation that wrote the entity.
     pub mark: Option<u64>,
 }
 
@@ -84,8 +80,9 @@ impl Client {
 
     /// Creates a client of an emulator in this process.
     pub fn within(emulator: &smalt::Emulator, name: &str) -> Self {
-        let to = |endpoint| Transport::InProcess(emulator.clone(), endpoint);
-        Self::over(to(BLOB), to(QUEUE), to(TABLE), name)
+        let to = |service| Transport::InProcess(emulator.clone(), service);
+        let (blobs, queues) = (to(Service::Blob), to(Service::Queue));
+        Self::over(blobs, queues, to(Service::Table), name)
     }
 
     fn over(blobs: Transport, queues: Transport, tables: Transport, name: &str) -> Self {

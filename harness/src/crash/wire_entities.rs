@@ -1,6 +1,8 @@
 //! The operations on entities as requests, and their answers as values. All entities are in one
 //! partition.
 
+use std::collections::BTreeMap;
+
 use http::Method;
 use serde_json::{Value as Json, json};
 use smalt_protocol::table::key;
@@ -8,7 +10,7 @@ use smalt_protocol::uri::encode_query;
 
 use super::content::Content;
 use super::model::Change;
-use super::wire::{Client, Done};
+use super::wire::{Client, Done, Read};
 use crate::servers::ServerError;
 use crate::wire::Answer;
 use crate::wire::access::ACCOUNT;
@@ -21,19 +23,6 @@ const SET: &str = "changeset_0b";
 const DATA_SERVICE: (&str, &str) = ("dataserviceversion", "3.0");
 /// Asks for ETags and property types of entities.
 const ACCEPT: (&str, &str) = ("accept", "application/json;odata=fullmetadata");
-
-/// An entity in the answer of a query.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// Row key.
-    pub key: String,
-    /// Text of the entity.
-    pub text: String,
-    /// Number of the operation that wrote it.
-    pub mark: Option<u64>,
-    /// ETag of the entity.
-    pub etag: String,
-}
 
 impl Client {
     fn table(&self) -> String {
@@ -130,11 +119,11 @@ impl Client {
         }
     }
 
-    /// Calls Query Entities for the whole partition.
+    /// Calls Query Entities for the whole partition. Returns the entities by row key.
     ///
     /// # Errors
     /// When the answer is not a page with all of it.
-    pub async fn query_entities(&mut self) -> Done<Vec<Row>> {
+    pub async fn query_entities(&mut self) -> Done<BTreeMap<String, Read>> {
         let filter = format!("PartitionKey eq {}", key::quote(PARTITION));
         let query = format!("{}()?$filter={}", self.table(), encode_query(&filter));
         let path = self.access.path(&query);
@@ -170,14 +159,14 @@ fn entity(row: &str, content: Content, mark: u64) -> String {
     entity.to_string()
 }
 
-fn shown(entity: &Json) -> Row {
+fn shown(entity: &Json) -> (String, Read) {
     let text = |name: &str| entity[name].as_str().unwrap_or_default().to_owned();
-    Row {
-        key: text("RowKey"),
-        text: text("Text"),
+    let read = Read {
+        bytes: text("Text").into(),
         mark: text("Mark").parse().ok(),
         etag: text("odata.etag"),
-    }
+    };
+    (text("RowKey"), read)
 }
 
 /// Returns the ETags of this many parts, each of which must have succeeded.

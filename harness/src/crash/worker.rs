@@ -271,14 +271,14 @@ fn receipt<'a>(model: &'a Model, id: &str) -> &'a str {
 mod tests {
     use super::*;
     use crate::crash::content::stream;
-    use crate::crash::model::{Blob, Entity, Message};
+    use crate::crash::model::{Item, Message};
 
     /// Every operation is chosen, and the same seed chooses the same ones.
     #[test]
     fn the_choice_is_wide_and_repeatable() {
         let mut model = Model::default();
         let content = Content { seed: 1, length: 1 };
-        let blob = Blob {
+        let blob = Item {
             content,
             mark: 1,
             etag: "e".to_owned(),
@@ -290,7 +290,7 @@ mod tests {
             dequeue_count: 0,
         };
         for row in 0..ROWS / 2 {
-            let entity = Entity {
+            let entity = Item {
                 content,
                 mark: 1,
                 etag: "e".to_owned(),

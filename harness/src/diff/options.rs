@@ -14,6 +14,7 @@ use super::run::{self, Compared};
 use super::scripts::{self, Histories, Script};
 use super::side::{AZURITE, Binaries, SMALT, Side, Standing};
 use super::triage::{self, Triage};
+use crate::check::exit_code;
 use crate::replay::corpus;
 use crate::replay::recording::Recording;
 
@@ -39,12 +40,9 @@ pub struct Options {
     /// Right side; the same values except a directory.
     #[arg(long, default_value = "azurite", value_name = "SIDE", value_parser = Side::parse)]
     pub right: Side,
-    /// The binary for `smalt`; by default the one next to this executable.
-    #[arg(long, value_name = "FILE")]
-    pub smalt: Option<PathBuf>,
-    /// The command for `azurite`, as installed by npm.
-    #[arg(long, env = "AZURITE", value_name = "FILE")]
-    pub azurite: Option<PathBuf>,
+    /// The binaries for `smalt` and `azurite`.
+    #[command(flatten)]
+    pub binaries: Binaries,
     /// Number of generated histories of blobs and queues.
     #[arg(long, default_value_t = HISTORIES)]
     pub histories: u32,
@@ -150,11 +148,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
             is_clean = false;
         }
     }
-    Ok(if is_clean {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(is_clean))
 }
 
 /// Returns the lanes that run in full, in which entries can be stale.
@@ -179,15 +173,12 @@ fn whole_lanes(options: &Options) -> BTreeSet<Lane> {
 
 /// Sends all scripts to both sides.
 async fn ask(options: &Options, ledger: &Ledger) -> anyhow::Result<(BTreeSet<String>, Seen)> {
-    let binaries = Binaries {
-        smalt: options.smalt.clone(),
-        azurite: options.azurite.clone(),
-    };
-    let right = Standing::up(&options.right, &binaries).await?;
+    let binaries = &options.binaries;
+    let right = Standing::up(&options.right, binaries).await?;
     let (left, mut asked) = match &options.left {
         Side::Recorded(dir) => (None, scripts::traces(dir)?),
         side => (
-            Some(Standing::up(side, &binaries).await?),
+            Some(Standing::up(side, binaries).await?),
             made(options).await?,
         ),
     };

@@ -2,20 +2,17 @@
 //!
 //! A server whose clock cannot be set runs now, whatever the time of the recording.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
 
 use crate::replay::dates;
 use crate::replay::recording::Recording;
+use crate::replay::timeline::Timeline;
 use crate::wire::Headers;
 use crate::wire::url::Url;
 
 /// Text in front of the time at which an entity changed.
 const TIMESTAMP: &str = "\"Timestamp\":\"";
-/// Dates farther away than this, ten years, stay unchanged.
-const FAR_S: u64 = 10 * 365 * 24 * 3_600;
 
 /// Moves a recording so that its first answer is at `start`.
 #[must_use]
@@ -23,100 +20,67 @@ pub fn to(mut recording: Recording, start: Timestamp) -> Recording {
     let Some(first) = recording.interactions.first().map(|one| one.date) else {
         return recording;
     };
-    let shift = Shift::between(first, start);
+    let timeline = &Timeline::new(first, start);
     for one in &mut recording.interactions {
-        one.date = shift.time(one.date);
-        shift.headers(&mut one.request.headers);
-        shift.headers(&mut one.response.headers);
-        one.request.url = shift.url(&one.request.url);
+        one.date = timeline.time(one.date);
+        headers(&mut one.request.headers, timeline);
+        headers(&mut one.response.headers, timeline);
+        one.request.url = url(&one.request.url, timeline);
         // A batch contains requests with their own dates; other bodies belong to the client.
         let kind = one.request.headers.get("content-type").unwrap_or_default();
         if kind.starts_with("multipart/mixed")
             && let Ok(text) = std::str::from_utf8(&one.request.body)
         {
-            one.request.body = Bytes::from(shift.text(text));
+            one.request.body = Bytes::from(http_dates(text, timeline));
         }
         if let Ok(text) = std::str::from_utf8(&one.response.body) {
-            let text = shift.document(&shift.text(text));
+            let text = document(&http_dates(text, timeline), timeline);
             one.response.body = Bytes::from(text);
         }
     }
     recording
 }
 
-/// An offset in seconds, forward or back.
-#[derive(Clone, Copy)]
-struct Shift {
-    by: Duration,
-    is_back: bool,
-    /// Later expiry times need no change.
-    far: Timestamp,
+/// Shifts the change times of entities in a document; ETags contain such times too, but are names
+/// and stay.
+fn document(text: &str, timeline: &Timeline) -> String {
+    let mut pieces = text.split(TIMESTAMP);
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (time, rest) = piece.split_at(piece.find('"').unwrap_or(piece.len()));
+        out += TIMESTAMP;
+        out += &timeline.text(time);
+        out += rest;
+    }
+    out
 }
 
-impl Shift {
-    fn between(from: Timestamp, to: Timestamp) -> Shift {
-        let is_back = from > to;
-        let by = if is_back {
-            from.since(to)
-        } else {
-            to.since(from)
+fn headers(headers: &mut Headers, timeline: &Timeline) {
+    for (name, value) in headers.iter_mut() {
+        *value = match name {
+            "x-ms-copy-source" => url(value, timeline),
+            _ => http_dates(value, timeline),
         };
-        Shift {
-            by: Duration::from_secs(by.as_secs()),
-            is_back,
-            far: to.max(from).plus_s(FAR_S),
-        }
     }
+}
 
-    fn time(self, time: Timestamp) -> Timestamp {
-        if time >= self.far {
-            time
-        } else if self.is_back {
-            time.minus(self.by)
-        } else {
-            time.plus_s(self.by.as_secs())
-        }
-    }
+/// Shifts a signature in a URL, so that its validity is unchanged.
+fn url(text: &str, timeline: &Timeline) -> String {
+    let Some(mut url) = Url::parse(text).filter(|url| url.has_param("sig")) else {
+        return text.to_owned();
+    };
+    dates::in_signature(&mut url, |time| timeline.time(time));
+    url.to_string()
+}
 
-    /// Shifts the change times of entities in a document; ETags contain such times too, but are
-    /// names and stay.
-    fn document(self, text: &str) -> String {
-        let mut pieces = text.split(TIMESTAMP);
-        let mut out = pieces.next().unwrap_or_default().to_owned();
-        for piece in pieces {
-            let (time, rest) = piece.split_at(piece.find('"').unwrap_or(piece.len()));
-            out += TIMESTAMP;
-            out += &dates::in_text(time, |time| self.time(time));
-            out += rest;
-        }
-        out
-    }
-
-    fn headers(self, headers: &mut Headers) {
-        for (name, value) in headers.iter_mut() {
-            *value = match name {
-                "x-ms-copy-source" => self.url(value),
-                _ => self.text(value),
-            };
-        }
-    }
-
-    /// Shifts a signature in a URL, so that its validity is unchanged.
-    fn url(self, text: &str) -> String {
-        let Some(mut url) = Url::parse(text).filter(|url| url.has_param("sig")) else {
-            return text.to_owned();
-        };
-        dates::in_signature(&mut url, |time| self.time(time));
-        url.to_string()
-    }
-
-    fn text(self, text: &str) -> String {
-        dates::http_in_text(text, |time| self.time(time))
-    }
+fn http_dates(text: &str, timeline: &Timeline) -> String {
+    dates::http_in_text(text, |time| timeline.time(time))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -129,20 +93,20 @@ mod tests {
                 "Sun, 09 Sep 2001 01:45:40 GMT",
             ),
         ] {
-            let shift = Shift::between(from, to);
+            let timeline = Timeline::new(from, to);
             let text = format!(
                 "<A>{}</A> at 10 GMT, Fri, 31 Dec 9999 23:59:59 GMT",
                 from.rfc1123()
             );
             let expected = format!("<A>{moved}</A> at 10 GMT, Fri, 31 Dec 9999 23:59:59 GMT");
-            assert_eq!(shift.text(&text), expected);
+            assert_eq!(http_dates(&text, &timeline), expected);
         }
     }
 
     #[test]
     fn change_times_move_and_etags_stay() {
         let from = Timestamp::from_unix_s(1_000_000_000);
-        let shift = Shift::between(from, from.plus_s(3_600));
+        let timeline = Timeline::new(from, from.plus_s(3_600));
         let entity = |changed: &str| {
             format!(
                 "{{\"odata.etag\":\"W/\\\"datetime'2001-09-09T01%3A46%3A40.0000001Z'\\\"\",\
@@ -151,19 +115,19 @@ mod tests {
         };
         let text = entity("2001-09-09T01:46:40.0000001Z");
         let expected = entity("2001-09-09T02:46:40.0000001Z");
-        assert_eq!(shift.document(&text), expected);
+        assert_eq!(document(&text, &timeline), expected);
     }
 
     #[test]
     fn validity_of_signatures_is_kept() {
         let from = Timestamp::from_unix_s(1_000_000_000);
-        let shift = Shift::between(from, from.plus_s(3_600));
+        let timeline = Timeline::new(from, from.plus_s(3_600));
         let url = "https://account.blob.core.windows.net/c?se=2001-09-09T02%3A00%3A00Z&sig=R";
         let expected = "https://account.blob.core.windows.net/c?se=2001-09-09T03%3A00%3A00Z&sig=R";
-        assert_eq!(shift.url(url), expected);
+        assert_eq!(super::url(url, &timeline), expected);
         let unsigned = "https://account.blob.core.windows.net/c?se=2001-09-09T02%3A00%3A00Z";
-        assert_eq!(shift.url(unsigned), unsigned);
+        assert_eq!(super::url(unsigned, &timeline), unsigned);
         let far = "https://account.blob.core.windows.net/c?se=2099-09-09T02%3A00%3A00Z&sig=R";
-        assert_eq!(shift.url(far), far);
+        assert_eq!(super::url(far, &timeline), far);
     }
 }

@@ -57,11 +57,13 @@ impl Side {
 }
 
 /// Binaries to start.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct Binaries {
-    /// Path of the `smalt` binary; by default the one next to this executable.
+    /// The binary for `smalt`; by default the one next to this executable.
+    #[arg(long, value_name = "FILE")]
     pub smalt: Option<PathBuf>,
-    /// The Azurite command; by default the one that `ci/azurite.sh` installs.
+    /// The command for `azurite`, as installed by npm.
+    #[arg(long, env = "AZURITE", value_name = "FILE")]
     pub azurite: Option<PathBuf>,
 }
 

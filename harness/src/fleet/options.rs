@@ -17,6 +17,7 @@ use super::ledger::Ledger;
 use super::place::{Address, start_smalt};
 use super::run::{self, Queues, Times};
 use super::sweep;
+use crate::check::exit_code;
 use crate::servers::smalt::{binary, named_or_beside};
 
 /// Environment variable from which a listener reads the key of its account.
@@ -212,9 +213,5 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         times.work_s,
     );
     println!("{account}");
-    Ok(if account.is_clean() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(account.is_clean()))
 }

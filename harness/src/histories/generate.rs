@@ -7,8 +7,9 @@
 //! give the simplest choices, which shrinking leads to.
 //!
 //! - [`dice`]: random bytes, and what they are used for.
-//! - `parts`: names, leases, conditions. `blobs`, `tiers`, `containers`, `queues`, `tables`,
-//!   `access`: operations. `themes`: what some histories are about.
+//! - `space`: names. `parts`: kinds of operations, leases, conditions.
+//! - `blobs`, `tiers`, `containers`, `queues`, `tables`, `access`: operations.
+//! - `themes`: what some histories are about.
 
 mod access;
 mod blobs;
@@ -16,6 +17,7 @@ mod containers;
 pub mod dice;
 mod parts;
 mod queues;
+mod space;
 mod tables;
 mod themes;
 mod tiers;
@@ -23,14 +25,14 @@ mod tiers;
 use smalt_model::hints::Alone;
 use smalt_model::outcomes::{Cell, Situation};
 use smalt_model::vocabulary::tables::TableOperation;
-use smalt_model::vocabulary::{
-    AccountOperation, ContainerOperation, Malformed, Metadata, Operation,
-};
+use smalt_model::vocabulary::{AccountOperation, ContainerOperation, Malformed, Operation};
 use smalt_model::{Expected, Model};
 
 pub use dice::{DICE, TABLE_DICE};
 use dice::{Dice, Miss};
-use themes::Theme;
+use parts::Kind;
+use space::CONTAINERS;
+pub use space::Space;
 
 /// How often an operation that does not match its intent is generated again.
 const TRIES: u8 = 8;
@@ -55,11 +57,6 @@ const WISH_PERCENT: u8 = 60;
 /// retention.
 const SECONDS: [u64; 10] = [1, 5, 14, 15, 16, 30, 60, 61, 3_600, WEEK_S];
 const WEEK_S: u64 = 7 * 24 * 3_600;
-
-const CONTAINERS: [&str; 3] = ["con0", "con1", "con2"];
-/// Names inside of a folder, and on both sides of it in the order of names.
-const BLOBS: [&str; 5] = ["b0", "b0/b0", "b0-", "b00", "b0/b1"];
-const QUEUES: [&str; 2] = ["que0", "que1"];
 
 /// The intended outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,83 +94,7 @@ pub struct Step {
     pub operation: Operation,
 }
 
-/// The names and operations that a history uses.
-#[derive(Clone, Copy, Debug)]
-pub struct Space {
-    containers: usize,
-    blobs: usize,
-    queues: usize,
-    /// Whether the operations are those of the Table service, and no others.
-    tables: bool,
-    /// Append and page blobs, properties, copies by bytes, listings of the account, soft delete,
-    /// tiers, policies, long texts, many entities.
-    wide: bool,
-    /// Whether some requests break a rule of syntax.
-    malformed: bool,
-    /// Whether time passes.
-    advances: bool,
-    /// Whether the service is restarted.
-    restarts: bool,
-    /// What the history is about, if it is about something.
-    theme: Option<&'static Theme>,
-}
-
 impl Space {
-    /// Few names, and time.
-    pub const HISTORY: Space = Space {
-        containers: CONTAINERS.len(),
-        blobs: BLOBS.len(),
-        queues: QUEUES.len(),
-        tables: false,
-        wide: true,
-        malformed: true,
-        advances: true,
-        restarts: false,
-        theme: None,
-    };
-    /// Tables and entities.
-    pub const TABLES: Space = Space {
-        tables: true,
-        ..Space::HISTORY
-    };
-    /// Tables and entities, without time, policies and batches of many entities.
-    pub const NARROW_TABLES: Space = Space {
-        wide: false,
-        advances: false,
-        ..Space::TABLES
-    };
-    /// Only operations on block blobs, containers, leases and queues.
-    pub const NARROW: Space = Space {
-        wide: false,
-        ..Space::HISTORY
-    };
-    /// One name of each kind, without time, so that all clients use the same entities.
-    pub const BURST: Space = Space {
-        containers: 1,
-        blobs: 1,
-        queues: 1,
-        tables: false,
-        wide: false,
-        malformed: false,
-        advances: false,
-        restarts: false,
-        theme: None,
-    };
-
-    /// Returns the same space, with or without restarts.
-    #[must_use]
-    pub fn restarting(self, restarts: bool) -> Self {
-        Space { restarts, ..self }
-    }
-
-    /// Returns the number of random bytes that one choice may take.
-    pub fn dice(self) -> usize {
-        match self.tables {
-            true => TABLE_DICE,
-            false => DICE,
-        }
-    }
-
     fn kinds(self) -> impl Iterator<Item = &'static Kind> {
         let all: &[&[Kind]] = match self.tables {
             true => &[tables::KINDS, access::OF_TABLES],
@@ -216,35 +137,6 @@ impl Space {
         }
         let which = dice.one(&Malformed::ALL);
         Operation::Malformed(which.unwrap_or(Malformed::ContainerName))
-    }
-}
-
-/// Generates one kind of operation; `None` when the current state does not allow it.
-type Make = fn(&Model, &mut Dice<'_>) -> Option<Operation>;
-
-/// A kind of operation: its name in the matrix, its weight, its generator.
-struct Kind {
-    name: &'static str,
-    weight: u16,
-    wide: bool,
-    make: Make,
-}
-
-const fn kind(name: &'static str, weight: u16, make: Make) -> Kind {
-    Kind {
-        name,
-        weight,
-        wide: false,
-        make,
-    }
-}
-
-const fn wide(name: &'static str, weight: u16, make: Make) -> Kind {
-    Kind {
-        name,
-        weight,
-        wide: true,
-        make,
     }
 }
 
@@ -392,18 +284,6 @@ fn candidate(
         is_here
     })?;
     (chosen.make)(model, dice)
-}
-
-fn metadata(dice: &mut Dice<'_>) -> Metadata {
-    let names = ["mark", "owner"];
-    let count = dice.below(3);
-    let pair = |name: &&str| ((*name).to_owned(), parts::VALUES[dice.below(3)].to_owned());
-    names.iter().take(count).map(pair).collect()
-}
-
-/// Returns a page size: one that fits everything, or a small one.
-fn page(dice: &mut Dice<'_>) -> u32 {
-    dice.one(&[5_000, 1, 2, 3]).unwrap_or(5_000)
 }
 
 /// Whether an operation with several pages is not atomic.

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use super::campaign::{About, Campaign, Outcome};
 use super::coverage::{Coverage, Shown};
 use super::regressions;
-use crate::check::Cases;
+use crate::check::{Cases, exit_code};
 use crate::replay::corpus;
 
 /// Maximum number of cells in a message.
@@ -136,11 +136,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if options.require_coverage {
         good &= is_covered(&coverage);
     }
-    Ok(if good {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(good))
 }
 
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]

@@ -13,6 +13,7 @@ use super::render::{Credential, Request};
 use crate::bursts::schedule::pause;
 use crate::traces::scrub::Seen;
 use crate::wire::access::{ACCOUNT, Access, Account};
+use crate::wire::in_process::base;
 use crate::wire::{self, Answer, Headers};
 
 /// Start time of every history, in seconds of the Unix epoch.
@@ -23,9 +24,6 @@ const PAST_THE_SECOND: Duration = Duration::from_millis(400);
 const SEED: u64 = 1;
 /// `x-ms-version` of every request.
 pub(super) const VERSION: ApiVersion = ApiVersion::V2021_12_02;
-const BLOB: &str = "http://127.0.0.1:10000";
-const QUEUE: &str = "http://127.0.0.1:10001";
-const TABLE: &str = "http://127.0.0.1:10002";
 
 /// The exchanges, in the order of the answers.
 pub type Log = Arc<Mutex<Vec<Seen>>>;
@@ -162,7 +160,7 @@ impl Server {
         let headers = signed.headers.iter().cloned().chain([length]);
         let mut wire = wire::Request {
             method: request.method.to_string(),
-            url: format!("{}/{ACCOUNT}/{}", endpoint(request.service), request.path),
+            url: format!("{}/{ACCOUNT}/{}", base(request.service), request.path),
             headers: headers.collect(),
             body: Bytes::new(),
         };
@@ -182,7 +180,7 @@ impl Server {
         };
         let mut wire = http::Request::builder()
             .method(request.method.clone())
-            .uri(format!("{}{path}", endpoint(request.service)))
+            .uri(format!("{}{path}", base(request.service)))
             .header("content-length", request.body.len());
         if !request
             .headers
@@ -194,7 +192,7 @@ impl Server {
         for (name, value) in &request.headers {
             // A copy source is a URL with its own signature.
             let value = match name.as_str() {
-                "x-ms-copy-source" => format!("{BLOB}{}", self.access.path(value)),
+                "x-ms-copy-source" => format!("{}{}", base(Service::Blob), self.access.path(value)),
                 _ => value.clone(),
             };
             wire = wire.header(name, value);
@@ -235,14 +233,6 @@ impl Server {
             });
         }
         Ok(answer)
-    }
-}
-
-fn endpoint(service: Service) -> &'static str {
-    match service {
-        Service::Queue => QUEUE,
-        Service::Table => TABLE,
-        Service::Blob => BLOB,
     }
 }
 

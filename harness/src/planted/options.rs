@@ -16,6 +16,7 @@ use smalt_planted::{Area, Detector, VARIABLE, bugs};
 use super::detect::{self, Check, Places, Tests};
 use super::report;
 use super::run::{Done, Runner, Task};
+use crate::check::exit_code;
 
 /// Options of `harness planted`.
 #[derive(Clone, Debug, clap::Args)]
@@ -92,11 +93,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     } else {
         print!("{}", report::text(&all));
     }
-    Ok(if all.iter().all(Done::is_good) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(all.iter().all(Done::is_good)))
 }
 
 fn one_check(check: Check, options: &Options) -> anyhow::Result<ExitCode> {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use smalt_protocol::Timestamp;
 
+use super::creation::start_of;
 use super::recording::{Interaction, Recording};
 use super::reruns::{created, deletes};
-use super::settings::start_of;
 use super::superset;
 use crate::wire::url::Url;
 

@@ -17,6 +17,7 @@ use super::hosts::{Addressing, Hosts, account_key_base64};
 use super::player;
 use super::report::{Collector, Report, percent};
 use super::text;
+use crate::check::exit_code;
 
 /// Options of `harness replay`.
 #[derive(Clone, Debug, clap::Args)]
@@ -273,11 +274,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     for miss in &misses {
         eprintln!("{miss}");
     }
-    Ok(if misses.is_empty() && worse.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(misses.is_empty() && worse.is_empty()))
 }
 
 /// Returns what differs and is not accepted, after it was accepted if `accepts`.

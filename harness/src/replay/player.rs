@@ -10,6 +10,7 @@ use smalt_protocol::{Service, Timestamp};
 
 use super::bindings::Bindings;
 use super::compare::{Aspect, Comparer, Difference, dropped_headers};
+use super::creation::start_of;
 use super::delegation::DelegationKey;
 use super::dropped;
 use super::earlier::{self, DeletedContainer, ExistingBlob};
@@ -131,10 +132,10 @@ async fn play_run(
     let about = target.about();
     // A clock that cannot be set is assumed to agree with this machine's.
     let own_clock = (!about.can(Ability::Clock)).then(Clock::system);
-    let is_old = |blob: &ExistingBlob| blob.created < settings::start_of(recording);
+    let is_old = |blob: &ExistingBlob| blob.created < start_of(recording);
     let needs_past = !deleted.is_empty() || blobs.iter().any(is_old);
     let needs_past = (own_clock.is_some() && needs_past).then_some(NOTHING_OLD);
-    let start = settings::start_of(recording);
+    let start = start_of(recording);
     let start = blobs.first().map_or(start, |oldest| oldest.created);
     let oldest = deleted.iter().map(|one| one.changed).min();
     let start = oldest.map_or(start, |oldest| oldest.min(start));

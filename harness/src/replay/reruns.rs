@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::creation::creates;
 use super::recording::{Interaction, Recording};
-use super::settings::creates;
 use crate::wire::url::Url;
 
 /// Shortest pause in seconds between two runs. A recorder that found a file appended the next run

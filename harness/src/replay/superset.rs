@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::creation::new_table;
 use super::json::Json;
 use super::recording::{Interaction, Recording};
-use super::settings::new_table;
 use super::tree::{self, Element, Tree};
 use crate::wire::Request;
 use crate::wire::url::Url;

@@ -6,7 +6,6 @@ use proptest::strategy::{BoxedStrategy, Strategy as _, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::account::Tally;
-use super::bent::Bend;
 use super::history::{self, Event};
 use super::marks::{self, Marks};
 use super::world::Engine;
@@ -98,8 +97,8 @@ pub trait Scenario {
     const SOMETIMES: &'static [&'static str];
     /// Returns the strategy that generates plans.
     fn plans() -> BoxedStrategy<Self::Plan>;
-    /// Runs a plan in process on its own virtual clock. `bend` adds a deliberate mistake.
-    fn run(plan: &Self::Plan, engine: Engine, bend: Option<Bend>) -> Run;
+    /// Runs a plan in process on its own virtual clock.
+    fn run(plan: &Self::Plan, engine: Engine) -> Run;
 }
 
 /// Result of a campaign.
@@ -177,12 +176,12 @@ fn tree<S: Scenario>(
 /// The first violation, with the shrunk plan and the command that replays it.
 pub fn run_seed<S: Scenario>(seed: u64, engine: Engine, twice: bool) -> Result<Run, Failure> {
     let plan = plan_of::<S>(seed)?;
-    let run = S::run(&plan, engine, None);
+    let run = S::run(&plan, engine);
     if !run.violations.is_empty() {
         return Err(shrink::<S>(seed, engine)?);
     }
     if twice {
-        let again = S::run(&plan, engine, None);
+        let again = S::run(&plan, engine);
         compare(&run.history, &again.history).map_err(|difference| {
             let replay = replay::<S>(seed, engine);
             format!("seed {seed} ran differently the second time ({replay}):\n{difference}")
@@ -210,15 +209,14 @@ pub fn run_cases<S: Scenario>(
     seeds.each(|| (), one, |sum, summary| sum.add(&summary))
 }
 
-/// Returns how many cases the properties need to catch a deliberate mistake or a planted bug;
+/// Returns how many cases the properties need to catch a planted bug;
 /// `None` when they do not catch it within `cases`.
 pub fn cases_to_catch<S: Scenario>(
-    bend: Option<Bend>,
     first: u64,
     cases: u64,
 ) -> Result<Option<(u64, Violation)>, String> {
     for seed in first..first + cases {
-        let run = S::run(&plan_of::<S>(seed)?, Engine::Memory, bend);
+        let run = S::run(&plan_of::<S>(seed)?, Engine::Memory);
         if let Some(violation) = run.violations.into_iter().next() {
             return Ok(Some((seed - first + 1, violation)));
         }
@@ -243,13 +241,13 @@ fn compare(one: &[Event], other: &[Event]) -> Result<(), String> {
 /// Shrinks the failing plan of a seed as far as possible, and describes its run.
 fn shrink<S: Scenario>(seed: u64, engine: Engine) -> Result<Failure, String> {
     let mut tree = tree::<S>(seed)?;
-    let mut smallest = (tree.current(), S::run(&tree.current(), engine, None));
+    let mut smallest = (tree.current(), S::run(&tree.current(), engine));
     let (mut tries, mut events) = (0, 0);
     let mut smaller = tree.simplify();
     while smaller && tries < SHRINKS_MAX && events < SHRINK_EVENTS_MAX {
         tries += 1;
         let plan = tree.current();
-        let run = S::run(&plan, engine, None);
+        let run = S::run(&plan, engine);
         events += run.history.len();
         smaller = if run.violations.is_empty() {
             tree.complicate()

@@ -23,13 +23,12 @@ use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl, Storage};
 use tokio::time::Instant;
 
 pub use plan::{Act, Arrival, Behaviour, ListenPlan, MessagePlan, Wave};
-pub use seen::{Seen, Stage};
+pub use seen::{Names, Seen, Stage};
 pub use shape::{Mode, Resize, Shape};
 
 use self::life::Crew;
 use self::plan::WAVE_FIRST;
 use super::actor::Actor;
-use super::bent::Bend;
 use super::campaign::{Run, Scenario, Violation};
 use super::history::Happening;
 use super::world::{self, Engine, Which, World};
@@ -53,50 +52,16 @@ impl Scenario for Listen {
         plan::plans().boxed()
     }
 
-    fn run(plan: &ListenPlan, engine: Engine, bend: Option<Bend>) -> Run {
+    fn run(plan: &ListenPlan, engine: Engine) -> Run {
         let failed = |why: String| Run {
             violations: vec![Violation::of_run("run", why)],
             ..Run::default()
         };
         let run = world::in_virtual_time(async {
             let world = World::in_process_shuffled(engine, plan.seed)?;
-            run_in(&world, plan, &Names::fixed(), bend).await
+            run_in(&world, plan, &Names::fixed()).await
         });
         run.and_then(|run| run).unwrap_or_else(failed)
-    }
-}
-
-/// Names of the queues of a run.
-#[derive(Clone, Debug)]
-pub struct Names {
-    /// The queue, or the prefix of its partitions.
-    pub queue: String,
-    /// The poison queue.
-    pub poison: String,
-}
-
-impl Names {
-    /// Whether `queue` is the queue or one of its partitions.
-    pub fn is_queue(&self, queue: &str) -> bool {
-        let rest = queue.strip_prefix(&self.queue);
-        let is_number = |rest: &str| {
-            let number = rest.strip_prefix('-').unwrap_or_default();
-            number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit())
-        };
-        rest.is_some_and(|rest| rest.is_empty() || is_number(rest))
-    }
-
-    /// Returns fixed names, for a service that only this run uses.
-    pub fn fixed() -> Self {
-        Self::fresh("orders")
-    }
-
-    /// Returns names for a service that others use too.
-    pub fn fresh(queue: &str) -> Self {
-        Names {
-            queue: queue.to_owned(),
-            poison: format!("{queue}-poison"),
-        }
     }
 }
 
@@ -104,31 +69,26 @@ impl Names {
 ///
 /// # Errors
 /// A description, when the world itself does not work.
-pub async fn run_in(
-    world: &World,
-    plan: &ListenPlan,
-    names: &Names,
-    bend: Option<Bend>,
-) -> Result<Run, String> {
+pub async fn run_in(world: &World, plan: &ListenPlan, names: &Names) -> Result<Run, String> {
     let mut plan = plan.clone();
     if !world.is_virtual() {
         // The service may have no blobs.
         (plan.shape.payloads, plan.shape.partitions) = (None, None);
     }
     let plan = Arc::new(plan);
-    let storage = world.storage(Which::Main, &Actor::owner(), plan.seed, None)?;
+    let storage = world.storage(Which::Main, &Actor::owner(), plan.seed)?;
     let owner = Owner {
         sender: sender(&storage, &plan, &names.queue)?,
         set: Set::of(&storage, &plan, names)?,
         storage,
-        stranger: world.storage(Which::Main, &Actor::stranger(), plan.seed, None)?,
+        stranger: world.storage(Which::Main, &Actor::stranger(), plan.seed)?,
         world,
         plan: &plan,
         names,
     };
     owner.begin().await?;
     world.trouble(&plan.trouble);
-    let crew = Crew::start(world, &plan, names, bend);
+    let crew = Crew::start(world, &plan, names);
     let begun = Instant::now();
     owner.trouble(&crew, begun).await?;
     crew.repair_clocks();

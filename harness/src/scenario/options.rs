@@ -15,14 +15,13 @@ use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_N
 use smalt_sleeve::{Account, Credential, HyperTransport, HyperTransportSettings};
 
 use super::actor::Actor;
-use super::bent::Bend;
 use super::campaign::{self, Run, Scenario};
 use super::listen::Listen;
 use super::sweep::Sweep;
 use super::wire::Service;
 use super::world::{self, Engine, World};
 use super::{history, seed, sockets};
-use crate::check::{self, Cases};
+use crate::check::{self, Cases, exit_code};
 
 /// Options of `harness check sweep` and `harness check listen`.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,9 +40,6 @@ pub struct Options {
     /// Run each seed once, and do not shrink a failing plan: to look at a planted bug.
     #[arg(long, conflicts_with = "url")]
     quick: bool,
-    /// Instead of running the scenario, show that the properties catch deliberate mistakes.
-    #[arg(long, conflicts_with = "url")]
-    bent: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -88,8 +84,7 @@ const CASES_OVER_SOCKETS: u64 = 3;
 /// # Errors
 /// When the service cannot be reached or a file cannot be written.
 pub fn run_sweep(options: &Options) -> anyhow::Result<ExitCode> {
-    let bends = [&Bend::OF_THE_SWEEPER[..], &Bend::OF_THE_MOVER[..]].concat();
-    run::<Sweep>(options, &bends)
+    run::<Sweep>(options)
 }
 
 /// Runs `harness check listen`; like [`run_sweep`], not from within a runtime.
@@ -97,12 +92,11 @@ pub fn run_sweep(options: &Options) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// The same as [`run_sweep`].
 pub fn run_listen(options: &Options) -> anyhow::Result<ExitCode> {
-    run::<Listen>(options, &Bend::OF_THE_LISTENER)
+    run::<Listen>(options)
 }
 
-fn run<S: sockets::OverSockets>(options: &Options, bends: &[Bend]) -> anyhow::Result<ExitCode> {
+fn run<S: sockets::OverSockets>(options: &Options) -> anyhow::Result<ExitCode> {
     match options {
-        Options { bent: true, .. } => Ok(bent::<S>(options, bends)),
         Options { quick: true, .. } => Ok(quick::<S>(options)),
         _ if options.place.url.is_some() => over_sockets::<S>(options),
         _ => in_process::<S>(options),
@@ -133,7 +127,7 @@ fn in_process<S: Scenario>(options: &Options) -> anyhow::Result<ExitCode> {
             missing
                 .iter()
                 .for_each(|what| println!("{}: {what}", S::NAME));
-            Ok(ExitCode::from(u8::from(!missing.is_empty())))
+            Ok(exit_code(missing.is_empty()))
         }
         Err((seed, failure)) => {
             println!("{}", failure.story);
@@ -149,7 +143,7 @@ fn in_process<S: Scenario>(options: &Options) -> anyhow::Result<ExitCode> {
 
 fn quick<S: Scenario>(options: &Options) -> ExitCode {
     let cases = options.cases.cases.unwrap_or(CASES);
-    let found = campaign::cases_to_catch::<S>(None, options.cases.seed, cases);
+    let found = campaign::cases_to_catch::<S>(options.cases.seed, cases);
     let text = match &found {
         Ok(None) => format!("{cases} cases pass"),
         Ok(Some((case, violation))) => {
@@ -159,30 +153,7 @@ fn quick<S: Scenario>(options: &Options) -> ExitCode {
         Err(why) => why.clone(),
     };
     println!("{}: {text}", S::NAME);
-    ExitCode::from(u8::from(found != Ok(None)))
-}
-
-fn bent<S: Scenario>(options: &Options, bends: &[Bend]) -> ExitCode {
-    let mut all = true;
-    for bend in bends {
-        let cases = options.cases.cases.unwrap_or(CASES);
-        match campaign::cases_to_catch::<S>(Some(*bend), options.cases.seed, cases) {
-            Ok(Some((case, violation))) => println!("{bend:?}: caught in case {case}: {violation}"),
-            Ok(None) => {
-                all = false;
-                println!("{bend:?}: NOT CAUGHT in {cases} cases");
-            }
-            Err(why) => {
-                all = false;
-                println!("{bend:?}: {why}");
-            }
-        }
-    }
-    if all {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    exit_code(found == Ok(None))
 }
 
 fn over_sockets<S: sockets::OverSockets>(options: &Options) -> anyhow::Result<ExitCode> {
@@ -214,11 +185,7 @@ fn over_sockets<S: sockets::OverSockets>(options: &Options) -> anyhow::Result<Ex
         last = Some(run);
     }
     write_trace(options, last.as_ref())?;
-    Ok(if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(exit_code(!failed))
 }
 
 /// Runs `harness seed`: puts one blob of each kind into the container `seeded`.
@@ -231,7 +198,7 @@ pub fn put_seed(options: &SeedOptions) -> anyhow::Result<ExitCode> {
         .build()?;
     let world = world_over_sockets(&options.place)?;
     let storage = world
-        .storage(world::Which::Main, &Actor::owner(), 0, None)
+        .storage(world::Which::Main, &Actor::owner(), 0)
         .map_err(anyhow::Error::msg)?;
     let put = runtime.block_on(seed::put_all(storage.as_ref(), world.wire.now()));
     println!("seeded {} blobs", put.map_err(anyhow::Error::msg)?);

@@ -71,7 +71,7 @@ impl OverSockets for Sweep {
             plan.parallelism = 1;
         }
         let prefix = format!("{name}-");
-        sweep::run_in(world, &plan, &sweep::Names { prefix }, None).await
+        sweep::run_in(world, &plan, &sweep::Names { prefix }).await
     }
 }
 
@@ -111,6 +111,6 @@ impl OverSockets for Listen {
                 other => other,
             };
         }
-        listen::run_in(world, &plan, &listen::Names::fresh(name), None).await
+        listen::run_in(world, &plan, &listen::Names::fresh(name)).await
     }
 }

@@ -21,27 +21,20 @@ use smalt_sweeper::{Accounts, DeadConfig, SweepError, Sweeper, SweeperConfig, Sw
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub use plan::{BlobPlan, Dead, Deed, Life, OwnerAct, SweepPlan};
+pub use plan::{BlobPlan, CONTENT_BYTES, Dead, Deed, Life, Names, OwnerAct, SweepPlan};
 
+use self::plan::converges_s;
 use super::actor::Actor;
-use super::bent::Bend;
 use super::campaign::{Run, Scenario, Violation};
 use super::history::Happening;
 use super::world::{self, Engine, Which, World};
 
-/// Length of every blob of a run; the first bytes say what it is.
-pub const CONTENT_BYTES: u64 = 32;
 /// Duration of the trouble in seconds: a week and a day, so that all expiry within a week is over.
 const TROUBLE_S: u64 = 8 * 86_400;
 /// Time in seconds after which a worker that died or gave up is restarted.
 const RESTART_S: u64 = 20;
 /// Most lives of one worker; each mishap and each outage ends at most one.
 const LIVES_MAX: u32 = 60;
-/// Time in seconds after which leases, page deadlines and container back-offs have all ended.
-const SETTLE_S: u64 = 1_300;
-/// Number of sweeps after the trouble in which the fleet must remove everything that is due: the
-/// one under way, and a complete one.
-const SWEEPS_TO_CONVERGE: u64 = 2;
 /// Time in seconds within which a worker that is asked to stop must end when no fault happens
 /// (SL5): the blobs in hand, its state write, and a lease that another worker has.
 const STOP_S: u64 = 60;
@@ -62,42 +55,16 @@ impl Scenario for Sweep {
         plan::plans().boxed()
     }
 
-    fn run(plan: &SweepPlan, engine: Engine, bend: Option<Bend>) -> Run {
+    fn run(plan: &SweepPlan, engine: Engine) -> Run {
         let failed = |why: String| Run {
             violations: vec![Violation::of_run("run", why)],
             ..Run::default()
         };
         let run = world::in_virtual_time(async {
             let world = World::in_process(engine, plan.seed)?;
-            run_in(&world, plan, &Names::fixed(), bend).await
+            run_in(&world, plan, &Names::fixed()).await
         });
         run.and_then(|run| run).unwrap_or_else(failed)
-    }
-}
-
-/// Names of the containers of a run.
-#[derive(Clone, Debug)]
-pub struct Names {
-    /// Prefix of every container name; empty in a service that only this run uses.
-    pub prefix: String,
-}
-
-impl Names {
-    /// Returns names for a service that only this run uses.
-    pub fn fixed() -> Self {
-        Names {
-            prefix: String::new(),
-        }
-    }
-
-    /// Returns the name of the container of the state document.
-    pub fn state(&self) -> String {
-        format!("{}state", self.prefix)
-    }
-
-    /// Returns the full name of a container.
-    pub fn container(&self, name: &str) -> String {
-        format!("{}{name}", self.prefix)
     }
 }
 
@@ -105,12 +72,7 @@ impl Names {
 ///
 /// # Errors
 /// A description, when the world itself does not work.
-pub async fn run_in(
-    world: &World,
-    plan: &SweepPlan,
-    names: &Names,
-    bend: Option<Bend>,
-) -> Result<Run, String> {
+pub async fn run_in(world: &World, plan: &SweepPlan, names: &Names) -> Result<Run, String> {
     let owner = owner::Owner::new(world, plan, names)?;
     owner.put_all().await?;
     let acting = owner.clone();
@@ -118,24 +80,19 @@ pub async fn run_in(
         let owner = acting.clone();
         Box::pin(async move { owner.act(act, about).await })
     })));
-    let run = sweep_and_judge(world, plan, names, bend).await;
+    let run = sweep_and_judge(world, plan, names).await;
     world.wire.owner_acts(None);
     run
 }
 
-async fn sweep_and_judge(
-    world: &World,
-    plan: &SweepPlan,
-    names: &Names,
-    bend: Option<Bend>,
-) -> Result<Run, String> {
+async fn sweep_and_judge(world: &World, plan: &SweepPlan, names: &Names) -> Result<Run, String> {
     let mut run = Run::default();
     if plan.lasts {
-        with_trouble(world, plan, names, bend, &mut run).await;
+        with_trouble(world, plan, names, &mut run).await;
     }
     let rounds = if plan.lasts { 1 } else { 2 };
     for round in 0..rounds {
-        let maker = Maker::new(world, plan, names, bend);
+        let maker = Maker::new(world, plan, names);
         run.violations.extend(quiet(&maker, round).await?);
     }
     run.history = world.wire.history();
@@ -162,24 +119,12 @@ async fn quiet(maker: &Maker, round: u64) -> Result<Vec<Violation>, String> {
     Ok(failed.into_iter().collect())
 }
 
-/// Returns the seconds that the fleet has, from the end of the trouble or from the time when a blob
-/// is due.
-fn converges_s(plan: &SweepPlan) -> u64 {
-    SWEEPS_TO_CONVERGE * plan.every_s() + SETTLE_S
-}
-
 /// Runs the workers through the week of trouble and the peace after it.
-async fn with_trouble(
-    world: &World,
-    plan: &SweepPlan,
-    names: &Names,
-    bend: Option<Bend>,
-    run: &mut Run,
-) {
+async fn with_trouble(world: &World, plan: &SweepPlan, names: &Names, run: &mut Run) {
     world.trouble(&plan.trouble);
     let (stop, stopped) = watch::channel(false);
     let lives = (0..plan.workers).map(|worker| {
-        let maker = Maker::new(world, plan, names, bend);
+        let maker = Maker::new(world, plan, names);
         live(maker, worker, stopped.clone())
     });
     let weeks = async {
@@ -246,22 +191,20 @@ struct Maker {
     world: World,
     plan: SweepPlan,
     names: Names,
-    bend: Option<Bend>,
 }
 
 impl Maker {
-    fn new(world: &World, plan: &SweepPlan, names: &Names, bend: Option<Bend>) -> Self {
+    fn new(world: &World, plan: &SweepPlan, names: &Names) -> Self {
         Maker {
             world: world.clone(),
             plan: plan.clone(),
             names: names.clone(),
-            bend,
         }
     }
 
     fn sweeper(&self, actor: &Arc<Actor>, salt: u64) -> Result<Sweeper, String> {
         let seed = self.plan.seed ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let storage = |which| self.world.storage(which, actor, seed, self.bend);
+        let storage = |which| self.world.storage(which, actor, seed);
         let accounts = Accounts::new()
             .with("default", storage(Which::Main)?)
             .with("dead", storage(Which::Dead)?);

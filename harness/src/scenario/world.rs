@@ -21,7 +21,6 @@ use tempfile::TempDir;
 
 use super::account::{self, Tally};
 use super::actor::Actor;
-use super::bent::{Bend, Bent};
 use super::campaign::Violation;
 use super::faults::Fault as WireFault;
 use super::history::Happening;
@@ -177,7 +176,7 @@ impl World {
         deleted.map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// Returns an actor's client for an account; only workers have the bend.
+    /// Returns an actor's client for an account.
     ///
     /// # Errors
     /// A description, when the account cannot be opened.
@@ -186,9 +185,8 @@ impl World {
         which: Which,
         actor: &Arc<Actor>,
         seed: u64,
-        bend: Option<Bend>,
     ) -> Result<Arc<dyn Storage>, String> {
-        self.storage_afar(which, actor, seed, bend, Duration::ZERO)
+        self.storage_afar(which, actor, seed, Duration::ZERO)
     }
 
     /// Like [`World::storage`], from far away: each direction takes `lag`.
@@ -200,7 +198,6 @@ impl World {
         which: Which,
         actor: &Arc<Actor>,
         seed: u64,
-        bend: Option<Bend>,
         lag: Duration,
     ) -> Result<Arc<dyn Storage>, String> {
         let settings = Settings {
@@ -213,10 +210,7 @@ impl World {
         let transport = self.wire.transport(actor, lag);
         let storage =
             AzureStorage::open(account, transport, settings).map_err(|error| error.to_string())?;
-        Ok(match bend.filter(|_| actor.is_worker) {
-            Some(bend) => Arc::new(Bent::new(Arc::new(storage), bend)),
-            None => Arc::new(storage),
-        })
+        Ok(Arc::new(storage))
     }
 
     /// Returns the clock of an actor's machine.

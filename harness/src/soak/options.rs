@@ -12,7 +12,7 @@ use super::events::{Event, lines, read};
 use super::loopback::{self, Until};
 use super::memory;
 use crate::bursts::report::save_lines;
-use crate::check::Cases;
+use crate::check::{Cases, exit_code};
 
 /// Puts, gets, updates and deletes messages of one queue for a long time, and accounts for all of
 /// them.
@@ -63,7 +63,7 @@ const UNTIMED: Duration = Duration::from_secs(3_600);
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(path) = &options.check {
         let is_clean = tell(&load(path)?).is_clean();
-        return Ok(ExitCode::from(u8::from(!is_clean)));
+        return Ok(exit_code(is_clean));
     }
     let one = |(): &(), seed| {
         let events = run(options, seed).map_err(anyhow::Error::msg)?;

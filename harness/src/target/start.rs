@@ -20,18 +20,25 @@ use crate::wire::url::Url;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What the user permits, and paths that the user names.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct Allowed {
-    /// Permits accounts outside this machine.
-    pub real_account: bool,
-    /// Permits changes to the service properties of such an account.
-    pub service_properties: bool,
-    /// Path of the `smalt` binary; by default the one next to this executable.
+    /// The `smalt` binary to start; by default the one next to this executable.
+    #[arg(long, value_name = "FILE")]
     pub smalt: Option<PathBuf>,
     /// Directory where npm installed Azurite.
+    #[arg(long, value_name = "DIR", default_value = "build/azurite")]
     pub azurite: PathBuf,
-    /// Control endpoint of a smalt given by URL.
+    /// Control endpoint (`host:port`) of a smalt given by URL; used to move its clock and plan
+    /// faults.
+    #[arg(long, value_name = "ADDRESS")]
     pub control: Option<std::net::SocketAddr>,
+    /// Allow an account that is not on this machine. Containers and queues named `conform-...` are
+    /// created there and deleted afterwards, also after Ctrl-C; nothing else is touched.
+    #[arg(long)]
+    pub allow_real_account: bool,
+    /// Allow changes to the service properties of such an account; they are restored afterwards.
+    #[arg(long, requires = "allow_real_account")]
+    pub allow_service_properties: bool,
 }
 
 /// Why a target cannot be used.
@@ -173,11 +180,11 @@ fn elsewhere(name: &str, allowed: &Allowed) -> Result<Started, StartError> {
     let hosts = Service::ALL.map(|service| host(&endpoint(service)));
     let elsewhere = hosts.iter().find(|host| !is_this_machine(host));
     let is_local = elsewhere.is_none();
-    if let Some(elsewhere) = elsewhere.filter(|_| !allowed.real_account) {
+    if let Some(elsewhere) = elsewhere.filter(|_| !allowed.allow_real_account) {
         return Err(StartError::RealAccount(elsewhere.clone()));
     }
     let mut abilities = BTreeSet::new();
-    if is_local || allowed.service_properties {
+    if is_local || allowed.allow_service_properties {
         abilities.insert(Ability::ServiceProperties);
     }
     let [ledger, ..] = hosts;
@@ -311,7 +318,7 @@ mod tests {
         };
         assert!(refused.to_string().contains("shop.queue.core.windows.net"));
         let allowed = Allowed {
-            real_account: true,
+            allow_real_account: true,
             ..Allowed::default()
         };
         let started = elsewhere(AZURE, &allowed).unwrap();

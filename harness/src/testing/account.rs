@@ -230,13 +230,3 @@ impl TestAccount {
 fn endpoint(port: u16) -> azure_core::Result<Url> {
     Ok(format!("http://127.0.0.1:{port}/{EMULATOR_ACCOUNT_NAME}").parse()?)
 }
-
-/// Returns the decoded path of an exchange below its account: `container/blob`.
-pub(super) fn path_of(exchange: &Exchange) -> String {
-    let path = exchange.request.uri().path();
-    let decoded = smalt_protocol::uri::percent_decode(path).unwrap_or_else(|_| path.to_owned());
-    let below = decoded.trim_start_matches('/').split_once('/');
-    below.map_or_else(String::new, |(_, below)| {
-        below.trim_start_matches('/').to_owned()
-    })
-}

@@ -2,8 +2,6 @@
 
 use smalt::Exchange;
 
-use super::account::path_of;
-
 /// Operations that replace a blob, its metadata or its headers.
 const WRITES: &[&str] = &[
     "BlockBlob_Upload",
@@ -44,4 +42,14 @@ pub(super) fn writes(history: &[Exchange], path: &str) -> Vec<String> {
         }
     }
     blind
+}
+
+/// Returns the decoded path of an exchange below its account: `container/blob`.
+pub(super) fn path_of(exchange: &Exchange) -> String {
+    let path = exchange.request.uri().path();
+    let decoded = smalt_protocol::uri::percent_decode(path).unwrap_or_else(|_| path.to_owned());
+    let below = decoded.trim_start_matches('/').split_once('/');
+    below.map_or_else(String::new, |(_, below)| {
+        below.trim_start_matches('/').to_owned()
+    })
 }

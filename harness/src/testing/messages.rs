@@ -5,7 +5,7 @@ use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
 
 use super::Work;
-use super::account::path_of;
+use super::blind::path_of;
 use crate::scenario::history::element;
 
 /// The messages of one queue, in the order of Put Message.

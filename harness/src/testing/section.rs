@@ -8,7 +8,7 @@ use smalt::Exchange;
 use smalt_protocol::Timestamp;
 
 use super::TestAccount;
-use super::account::path_of;
+use super::blind::path_of;
 
 /// A watch over the work under one lease. Clones share the watch.
 #[derive(Clone, Debug)]

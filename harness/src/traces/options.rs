@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 
 use super::proxy::{Log, Proxy};
 use super::scrub::{self, About};
+use crate::check::exit_code;
 use crate::interrupt::interrupted;
 use crate::replay::corpus;
 use crate::wire::endpoint::Endpoint;
@@ -98,11 +99,7 @@ fn written(options: &Options, about: &About, log: Log) -> anyhow::Result<ExitCod
     let trace = scrub::trace(about, &log.ordered());
     corpus::write(&options.out, &trace.write()?)?;
     println!("{count} exchanges ({}) in {out}", answered.join(", "));
-    Ok(if is_whole {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(exit_code(is_whole))
 }
 
 #[cfg(test)]

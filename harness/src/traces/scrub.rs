@@ -7,8 +7,8 @@ use smalt_protocol::Service;
 
 use super::body::Body;
 use super::format::{Exchange, FORMAT, Header, Request, Response, Trace};
+use crate::replay::creation::new_table;
 use crate::replay::multipart;
-use crate::replay::settings::new_table;
 use crate::wire::url::Url;
 
 /// Replacement of a secret.

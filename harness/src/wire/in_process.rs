@@ -4,11 +4,14 @@ use std::io;
 
 use bytes::Bytes;
 use http::response::Parts;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
-use smalt::Emulator;
+use smalt::{Emulator, body};
 use smalt_protocol::Service;
 use smalt_sleeve::transport::is_refusal;
+
+use super::connection::head;
+use super::{Answer, WireError};
 
 /// Returns the default URL of a service; in process, the port selects the service.
 pub const fn base(service: Service) -> &'static str {
@@ -19,13 +22,32 @@ pub const fn base(service: Service) -> &'static str {
     }
 }
 
+/// Sends a request to a service as a [connection](super::connection) does.
+///
+/// # Errors
+/// When there is no answer.
+pub async fn send(
+    emulator: &Emulator,
+    service: Service,
+    (method, path): (Method, &str),
+    headers: &[(&'static str, &str)],
+    content: impl Into<Bytes>,
+) -> Result<Answer, WireError> {
+    let content: Bytes = content.into();
+    let uri = format!("{}{path}", base(service));
+    let request = head(method, &uri, headers, content.len()).body(body::full(content));
+    let request = request.map_err(WireError::request)?;
+    let answer = emulator.call(request).await.map_err(WireError::call)?;
+    Answer::read(answer).await
+}
+
 /// Sends a request and reads the whole answer.
 ///
 /// # Errors
 /// [`io::ErrorKind::ConnectionReset`] when a fault rule cuts the connection.
 pub async fn call(emulator: &Emulator, request: Request<Bytes>) -> io::Result<Response<Bytes>> {
     let lost = |_| io::Error::from(io::ErrorKind::ConnectionReset);
-    let answer = emulator.call(request.map(smalt::body::full)).await;
+    let answer = emulator.call(request.map(body::full)).await;
     let (head, body) = answer.map_err(lost)?.into_parts();
     match body.collect().await {
         Ok(body) => Ok(Response::from_parts(head, body.to_bytes())),

@@ -17,11 +17,7 @@ type Row = (&'static str, usize, &'static str);
 
 /// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
-    (
-        "protocol/",
-        14_841,
-        "Codes and permissions of Data Lake Storage.",
-    ),
+    ("protocol/", 14_870, "Codes and permissions of Data Lake Storage."),
     (
         "emulator/",
         83_000,
@@ -32,26 +28,18 @@ pub(crate) const LINES: &[Row] = &[
         9_763,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
-    ("sweeper/", 20_068, ""),
-    (
-        "listener/",
-        28_516,
-        "Topics of subscription queues, relays, rules of the application.",
-    ),
-    ("worker/", 1798, ""),
-    (
-        "harness/",
-        67_880,
-        "Headers that recorders of Data Lake traffic dropped.",
-    ),
+    ("sweeper/", 20_329, ""),
+    ("listener/", 29_245, "Topics of subscription queues, relays, rules of the application."),
+    ("worker/", 1_990, ""),
+    ("harness/", 67_984, "Headers that recorders of Data Lake traffic dropped."),
     ("harness/fuzz/", 89, ""),
-    ("harness/model/", 5254, "The search of the bursts uses it."),
+    ("harness/model/", 6_696, "The search of the bursts uses it."),
     ("harness/planted/", 573, ""),
     ("harness/shim/", 833, ""),
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 232_400;
+pub(crate) const TOTAL: usize = 235_204;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

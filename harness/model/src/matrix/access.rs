@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use smalt_protocol::Service;
 
 use super::{Area, Watch};
-use crate::Model;
+use crate::state::Model;
 use crate::vocabulary::{AccessOperation, Right, Terms};
 
 const SERVICES: &[&str] = &["blob", "queue", "table"];

@@ -5,9 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::{Area, NONE, Watch};
-use crate::Model;
-use crate::containers::Container;
-use crate::deletion::Kept;
+use crate::state::{Container, Kept, Model};
 use crate::vocabulary::{
     AccountOperation, BlobId, BlobOperation, ContainerOperation, Operation, Priority, Snapshots,
     TAG, Tier,

@@ -4,8 +4,8 @@
 use smalt_protocol::ErrorCode;
 
 use super::{Area, NONE, Watch};
-use crate::Model;
 use crate::expected::{Expected, Fact, Listed};
+use crate::state::Model;
 use crate::vocabulary::ContainerOperation;
 use crate::vocabulary::tables::{Row, TableExpected, TableFilter, TableOperation};
 

@@ -1,8 +1,8 @@
 //! Texts of messages, by the size at which the service may store them in another way.
 
 use super::{Area, NONE, Watch};
-use crate::Model;
 use crate::expected::{Expected, Fact};
+use crate::state::Model;
 use crate::vocabulary::{INLINE_TEXT_BYTES, QueueOperation};
 
 const SHORT: &str = "short";

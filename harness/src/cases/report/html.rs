@@ -1,12 +1,14 @@
 //! The report as one HTML page that is readable without scripts, in light and dark mode.
 
 mod bars;
+mod escape;
 mod failures;
 mod faults;
 mod heat;
 
 use std::fmt::Write as _;
 
+use self::escape::{escape, percent};
 use super::{Of, Report, text};
 use crate::cases::ledger::Deviation;
 
@@ -132,31 +134,4 @@ fn left_out(out: &mut String, report: &Report) {
         }
     }
     out.push_str("</section>");
-}
-
-/// Returns `99.5 %`, or a dash when there is nothing to count. Only complete success gives 100.
-fn percent(percent: Option<f64>) -> String {
-    match percent {
-        None => "-".to_owned(),
-        Some(percent) if percent < 100.0 => format!("{:.1} %", percent.min(99.9)),
-        Some(_) => "100 %".to_owned(),
-    }
-}
-
-/// Escapes a string for an element and for a quoted attribute.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // HTML documents must not contain control characters.
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }

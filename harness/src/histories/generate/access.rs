@@ -5,8 +5,9 @@ use smalt_model::vocabulary::{AccessOperation, Operation, Right, Terms};
 use smalt_protocol::Service;
 
 use super::dice::{Dice, Miss};
+use super::parts::{Kind, wide};
+use super::space::{CONTAINERS, QUEUES};
 use super::tables::TABLES;
-use super::{CONTAINERS, Kind, QUEUES, wide};
 
 pub(super) const KINDS: &[Kind] = &[
     wide("container set policy", 14, |m, d| set(m, d, Service::Blob)),

@@ -10,7 +10,7 @@ use smalt_model::vocabulary::{
 use smalt_protocol::ErrorCode;
 
 use super::dice::{Dice, Miss};
-use super::{Kind, kind, metadata, parts, wide};
+use super::parts::{self, Kind, kind, metadata, wide};
 
 pub(super) const KINDS: &[Kind] = &[
     kind("blob put", 46, put),

@@ -7,7 +7,8 @@ use smalt_model::vocabulary::{
 };
 
 use super::dice::{Dice, Miss};
-use super::{CONTAINERS, Kind, Space, kind, metadata, page, parts, wide};
+use super::parts::{self, Kind, kind, metadata, page, wide};
+use super::space::{CONTAINERS, Space};
 
 pub(super) const KINDS: &[Kind] = &[
     wide("account list containers", 6, list_containers),

@@ -4,7 +4,7 @@ use smalt_model::hints::{Alone, Standing};
 use smalt_model::outcomes::Header;
 use smalt_protocol::ErrorCode;
 
-use super::Space;
+use super::space::Space;
 
 /// Number of bytes that one choice may take.
 pub const DICE: usize = 32;

@@ -3,12 +3,13 @@
 use smalt_model::Model;
 use smalt_model::hints::Hint;
 use smalt_model::vocabulary::{
-    BlobId, Condition, Guard, LeaseAction, LeaseId, Moment, PROPOSED_LEASES, Tag,
+    BlobId, Condition, Guard, LeaseAction, LeaseId, Metadata, Moment, Operation, PROPOSED_LEASES,
+    Tag,
 };
 use smalt_protocol::ErrorCode;
 
 use super::dice::{Dice, Miss};
-use super::{BLOBS, CONTAINERS, QUEUES};
+use super::space::{BLOBS, CONTAINERS, QUEUES};
 
 /// Values of metadata and tags.
 pub(super) const VALUES: [&str; 3] = ["v0", "v1", "v2"];
@@ -260,4 +261,45 @@ pub(super) fn end(_: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
     LeaseAction::Break {
         period_s: dice.one(&[None, Some(0), Some(10), Some(60)]).flatten(),
     }
+}
+
+/// Generates one kind of operation; `None` when the current state does not allow it.
+pub(super) type Make = fn(&Model, &mut Dice<'_>) -> Option<Operation>;
+
+/// A kind of operation: its name in the matrix, its weight, its generator.
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    pub(super) weight: u16,
+    pub(super) wide: bool,
+    pub(super) make: Make,
+}
+
+pub(super) const fn kind(name: &'static str, weight: u16, make: Make) -> Kind {
+    Kind {
+        name,
+        weight,
+        wide: false,
+        make,
+    }
+}
+
+pub(super) const fn wide(name: &'static str, weight: u16, make: Make) -> Kind {
+    Kind {
+        name,
+        weight,
+        wide: true,
+        make,
+    }
+}
+
+pub(super) fn metadata(dice: &mut Dice<'_>) -> Metadata {
+    let names = ["mark", "owner"];
+    let count = dice.below(3);
+    let pair = |name: &&str| ((*name).to_owned(), VALUES[dice.below(3)].to_owned());
+    names.iter().take(count).map(pair).collect()
+}
+
+/// Returns a page size: one that fits everything, or a small one.
+pub(super) fn page(dice: &mut Dice<'_>) -> u32 {
+    dice.one(&[5_000, 1, 2, 3]).unwrap_or(5_000)
 }

@@ -4,7 +4,8 @@ use smalt_model::Model;
 use smalt_model::vocabulary::{INLINE_TEXT_BYTES, MessageId, Operation, QueueOperation, Receipt};
 
 use super::dice::{Dice, Miss};
-use super::{Kind, QUEUES, kind, metadata, parts};
+use super::parts::{self, Kind, kind, metadata};
+use super::space::QUEUES;
 
 /// Percentage of message texts that are long, without a theme.
 const LONG_PERCENT: u8 = 12;

@@ -11,7 +11,7 @@ use smalt_protocol::table::Value;
 use smalt_protocol::{ErrorCode, Timestamp};
 
 use super::dice::{Dice, Miss};
-use super::{Kind, kind};
+use super::parts::{Kind, kind};
 
 /// Names of tables: two spellings of one, and another.
 pub(super) const TABLES: [&str; 3] = ["Orders", "orders", "Blogs"];
@@ -34,6 +34,9 @@ const MANY: usize = 17;
 const MANY_PERCENT: u8 = 8;
 /// Maximum number of operators on the way to a leaf of a filter.
 const DEPTH_MAX: u8 = 3;
+/// Percentage of operators among the parts of a filter that may be one. Only a filter of several
+/// parts selects several ranges of keys.
+const OPERATOR_PERCENT: u8 = 65;
 /// `If-Match` and `If-Match: *`, by [`Header`].
 const IF_MATCH: Header = Header(1);
 const IF_MATCH_ANY: Header = Header(2);
@@ -430,14 +433,14 @@ fn value(dice: &mut Dice<'_>) -> Value {
 
 /// Returns a filter with at most this many operators on the way to a leaf.
 fn filter(depth: u8, dice: &mut Dice<'_>) -> TableFilter {
-    if depth == 0 || !dice.chance(40) {
+    if depth == 0 || !dice.chance(OPERATOR_PERCENT) {
         return leaf(dice);
     }
     let mut part = || Box::new(filter(depth - 1, dice));
     let (one, other) = (part(), part());
     match dice.below(6) {
-        0..3 => TableFilter::And(one, other),
-        3 | 4 => TableFilter::Or(one, other),
+        0 | 1 => TableFilter::And(one, other),
+        2..5 => TableFilter::Or(one, other),
         _ => TableFilter::Not(one),
     }
 }

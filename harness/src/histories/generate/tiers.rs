@@ -4,8 +4,10 @@ use smalt_model::Model;
 use smalt_model::tiers::Tiered;
 use smalt_model::vocabulary::{BlobId, BlobOperation, Guard, Metadata, Operation, Priority, Tier};
 
+use super::blobs;
 use super::dice::{Dice, Miss};
-use super::{CONTAINERS, Kind, blobs, wide};
+use super::parts::{Kind, metadata, wide};
+use super::space::CONTAINERS;
 
 pub(super) const KINDS: &[Kind] = &[wide("blob set tier", 44, set)];
 
@@ -81,10 +83,10 @@ fn touch(tiered: Tiered, dice: &mut Dice<'_>) -> BlobOperation {
     };
     match (dice.miss, dice.below(count)) {
         (Some(_), 0) => get,
-        (Some(_), _) => BlobOperation::SetMetadata(super::metadata(dice), guard),
+        (Some(_), _) => BlobOperation::SetMetadata(metadata(dice), guard),
         (None, 0) => head,
         (None, 1) => get,
-        (None, 2) => BlobOperation::SetMetadata(super::metadata(dice), guard),
+        (None, 2) => BlobOperation::SetMetadata(metadata(dice), guard),
         (None, _) => BlobOperation::Delete {
             snapshot: None,
             snapshots: None,

@@ -8,7 +8,7 @@ use smalt_model::vocabulary::{
 };
 use smalt_protocol::uri::encode_query;
 
-use super::{Request, lease};
+use super::request::{Request, lease};
 use crate::histories::names::Names;
 
 fn path(id: &BlobId) -> String {

@@ -4,7 +4,7 @@ use http::Method;
 use smalt_model::vocabulary::Malformed;
 use smalt_protocol::Service;
 
-use super::Request;
+use super::request::Request;
 
 pub(super) fn malformed(which: Malformed) -> Request {
     let put = |path: &str| Request::blob(Method::PUT, path);

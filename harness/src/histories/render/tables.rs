@@ -9,7 +9,7 @@ use smalt_protocol::Service;
 use smalt_protocol::table::{Value, continuation, key, literal};
 use smalt_protocol::uri::encode_query;
 
-use super::Request;
+use super::request::Request;
 use crate::histories::names::Names;
 use crate::wire::Answer;
 

@@ -9,6 +9,7 @@
 
 mod arrivals;
 mod fleet;
+mod message;
 mod owner;
 mod owners;
 mod pace;
@@ -25,31 +26,14 @@ use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
 use smalt_sleeve::port::CallContext;
 
+use self::message::{Known, is_told, never_expires, taken};
 use self::payloads::Payloads;
 pub(super) use self::sometimes::SOMETIMES;
 use super::plan::{ListenPlan, WAVE_FIRST, Wave};
 use super::{Behaviour, Names, Seen};
 use crate::scenario::campaign::Violation;
-use crate::scenario::faults::GARBLED;
-use crate::scenario::history::{Event, Exchange, Fate, Happening, element, elements};
+use crate::scenario::history::{Event, Exchange, Fate, Happening, element};
 use crate::scenario::marks::{Marks, mark};
-
-#[derive(Default)]
-struct Known {
-    number: usize,
-    /// Text of the message in the queue.
-    stored: String,
-    gets: u32,
-    done: bool,
-    deleted: bool,
-    poisoned: u32,
-    /// When the service drops it; `None` for never.
-    expires: Option<Timestamp>,
-    /// Whether a life had it and died.
-    orphaned: bool,
-    /// Whether the queue was deleted while the message was in it.
-    swept_away: bool,
-}
 
 struct Judge<'a> {
     plan: &'a ListenPlan,
@@ -119,55 +103,6 @@ pub(super) fn check(
         }
     }
     (violations, marks)
-}
-
-/// Whether the sender learned the result from the answer at once; a garbled answer does not tell
-/// it.
-fn is_told(exchange: &Exchange) -> bool {
-    exchange.delivered && exchange.fault != Some(GARBLED)
-}
-
-/// A message in the answer of a get: id, receipt, dequeue count, hidden until, expires.
-struct Taken<'a> {
-    id: &'a str,
-    receipt: &'a str,
-    count: u32,
-    until: Timestamp,
-    expires: Timestamp,
-}
-
-fn taken(xml: &str) -> Vec<Taken<'_>> {
-    let message = |message| {
-        let text = |name| element(message, name).unwrap_or_default();
-        let time = |name| Timestamp::parse_rfc1123(text(name)).unwrap_or(Timestamp::MIN);
-        Taken {
-            id: text("MessageId"),
-            receipt: text("PopReceipt"),
-            count: text("DequeueCount").parse().unwrap_or(0),
-            until: time("TimeNextVisible"),
-            expires: time("ExpirationTime"),
-        }
-    };
-    elements(xml, "QueueMessage")
-        .into_iter()
-        .map(message)
-        .collect()
-}
-
-/// Returns when the owner put a message.
-fn put_at(history: &[Event], id: &str) -> Option<Timestamp> {
-    history.iter().find_map(|event| match &event.what {
-        Happening::Exchange(e) if event.actor == "owner" && e.method == "POST" => {
-            let text = e.done()?.text();
-            text.contains(id).then_some(event.at)
-        }
-        _ => None,
-    })
-}
-
-/// Whether a message never expires: the service gives such messages a time in the year 9999.
-fn never_expires(expires: Timestamp) -> bool {
-    expires.iso_s().starts_with("9999")
 }
 
 impl Judge<'_> {

@@ -18,7 +18,6 @@ use super::handler::Scripted;
 use super::plan::ListenPlan;
 use super::{Names, Seen};
 use crate::scenario::actor::Actor;
-use crate::scenario::bent::Bend;
 use crate::scenario::history::Happening;
 use crate::scenario::wire::Wire;
 use crate::scenario::world::{self, Which, World};
@@ -57,12 +56,7 @@ pub(super) struct Crew {
 
 impl Crew {
     /// Starts the first life of each listener.
-    pub(super) fn start(
-        world: &World,
-        plan: &Arc<ListenPlan>,
-        names: &Names,
-        bend: Option<Bend>,
-    ) -> Self {
+    pub(super) fn start(world: &World, plan: &Arc<ListenPlan>, names: &Names) -> Self {
         let mut crew = Crew {
             wire: Arc::clone(&world.wire),
             queue: names.queue.clone(),
@@ -87,7 +81,6 @@ impl Crew {
                 world: world.clone(),
                 plan: Arc::clone(plan),
                 names: names.clone(),
-                bend,
                 told,
                 skew_s,
                 wakers: Arc::clone(&crew.wakers),
@@ -178,7 +171,6 @@ struct Lives {
     world: World,
     plan: Arc<ListenPlan>,
     names: Names,
-    bend: Option<Bend>,
     told: watch::Receiver<Orders>,
     skew_s: i32,
     wakers: Wakers,
@@ -322,9 +314,7 @@ impl Lives {
     fn storage(&self, actor: &Arc<Actor>, number: u64) -> Result<(u64, Arc<dyn Storage>), String> {
         let seed = self.plan.seed ^ (u64::from(self.worker) << 32) ^ (number << 16);
         let lag = Duration::from_millis(self.plan.shape.lag_ms);
-        let way = self
-            .world
-            .storage_afar(Which::Main, actor, seed, self.bend, lag);
+        let way = self.world.storage_afar(Which::Main, actor, seed, lag);
         Ok((seed, way?))
     }
 

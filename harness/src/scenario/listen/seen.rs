@@ -1,4 +1,4 @@
-//! What a listener reports beside its requests, and what is done to it.
+//! What a listener reports beside its requests, what is done to it, and the queues of a run.
 
 use smalt_listener::{Ended, Outcome, PoolState};
 
@@ -63,4 +63,38 @@ pub enum Stage {
     Burst,
     /// All listeners are told to stop.
     End,
+}
+
+/// Names of the queues of a run.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// The queue, or the prefix of its partitions.
+    pub queue: String,
+    /// The poison queue.
+    pub poison: String,
+}
+
+impl Names {
+    /// Whether `queue` is the queue or one of its partitions.
+    pub fn is_queue(&self, queue: &str) -> bool {
+        let rest = queue.strip_prefix(&self.queue);
+        let is_number = |rest: &str| {
+            let number = rest.strip_prefix('-').unwrap_or_default();
+            number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        rest.is_some_and(|rest| rest.is_empty() || is_number(rest))
+    }
+
+    /// Returns fixed names, for a service that only this run uses.
+    pub fn fixed() -> Self {
+        Self::fresh("orders")
+    }
+
+    /// Returns names for a service that others use too.
+    pub fn fresh(queue: &str) -> Self {
+        Names {
+            queue: queue.to_owned(),
+            poison: format!("{queue}-poison"),
+        }
+    }
 }

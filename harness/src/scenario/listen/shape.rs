@@ -10,8 +10,8 @@ use smalt_listener::payload::{Compression, Offload};
 use smalt_listener::rules::sentinel::Sentinel;
 use smalt_listener::{ListenerConfig, SentinelConfig};
 
-use super::Names;
 use super::plan::{HANDLER_TIMEOUT_S, POLICIES};
+use super::seen::Names;
 
 /// Delays in seconds before the second, third and each later attempt.
 pub(super) const RETRY_S: [u64; 3] = [1, 4, 20];

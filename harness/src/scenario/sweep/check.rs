@@ -9,11 +9,10 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_sweeper::Collision;
 
-use super::Names;
 use super::ledger::{Ledger, Write};
 use super::model::{self, Deed, Key, Model, Version};
 use super::notes::Notes;
-use super::plan::{SWEPT, SweepPlan};
+use super::plan::{Names, SWEPT, SweepPlan, converges_s};
 use crate::scenario::campaign::Violation;
 use crate::scenario::faults::GARBLED;
 use crate::scenario::history::{Answer, Event, Exchange, Happening, elements};
@@ -379,7 +378,7 @@ impl Judge<'_> {
         let calm = self.calm.unwrap_or(Timestamp::MIN);
         let found = self.left(|due, made| {
             let since = due.max(made).max(calm);
-            since.plus_s(super::converges_s(self.plan)) <= at
+            since.plus_s(converges_s(self.plan)) <= at
         });
         for what in found {
             self.violated("SL1", number, what);

@@ -9,8 +9,8 @@ use smalt_sleeve::port::{
     BlobId, CallContext, Conditions, DeleteSnapshots, Metadata, PortResult, PutBlob, Storage,
 };
 
-use super::plan::{self, Dead, Deed, Life, SweepPlan};
-use super::{CONTENT_BYTES, Names, model};
+use super::model;
+use super::plan::{self, CONTENT_BYTES, Dead, Deed, Life, Names, SweepPlan};
 use crate::scenario::actor::Actor;
 use crate::scenario::world::{Which, World};
 use crate::wire::access::Access;
@@ -32,8 +32,8 @@ impl Owner {
     pub(super) fn new(world: &World, plan: &SweepPlan, names: &Names) -> Result<Self, String> {
         let actor = Actor::owner();
         Ok(Owner {
-            main: world.storage(Which::Main, &actor, plan.seed, None)?,
-            dead: world.storage(Which::Dead, &actor, plan.seed, None)?,
+            main: world.storage(Which::Main, &actor, plan.seed)?,
+            dead: world.storage(Which::Dead, &actor, plan.seed)?,
             plan: Arc::new(plan.clone()),
             names: names.clone(),
             world: world.clone(),

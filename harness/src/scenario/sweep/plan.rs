@@ -5,9 +5,16 @@ use smalt::faults::{Fault as Served, Hold, Rule};
 use smalt_protocol::Timestamp;
 use smalt_sweeper::{Collision, StateBackend};
 
-use super::Names;
 use crate::scenario::faults::{self, Fault, Menu, Operation};
 use crate::scenario::world::{self, Trouble, Which};
+
+/// Length of every blob of a run; the first bytes say what it is.
+pub const CONTENT_BYTES: u64 = 32;
+/// Time in seconds after which leases, page deadlines and container back-offs have all ended.
+const SETTLE_S: u64 = 1_300;
+/// Number of sweeps after the trouble in which the fleet must remove everything that is due: the
+/// one under way, and a complete one.
+const SWEEPS_TO_CONVERGE: u64 = 2;
 
 /// The targets of the sweep: account, container, prefix.
 pub(super) const SWEPT: [(Which, &str, &str); 4] = [
@@ -421,4 +428,36 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         lasts: true,
         trouble,
     })
+}
+
+/// Names of the containers of a run.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// Prefix of every container name; empty in a service that only this run uses.
+    pub prefix: String,
+}
+
+impl Names {
+    /// Returns names for a service that only this run uses.
+    pub fn fixed() -> Self {
+        Names {
+            prefix: String::new(),
+        }
+    }
+
+    /// Returns the name of the container of the state document.
+    pub fn state(&self) -> String {
+        format!("{}state", self.prefix)
+    }
+
+    /// Returns the full name of a container.
+    pub fn container(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+}
+
+/// Returns the seconds that the fleet has, from the end of the trouble or from the time when a blob
+/// is due.
+pub(super) fn converges_s(plan: &SweepPlan) -> u64 {
+    SWEEPS_TO_CONVERGE * plan.every_s() + SETTLE_S
 }

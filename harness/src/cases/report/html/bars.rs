@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{escape, percent};
+use super::escape::{escape, percent};
 use crate::cases::expect::Aspect;
 use crate::cases::report::Report;
 use crate::cases::report::tally::{Tally, by_service};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape;
+use super::escape::escape;
 use crate::cases::checks::{Outcome, Played};
 use crate::cases::ledger::{self, Deviation};
 use crate::cases::report::text::unmet;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::escape;
+use super::escape::escape;
 use crate::cases::faults::{Hit, Kind};
 use crate::cases::report::tally::operations;
 use crate::cases::report::{Of, Report};

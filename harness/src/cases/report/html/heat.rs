@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape;
+use super::escape::escape;
 use crate::cases::expect::Aspect;
 use crate::cases::report::Report;
 use crate::cases::report::tally::{Cells, Operation, Tally, cells, operations};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 
+use super::message::taken;
 use super::pace::{AFTERMATH, Pace, SLACK};
-use super::taken;
 use crate::scenario::faults::AWAY;
 use crate::scenario::history::{Event, Happening};
 use crate::scenario::listen::{Mode, Seen, Stage};

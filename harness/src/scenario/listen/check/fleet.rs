@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 
+use super::message::{is_told, never_expires, taken};
 use super::pace::{AFTERMATH, SLACK};
-use super::{is_told, never_expires, taken};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
 use crate::scenario::listen::plan::ListenPlan;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use smalt_listener::{Ended, Outcome};
 use smalt_protocol::Timestamp;
 
+use super::message::{Taken, is_told, never_expires, put_at, taken};
 use super::owner::Owner;
-use super::{Taken, is_told, never_expires, taken};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
 use crate::scenario::listen::plan::{HANDLER_TIMEOUT_S, ListenPlan};
@@ -437,7 +437,7 @@ impl Hands<'_> {
         let Some(expires) = owner.expires.filter(|_| !over) else {
             return false;
         };
-        let life = expires.since(super::put_at(self.history, &owner.id).unwrap_or(now));
+        let life = expires.since(put_at(self.history, &owner.id).unwrap_or(now));
         // The time that it asked for: the answer may have been lost.
         let back = match (outcome, owner.hidden_s) {
             (Outcome::Retried, Some(hidden_s)) => owner.asked.plus_s(hidden_s).max(now),

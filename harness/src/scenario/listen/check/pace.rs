@@ -7,7 +7,8 @@ use std::time::Duration;
 use smalt_listener::PoolState;
 use smalt_protocol::Timestamp;
 
-use super::{arrivals, is_told, taken};
+use super::arrivals;
+use super::message::{is_told, taken};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
 use crate::scenario::listen::plan::ListenPlan;

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use smalt_listener::payload::TTL_KEY;
 use smalt_listener::payload::envelope::Claim;
 
-use super::Known;
+use super::message::Known;
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange};
-use crate::scenario::listen::plan::ListenPlan;
+use crate::scenario::listen::plan::{ListenPlan, WAVE_FIRST};
 pub(super) use crate::scenario::listen::shape::PAYLOADS as CONTAINER;
 use crate::scenario::marks::{Marks, mark};
 
@@ -46,10 +46,8 @@ impl Payloads {
             plan.travels_apart(*number)
                 && smalt_listener::payload::envelope::sha256_hex(body.as_bytes()) == *sha256
         };
-        let last = super::WAVE_FIRST * 2;
-        blob.number = (0..plan.messages.len())
-            .chain(super::WAVE_FIRST..last)
-            .find(is_it);
+        let last = WAVE_FIRST * 2;
+        blob.number = (0..plan.messages.len()).chain(WAVE_FIRST..last).find(is_it);
         blob.number
     }
 

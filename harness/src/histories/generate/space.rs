@@ -1,0 +1,87 @@
+//! The names and operations that a history uses.
+
+use super::dice::{DICE, TABLE_DICE};
+use super::themes::Theme;
+
+pub(super) const CONTAINERS: [&str; 3] = ["con0", "con1", "con2"];
+/// Names inside of a folder, and on both sides of it in the order of names.
+pub(super) const BLOBS: [&str; 5] = ["b0", "b0/b0", "b0-", "b00", "b0/b1"];
+pub(super) const QUEUES: [&str; 2] = ["que0", "que1"];
+
+/// The names and operations that a history uses.
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    pub(super) containers: usize,
+    pub(super) blobs: usize,
+    pub(super) queues: usize,
+    /// Whether the operations are those of the Table service, and no others.
+    pub(super) tables: bool,
+    /// Append and page blobs, properties, copies by bytes, listings of the account, soft delete,
+    /// tiers, policies, long texts, many entities.
+    pub(super) wide: bool,
+    /// Whether some requests break a rule of syntax.
+    pub(super) malformed: bool,
+    /// Whether time passes.
+    pub(super) advances: bool,
+    /// Whether the service is restarted.
+    pub(super) restarts: bool,
+    /// What the history is about, if it is about something.
+    pub(super) theme: Option<&'static Theme>,
+}
+
+impl Space {
+    /// Few names, and time.
+    pub const HISTORY: Space = Space {
+        containers: CONTAINERS.len(),
+        blobs: BLOBS.len(),
+        queues: QUEUES.len(),
+        tables: false,
+        wide: true,
+        malformed: true,
+        advances: true,
+        restarts: false,
+        theme: None,
+    };
+    /// Tables and entities.
+    pub const TABLES: Space = Space {
+        tables: true,
+        ..Space::HISTORY
+    };
+    /// Tables and entities, without time, policies and batches of many entities.
+    pub const NARROW_TABLES: Space = Space {
+        wide: false,
+        advances: false,
+        ..Space::TABLES
+    };
+    /// Only operations on block blobs, containers, leases and queues.
+    pub const NARROW: Space = Space {
+        wide: false,
+        ..Space::HISTORY
+    };
+    /// One name of each kind, without time, so that all clients use the same entities.
+    pub const BURST: Space = Space {
+        containers: 1,
+        blobs: 1,
+        queues: 1,
+        tables: false,
+        wide: false,
+        malformed: false,
+        advances: false,
+        restarts: false,
+        theme: None,
+    };
+
+    /// Returns the same space, with or without restarts.
+    #[must_use]
+    pub fn restarting(self, restarts: bool) -> Self {
+        Space { restarts, ..self }
+    }
+
+    /// Returns the number of random bytes that one choice may take.
+    pub fn dice(self) -> usize {
+        match self.tables {
+            true => TABLE_DICE,
+            false => DICE,
+        }
+    }
+}
