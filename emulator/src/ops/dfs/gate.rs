@@ -40,7 +40,7 @@ impl Gate {
         let (Some(subject), Service::Blob) = (subject, call.service()) else {
             return Ok(None);
         };
-        if call.container().is_empty() {
+        if call.container().is_empty() || call.need == Need::Role {
             return Err(refused());
         }
         let listed = call.query("directory").or_else(|| call.query("prefix"));
