@@ -17,7 +17,11 @@ type Row = (&'static str, usize, &'static str);
 
 /// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
-    ("protocol/", 14_870, "Codes and permissions of Data Lake Storage."),
+    (
+        "protocol/",
+        14_870,
+        "Codes and permissions of Data Lake Storage.",
+    ),
     (
         "emulator/",
         83_000,
@@ -29,9 +33,17 @@ pub(crate) const LINES: &[Row] = &[
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
     ("sweeper/", 20_329, ""),
-    ("listener/", 29_245, "Topics of subscription queues, relays, rules of the application."),
+    (
+        "listener/",
+        29_245,
+        "Topics of subscription queues, relays, rules of the application.",
+    ),
     ("worker/", 1_990, ""),
-    ("harness/", 67_984, "Headers that recorders of Data Lake traffic dropped."),
+    (
+        "harness/",
+        67_984,
+        "Headers that recorders of Data Lake traffic dropped.",
+    ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 6_696, "The search of the bursts uses it."),
     ("harness/planted/", 573, ""),
