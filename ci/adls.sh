@@ -4,7 +4,7 @@
 # Hadoop's ABFS. They come from package registries into build/suites.
 #
 #   ci/adls.sh                  all of them
-#   ci/adls.sh python go        some of them: python javascript go hadoop
+#   ci/adls.sh python go        some of them: python javascript go hadoop contract
 #
 # Needs: python3, node and npm, go, java 17 and maven; ci/build.sh (or SMALT_BIN_DIR).
 set -euo pipefail
@@ -58,7 +58,48 @@ lake_hadoop() {
         -cp "$build/hadoop/classes:$build/hadoop/lib/*" Hadoop "$account" "$key" "$hadoop_blob" hierarchical
 }
 
-for suite in ${*:-python javascript go hadoop}; do
+contract_packages() {
+    cp "$rounds/contract.pom.xml" pom.xml
+    mvn --quiet --batch-mode dependency:copy-dependencies -DoutputDirectory=lib
+}
+
+# contract_settings CLASSPATH_DIRECTORY: writes the file that the tests read the account from.
+contract_settings() {
+    local host=$account.dfs.core.windows.net name
+    {
+        echo '<configuration>'
+        for name in "fs.azure.account.key.$host=$key" "fs.azure.abfs.account.name=$host" \
+            "fs.azure.account.key.$account.blob.core.windows.net=$key" \
+            "fs.contract.test.fs.abfs=abfs://contract@$host" \
+            "fs.contract.test.fs.abfss=abfss://contract@$host" \
+            fs.azure.always.use.https=false fs.azure.test.namespace.enabled=true \
+            fs.azure.account.auth.type=SharedKey; do
+            echo "<property><name>${name%%=*}</name><value>${name#*=}</value></property>"
+        done
+        echo '</configuration>'
+    } >"$1/azure-auth-keys.xml"
+}
+
+# Hadoop's own contract tests of file systems, for ABFS with production's host names.
+lake_contract() {
+    local of=org.apache.hadoop.fs.azurebfs.contract.ITestAbfsFileSystemContract log=$build/contract.log
+    once "$build/contract" "$(cat "$rounds/contract.pom.xml")" contract_packages
+    mkdir -p "$work/contract"
+    contract_settings "$work/contract"
+    lake contract
+    (cd "$work/contract" && java -Dtest.build.data="$work/contract" -Dhadoop.tmp.dir="$work/contract" \
+        -Dhttp.proxyHost="${contract_blob%:*}" -Dhttp.proxyPort="${contract_blob##*:}" -Dhttp.nonProxyHosts= \
+        -cp "$work/contract:$build/contract/lib/*" org.junit.runner.JUnitCore \
+        "$of"{Append,Create,Delete,GetFileStatus,Mkdir,Open,Rename,Seek}) >"$log" 2>&1 || true
+    grep -E '^[0-9]+\) ' "$log" || true
+    local run failed
+    run=$(sed -n 's/^OK (\([0-9]*\) tests).*/\1/p; s/^Tests run: \([0-9]*\),.*/\1/p' "$log")
+    failed=$(sed -n 's/^Tests run: .*Failures: \([0-9]*\).*/\1/p' "$log")
+    report "Hadoop's contract tests of ABFS" "$((${run:-0} - ${failed:-0}))" "${failed:-0}" \
+        testRenameWithNonEmptySubDir testRenameDirIntoExistingDir
+}
+
+for suite in ${*:-python javascript go hadoop contract}; do
     "lake_$suite"
 done
 exit "$failures"

@@ -12,7 +12,7 @@
 
 use serde_json::{Map, Value, json};
 use smalt_protocol::limits::LIST_RESULTS_MAX;
-use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use super::{flag, number};
 use crate::call::Call;
@@ -21,7 +21,7 @@ use crate::operation::{Read, Weight};
 use crate::ops::container::list_blobs::marker::Position;
 use crate::ops::container::list_blobs::tree::{Order, TreeWalk};
 use crate::ops::container::list_blobs::walk::{Includes, Item, Range};
-use crate::ops::lookup::ContainerName;
+use crate::ops::lookup::{BlobName, ContainerName};
 use crate::ops::tree;
 use crate::records::BlobRecord;
 use crate::reply::{Content, Reply};
@@ -85,7 +85,16 @@ impl Read for ListPaths {
         };
         let inside = tree::folder(view, root, &format!("{prefix}x"), now)?;
         if inside == MISSING || inside == BLOCKED {
-            return Err(ErrorCode::PathNotFound.into());
+            // A file is listed itself, as the contract tests of Hadoop's ABFS expect.
+            let name = BlobName {
+                container: self.name.clone(),
+                blob: self.directory.clone(),
+            };
+            let found = name.find(view, now)?;
+            return Ok(Page {
+                paths: vec![(name.blob, Box::new(found.blob))],
+                next: None,
+            });
         }
         let range = Range {
             generation: root,
