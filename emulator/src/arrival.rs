@@ -112,7 +112,7 @@ pub fn arrive(
 /// Returns the version of a request that names none.
 fn unnamed_version(method: &Method, target: &Target) -> ApiVersion {
     match target.resource {
-        // This form of Put Message ended with the next version: such a client is older than versions.
+        // This form of Put Message ended with the next version.
         Resource::Messages(_) if *method == Method::PUT => ApiVersion::V2009_07_17,
         _ => UNNAMED,
     }

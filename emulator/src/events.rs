@@ -58,8 +58,8 @@ impl Emulator {
     }
 
     /// Like [`Emulator::subscribe`], but a webhook that accepts its validation without answering it
-    /// may open its `validationUrl` later, which is `confirm` with a code. Returns until when; `None`
-    /// when the subscription exists.
+    /// may open its `validationUrl` later, which is `confirm` with a code. Returns until when;
+    /// `None` when the subscription exists.
     ///
     /// # Errors
     /// As [`Emulator::subscribe`].
