@@ -8,14 +8,19 @@
 //! file. Prefixes below `0x10` belong to the store itself.
 
 mod entity;
+mod event;
 mod kind;
 mod queue;
 pub mod tree;
 
 pub use kind::{Kind, all_of, kind, owner, tag_name};
 
+<<<<<<< HEAD
 pub use queue::{expiry, message, message_count, queue, visible};
 pub use tree::{deleted_name, deleted_path, deleted_paths};
+=======
+pub use event::{event, events, subscription, subscription_name, waiting, waiting_blob};
+>>>>>>> h-events
 
 pub use entity::{entities, entity, entity_names, entity_part, partition, position, table};
 
@@ -295,40 +300,6 @@ pub fn all_page_garbage() -> Vec<u8> {
 /// Returns the key of the properties of a service of an account.
 pub fn service(account: &str, service: &str) -> Vec<u8> {
     key(SERVICE, &[account.as_bytes(), &[0], service.as_bytes()])
-}
-
-/// Returns the key of an event subscription.
-pub fn subscription(name: &str) -> Vec<u8> {
-    key(SUBSCRIPTION, &[name.as_bytes()])
-}
-
-/// Returns the name from the key of an event subscription.
-pub fn subscription_name(key: &[u8]) -> String {
-    String::from_utf8_lossy(key.get(1..).unwrap_or_default()).into_owned()
-}
-
-/// Returns the key of an event that a subscription has to deliver: the tick of its commit and its
-/// place there.
-pub fn event(subscription: Generation, tick: Timestamp, place: u16) -> Vec<u8> {
-    let mut key = events(subscription);
-    key.extend_from_slice(&tick.ticks().to_be_bytes());
-    key.extend_from_slice(&place.to_be_bytes());
-    key
-}
-
-/// Returns the key of an event that waits until a change of a blob completes.
-pub fn waiting(generation: Generation, blob: &str) -> Vec<u8> {
-    key(WAITING, &[&generation.to_be_bytes(), blob.as_bytes()])
-}
-
-/// Returns the key of the blob that an event waits for.
-pub fn waiting_blob(key: &[u8]) -> Vec<u8> {
-    blob(generation(key), &blob_name(key))
-}
-
-/// Returns where the events of a subscription start; [`after`] gives their end.
-pub fn events(subscription: Generation) -> Vec<u8> {
-    key(EVENT, &[&subscription.to_be_bytes()])
 }
 
 /// Returns the key of a garbage marker: a generation whose contents `maintain` still has to remove.
