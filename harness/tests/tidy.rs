@@ -31,6 +31,8 @@ mod places;
 mod planted;
 #[path = "tidy/register.rs"]
 mod register;
+#[path = "tidy/requirements.rs"]
+mod requirements;
 #[path = "tidy/sizes.rs"]
 mod sizes;
 #[path = "tidy/sleeps.rs"]
@@ -164,12 +166,10 @@ fn planted_bugs_can_be_put_into_the_tree() {
 
 #[test]
 fn planted_bugs_are_in_the_table() {
-    let mut documents = Tree::get().documents.iter();
-    let page = documents.find(|document| document.path == "docs/planted.md");
     hold(
         "docs/planted.md must have a row for every planted bug; run ci/planted.sh --markdown",
         planted::table(
-            page.map_or("", |page| &page.text),
+            Tree::get().document("docs/planted.md"),
             smalt_planted::bugs().map(|(_, bug)| bug.id.as_str()),
         ),
     );
@@ -201,14 +201,10 @@ fn the_tree_has_no_private_paths_or_notes() {
 
 #[test]
 fn the_readme_is_short_and_its_figures_are_measured() {
-    let documents = &Tree::get().documents;
-    let text = |path: &str| {
-        let document = documents.iter().find(|document| document.path == path);
-        document.map_or("", |document| document.text.as_str())
-    };
+    let tree = Tree::get();
     hold(
         "the README must be short, and its figures those of docs/speed.md",
-        documents::readme(text("README.md"), text("docs/speed.md")),
+        documents::readme(tree.document("README.md"), tree.document("docs/speed.md")),
     );
 }
 
@@ -217,5 +213,14 @@ fn documents_name_only_files_that_exist() {
     hold(
         "every link and every `bash` command of a document must refer to a file",
         documents::names(Tree::get()),
+    );
+}
+
+#[test]
+fn every_requirement_has_its_proof() {
+    let tree = Tree::get();
+    hold(
+        "each row of docs/requirements.md must name a place and a proof that exist, or say `open:`",
+        requirements::judge(tree.document("docs/requirements.md"), &tree.sources),
     );
 }

@@ -11,8 +11,7 @@ const KEYS: &str = "emulator/src/keys.rs";
 
 /// Returns the differences between the page and the tree.
 pub(crate) fn judge(tree: &Tree) -> Vec<Finding> {
-    let page = tree.documents.iter().find(|document| document.path == PAGE);
-    let page = page.map_or("", |page| &page.text);
+    let page = tree.document(PAGE);
     let mut findings = modules(page, &tree.sources);
     findings.extend(prefixes(page, &tree.sources));
     findings

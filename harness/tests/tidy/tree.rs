@@ -92,6 +92,12 @@ impl Tree {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
     }
 
+    /// Returns the text of a document; an empty one if it does not exist.
+    pub(crate) fn document(&self, path: &str) -> &str {
+        let document = self.documents.iter().find(|document| document.path == path);
+        document.map_or("", |document| &document.text)
+    }
+
     /// Returns the manifests of the workspace and its packages.
     pub(crate) fn manifests(&self) -> Vec<Manifest> {
         let manifests = self.documents.iter();
