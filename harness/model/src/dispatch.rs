@@ -89,7 +89,11 @@ impl Model {
                 guard,
             } => self.delete(id, *snapshot, *snapshots, *guard),
             On::Undelete => self.undelete(id),
-            On::SetTier(tier, priority) => self.set_tier(id, *tier, *priority),
+            On::SetTier(to, priority) => {
+                let now_s = self.now_s;
+                let blob = self.base(id);
+                blob.and_then(|blob| blob.state.tier.set(*to, *priority, now_s))
+            }
             On::Snapshot(metadata, guard) => self.snapshot(id, metadata, *guard),
             On::Lease(action, condition) => self.lease_blob(id, *action, *condition),
             On::PutBlock(block, content, lease) => self.put_block(id, block, *content, *lease),
