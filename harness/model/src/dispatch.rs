@@ -8,7 +8,7 @@ use crate::copies::Wanted;
 use crate::expected::{Answer, Expected, Fact, settle};
 use crate::vocabulary::tables::TableOperation;
 use crate::vocabulary::{
-    BlobId, BlobOperation, ContainerOperation, NewBlob, Property, QueueOperation,
+    BlobId, BlobOperation, ContainerOperation, NewBlob, Priority, Property, QueueOperation, Tier,
 };
 
 impl Model {
@@ -89,11 +89,7 @@ impl Model {
                 guard,
             } => self.delete(id, *snapshot, *snapshots, *guard),
             On::Undelete => self.undelete(id),
-            On::SetTier(to, priority) => {
-                let now_s = self.now_s;
-                let blob = self.base(id);
-                blob.and_then(|blob| blob.state.tier.set(*to, *priority, now_s))
-            }
+            On::SetTier(to, priority) => self.set_tier(id, *to, *priority),
             On::Snapshot(metadata, guard) => self.snapshot(id, metadata, *guard),
             On::Lease(action, condition) => self.lease_blob(id, *action, *condition),
             On::PutBlock(block, content, lease) => self.put_block(id, block, *content, *lease),
@@ -141,6 +137,11 @@ impl Model {
             On::GetTags(lease) => self.get_tags(id, *lease),
             _ => self.change_blob(id, operation),
         })
+    }
+
+    fn set_tier(&mut self, id: &BlobId, to: Tier, priority: Option<Priority>) -> Answer {
+        let now_s = self.now_s;
+        self.base(id)?.state.tier.set(to, priority, now_s)
     }
 
     /// Does an operation that reads a blob.

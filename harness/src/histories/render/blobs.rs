@@ -78,6 +78,7 @@ pub(super) fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Req
             comp("tags").lease(names, *lease).body(tag_set(tags))
         }
         BlobOperation::GetTags(lease) => get("tags").lease(names, *lease),
+        BlobOperation::Undelete => comp("undelete"),
         _ => wide(id, operation, names),
     }
 }
@@ -149,7 +150,6 @@ fn wide(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
             Request::blob(Method::GET, format!("{part}{separator}comp=pagelist"))
                 .guard(names, *guard)
         }
-        BlobOperation::Undelete => comp("undelete"),
         BlobOperation::SetTier(tier, priority) => set_tier(comp("tier"), *tier, *priority),
         _ => comp(""),
     }
