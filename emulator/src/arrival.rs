@@ -17,7 +17,7 @@ use crate::data_lake;
 use crate::header_case::HeaderCase;
 use crate::lane::Lane;
 use crate::rules::web;
-use crate::target::{self, Address, Target};
+use crate::target::{self, Address, Resource, Target};
 
 /// The transport of a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,6 +69,7 @@ pub fn arrive(
         None => default_version(core, &target)?,
     };
     check_client_request_id(&head.headers)?;
+    let unnamed = unnamed_version(&head.method, &target);
     let scheme = if socket.secure { "https://" } else { "http://" };
     let declared = head
         .headers
@@ -88,7 +89,7 @@ pub fn arrive(
             .cloned()
             .unwrap_or_default(),
         headers: head.headers,
-        version: version.or(default).unwrap_or(UNNAMED),
+        version: version.or(default).unwrap_or(unnamed),
         version_given: version.is_some(),
         version_known: version.or(default).is_some(),
         arrival: core.store.now(),
@@ -108,9 +109,19 @@ pub fn arrive(
     })
 }
 
-/// Returns the method that a POST with `X-HTTP-Method` stands for: some proxies between clients and
-/// the Table service only pass GET and POST. *Authorization for the Azure Storage services* has the
-/// sent method signed. An invalid header has no effect here; the register refuses it.
+/// Returns the version of a request that names none.
+fn unnamed_version(method: &Method, target: &Target) -> ApiVersion {
+    match target.resource {
+        // The next version ended this form of Put Message, so the client is older than versions.
+        Resource::Messages(_) if *method == Method::PUT => ApiVersion::V2009_07_17,
+        _ => UNNAMED,
+    }
+}
+
+/// Returns the method that `X-HTTP-Method` names in a request to the Table service, since some
+/// proxies only pass GET and POST, or `X-HTTP-Method-Override` in one to the Data Lake interface;
+/// else the sent one. *Authorization for the Azure Storage services* has the sent method signed. An
+/// invalid header has no effect here; the register refuses it.
 fn tunnelled(sent: &Method, headers: &HeaderMap, target: &Target) -> Method {
     let service = target.service;
     if target.data_lake {
@@ -126,7 +137,8 @@ fn tunnelled(sent: &Method, headers: &HeaderMap, target: &Target) -> Method {
     named.unwrap_or_else(|| sent.clone())
 }
 
-fn host(head: &Parts) -> &str {
+/// Returns the host that a request names; empty when there is none.
+pub fn host(head: &Parts) -> &str {
     let named = || head.headers.get(HOST).and_then(|h| h.to_str().ok());
     match head.uri.authority() {
         Some(authority) => authority.as_str(),

@@ -21,6 +21,7 @@ use crate::pipeline;
 #[cfg(feature = "schedule")]
 use crate::store::Point;
 use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult, Trouble};
+use crate::website;
 
 /// A running emulator. Clones share it; the last one closes the store.
 ///
@@ -104,7 +105,11 @@ impl Emulator {
         request: Request<Body>,
         socket: Socket,
     ) -> Result<Response<Body>, ConnectionLost> {
-        pipeline::serve(&self.0, request, socket).await
+        let (head, body) = request.into_parts();
+        if let Some(account) = website::account(&self.0, &head, &socket) {
+            return website::serve(&self.0, &account, &head).await;
+        }
+        pipeline::serve(&self.0, Request::from_parts(head, body), socket).await
     }
 
     /// Returns the clock.

@@ -61,6 +61,14 @@ fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
     key
 }
 
+/// Returns a key of something of a blob.
+fn below(prefix: u8, generation: Generation, name: &str, rest: &[&[u8]]) -> Vec<u8> {
+    let generation_bytes = generation.to_be_bytes();
+    let mut parts: Vec<&[u8]> = vec![&generation_bytes, tree::part(generation, name)];
+    parts.extend_from_slice(rest);
+    key(prefix, &parts)
+}
+
 /// A record that refers to shared data, by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
@@ -111,22 +119,16 @@ pub fn container(account: &str, name: &str) -> Vec<u8> {
 
 /// Returns the key of a base blob. With an empty name, returns where the container's blobs start.
 pub fn blob(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        BLOB,
-        &[&generation.to_be_bytes(), tree::part(generation, name)],
-    )
+    below(BLOB, generation, name, &[])
 }
 
 /// Returns the key of a snapshot.
 pub fn snapshot(generation: Generation, name: &str, tick: Timestamp) -> Vec<u8> {
-    key(
+    below(
         SNAPSHOT,
-        &[
-            &generation.to_be_bytes(),
-            tree::part(generation, name),
-            &[0],
-            &tick.ticks().to_be_bytes(),
-        ],
+        generation,
+        name,
+        &[&[0], &tick.ticks().to_be_bytes()],
     )
 }
 
@@ -139,31 +141,18 @@ pub fn version(generation: Generation, name: &str, id: Timestamp) -> Vec<u8> {
 
 /// Returns where the previous versions of a blob start; [`after`] gives their end.
 pub fn versions(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        VERSION,
-        &[
-            &generation.to_be_bytes(),
-            tree::part(generation, name),
-            &[0],
-        ],
-    )
+    below(VERSION, generation, name, &[&[0]])
 }
 
 /// Returns where the previous versions of a container's blobs start, from blob `name` on.
 pub fn versions_from(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        VERSION,
-        &[&generation.to_be_bytes(), tree::part(generation, name)],
-    )
+    below(VERSION, generation, name, &[])
 }
 
 /// Returns the key of a deleted base blob: one that can be undeleted, or that left previous
 /// versions.
 pub fn deleted_blob(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        DELETED_BLOB,
-        &[&generation.to_be_bytes(), tree::part(generation, name)],
-    )
+    below(DELETED_BLOB, generation, name, &[])
 }
 
 /// Returns the key of a container that was deleted at `at` and can be restored.
@@ -206,35 +195,17 @@ pub fn expiring_key(key: &[u8]) -> &[u8] {
 
 /// Returns where the snapshots of a blob start; [`after`] gives their end.
 pub fn snapshots(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        SNAPSHOT,
-        &[
-            &generation.to_be_bytes(),
-            tree::part(generation, name),
-            &[0],
-        ],
-    )
+    below(SNAPSHOT, generation, name, &[&[0]])
 }
 
 /// Returns where the snapshots of a container's blobs start, from blob `name` on.
 pub fn snapshots_from(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        SNAPSHOT,
-        &[&generation.to_be_bytes(), tree::part(generation, name)],
-    )
+    below(SNAPSHOT, generation, name, &[])
 }
 
 /// Returns the key of an uncommitted block.
 pub fn block(generation: Generation, name: &str, block_id: &[u8]) -> Vec<u8> {
-    key(
-        BLOCK,
-        &[
-            &generation.to_be_bytes(),
-            tree::part(generation, name),
-            &[0],
-            block_id,
-        ],
-    )
+    below(BLOCK, generation, name, &[&[0], block_id])
 }
 
 /// Returns where the uncommitted blocks of a blob start; [`after`] gives their end.
@@ -244,10 +215,7 @@ pub fn blocks(generation: Generation, name: &str) -> Vec<u8> {
 
 /// Returns the key of the record of a blob's uncommitted blocks.
 pub fn uncommitted(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        UNCOMMITTED,
-        &[&generation.to_be_bytes(), tree::part(generation, name)],
-    )
+    below(UNCOMMITTED, generation, name, &[])
 }
 
 /// Returns the key of a part of a committed block list.

@@ -58,7 +58,7 @@ pub trait Record: Serialize + DeserializeOwned {
 }
 
 /// Returns `true` for a default value, which is omitted to save time and space.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

@@ -150,6 +150,8 @@ async fn main() -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::world::Fate;
     use super::*;
 

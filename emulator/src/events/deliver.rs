@@ -4,13 +4,12 @@
 //!
 //! Sources: "Event Grid message delivery and retry", "Dead letter and retry policies".
 
-use std::collections::BTreeSet;
-use std::ops::ControlFlow;
-
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use http::StatusCode;
 use smalt_protocol::{StorageError, Timestamp};
 
+use super::schedule::Schedule;
 use super::{outbox, send, waiting};
 use crate::core::Core;
 use crate::faults::EventFault;
@@ -36,6 +35,9 @@ type Due = (Vec<u8>, DeliveryRecord);
 /// What stays of an event after an attempt; `None` when it was delivered, or is dropped.
 type Left = Option<DeliveryRecord>;
 
+/// An event that was attempted: its key, how it was, and what stays of it.
+type Done = (Vec<u8>, DeliveryRecord, Left);
+
 /// The deliveries of one subscription.
 #[derive(Clone, Copy)]
 struct Deliverer<'a> {
@@ -50,19 +52,35 @@ struct Deliverer<'a> {
 /// # Errors
 /// When the store fails.
 pub async fn deliver(core: &Core) -> Result<Option<Timestamp>, StorageError> {
-    let _alone = core.events.alone.lock().await;
+    let mut kept = core.events.schedule.lock().await;
+    // A delivery that fails or is broken off loses its schedule, and the next one reads it again.
+    let mut schedule = std::mem::take(&mut *kept);
+    let next = deliver_due(core, &mut schedule).await?;
+    *kept = schedule;
+    Ok(next)
+}
+
+async fn deliver_due(
+    core: &Core,
+    schedule: &mut Schedule,
+) -> Result<Option<Timestamp>, StorageError> {
     loop {
         let now = core.store.now();
-        let mut next = waiting::raise_due(core, now).await?;
+        let next = waiting::raise_due(core, now).await?;
+        let state = core.store.replacements();
         let subscriptions = core.store.read(outbox::subscriptions)?;
+        let all = subscriptions.iter().map(|(_, one)| one.generation);
+        schedule.keep(state, &all.collect());
         let mut attempts = Vec::new();
         for (name, subscription) in &subscriptions {
             let settings = &subscription.settings;
             let (events_max, bytes_max) = settings.destination.batch();
             let most = events_max.max(TOGETHER_MIN);
-            let generation = subscription.generation;
-            let find = |view: &dyn View| find(view, generation, now, most, &mut next);
-            let due = core.store.read(find)?;
+            let list = schedule.list(subscription.generation);
+            let due = core.store.read(|view| {
+                list.read(view, subscription.generation)?;
+                find(view, list.due(now, most))
+            })?;
             let deliverer = Deliverer {
                 core,
                 name,
@@ -70,53 +88,55 @@ pub async fn deliver(core: &Core) -> Result<Option<Timestamp>, StorageError> {
                 now,
             };
             for batch in batches(due, events_max, bytes_max) {
-                attempts.push(deliverer.attempt(batch));
+                let done = deliverer.attempt(batch);
+                attempts.push(done.map(move |done| (subscription.generation, done)));
             }
         }
         if attempts.is_empty() {
-            return Ok(next);
+            let others = schedule.next();
+            return Ok(next.into_iter().chain(others).min());
         }
         let done = join_all(attempts).await;
-        let settled = core.store.commit(move |tx, _| {
-            for (key, after) in done.into_iter().flatten() {
-                // The subscription may have been deleted meanwhile.
-                if tx.get(&key)?.is_none() {
-                    continue;
-                }
-                match after {
-                    None => tx.delete(key),
-                    Some(delivery) => delivery.save(tx, key)?,
-                }
-            }
-            Ok(())
-        });
-        settled.await?;
+        settle(core, schedule, done).await?;
     }
 }
 
-/// Returns up to `most` events of a subscription that are due, and lowers `next` to the time of the
-/// others.
-fn find(
-    view: &dyn View,
-    generation: Generation,
-    now: Timestamp,
-    most: usize,
-    next: &mut Option<Timestamp>,
-) -> StoreResult<Vec<Due>> {
-    let (mut due, mut before) = (Vec::new(), BTreeSet::new());
-    outbox::events(view, generation, |key, delivery| {
-        let waits_alone = delivery.given_up.is_some() || delivery.is_overtaken;
-        let is_first = waits_alone || before.insert(delivery.event.subject.clone());
-        if is_first && delivery.due <= now {
-            due.push((key.to_vec(), delivery));
-        } else if is_first {
-            *next = Some(next.map_or(delivery.due, |next| next.min(delivery.due)));
+/// Writes what is left of events after an attempt.
+async fn settle(
+    core: &Core,
+    schedule: &mut Schedule,
+    done: Vec<(Generation, Vec<Done>)>,
+) -> Result<(), StorageError> {
+    for (subscription, done) in &done {
+        let list = schedule.list(*subscription);
+        for (key, old, left) in done {
+            list.settle(key.clone(), old, left.as_ref());
         }
-        match due.len() < most {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
+    }
+    let settled = core.store.commit(move |tx, _| {
+        for (key, _, left) in done.into_iter().flat_map(|(_, done)| done) {
+            // The subscription may have been deleted meanwhile.
+            if tx.get(&key)?.is_none() {
+                continue;
+            }
+            match left {
+                None => tx.delete(key),
+                Some(delivery) => delivery.save(tx, key)?,
+            }
         }
-    })?;
+        Ok(())
+    });
+    settled.await
+}
+
+/// Returns the events with these keys. One of a subscription that is being deleted may be gone.
+fn find<'a>(view: &dyn View, keys: impl Iterator<Item = &'a Vec<u8>>) -> StoreResult<Vec<Due>> {
+    let mut due = Vec::new();
+    for key in keys {
+        if let Some(delivery) = DeliveryRecord::load(view, key)? {
+            due.push((key.clone(), delivery));
+        }
+    }
     Ok(due)
 }
 
@@ -141,39 +161,29 @@ fn batches(due: Vec<Due>, events_max: usize, bytes_max: usize) -> Vec<Vec<Due>> 
 
 impl Deliverer<'_> {
     /// Delivers one batch. Events that ran out are given up, and faults are caused, before.
-    async fn attempt(self, batch: Vec<Due>) -> Vec<(Vec<u8>, Left)> {
+    async fn attempt(self, batch: Vec<Due>) -> Vec<Done> {
         let (mut done, mut sent) = (Vec::new(), Vec::new());
         let mut events = Vec::new();
         for (key, delivery) in batch {
-            if delivery.given_up.is_some() {
-                let after = self.bury(delivery).await;
-                done.push((key, after));
+            if let Some(left) = self.settled_before(&delivery).await {
+                done.push((key, delivery, left));
                 continue;
             }
-            let ttl_s = u64::from(self.settings.event_ttl_minutes) * MINUTE_S;
-            if self.now >= delivery.event.at.plus_s(ttl_s) {
-                done.push((key, self.give_up(delivery, "TimeToLiveExceeded")));
-                continue;
-            }
-            match self.core.faults.event(&delivery.event.path()) {
-                Some(EventFault::Drop) => {
-                    done.push((key, None));
+            let left = match self.core.faults.event(&delivery.event.path()) {
+                Some(EventFault::Drop) => None,
+                Some(EventFault::Delay { delay_s, overtaken }) => Some(DeliveryRecord {
+                    due: self.now.plus_s(delay_s),
+                    is_overtaken: delivery.is_overtaken || overtaken,
+                    ..delivery.clone()
+                }),
+                fault => {
+                    let times = 1 + usize::from(fault.is_some());
+                    events.extend(std::iter::repeat_n(delivery.event.clone(), times));
+                    sent.push((key, delivery));
                     continue;
                 }
-                Some(EventFault::Delay { delay_s, overtaken }) => {
-                    let delayed = DeliveryRecord {
-                        due: self.now.plus_s(delay_s),
-                        is_overtaken: overtaken,
-                        ..delivery
-                    };
-                    done.push((key, Some(delayed)));
-                    continue;
-                }
-                Some(EventFault::Duplicate) => events.push(delivery.event.clone()),
-                None => {}
-            }
-            events.push(delivery.event.clone());
-            sent.push((key, delivery));
+            };
+            done.push((key, delivery, left));
         }
         if sent.is_empty() {
             return done;
@@ -181,9 +191,21 @@ impl Deliverer<'_> {
         let attempts = sent.iter().map(|(_, delivery)| delivery.attempts).max();
         let to = (self.name, self.settings);
         let status = send::events(self.core, to, &events, attempts.unwrap_or_default()).await;
-        let settled = sent.into_iter();
-        done.extend(settled.map(|(key, delivery)| (key, self.after(delivery, status))));
+        done.extend(sent.into_iter().map(|(key, delivery)| {
+            let left = self.after(delivery.clone(), status);
+            (key, delivery, left)
+        }));
         done
+    }
+
+    /// Returns what becomes of an event that is not sent: one that ran out or was given up.
+    async fn settled_before(&self, delivery: &DeliveryRecord) -> Option<Left> {
+        if delivery.given_up.is_some() {
+            return Some(self.bury(delivery.clone()).await);
+        }
+        let ttl_s = u64::from(self.settings.event_ttl_minutes) * MINUTE_S;
+        let ran_out = self.now >= delivery.event.at.plus_s(ttl_s);
+        ran_out.then(|| self.give_up(delivery.clone(), "TimeToLiveExceeded"))
     }
 
     /// Returns what becomes of an event after an attempt that ended with this status.

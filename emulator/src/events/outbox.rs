@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{schema, waiting};
 use crate::call::Call;
-use crate::keys::{self, Generation, Kind};
+use crate::keys::{self, Kind};
 use crate::ops::lookup::BlobName;
 use crate::records::{
     BlobRecord, DeliveryRecord, Diagnostics, EventData, EventRecord, Record, SUBJECT,
@@ -126,8 +126,18 @@ fn sequencer(tick: Timestamp, place: u16) -> String {
     format!("{:032X}{place:016x}", tick.ticks())
 }
 
-/// Applies a change and writes the event that it raises. Also returns whether there is one for a
-/// subscription.
+/// What a commit found of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Raised {
+    /// There is no subscription.
+    Unsubscribed,
+    /// No subscription wants an event.
+    No,
+    /// There is an event to deliver.
+    Yes,
+}
+
+/// Applies a change and writes the event that it raises.
 ///
 /// # Errors
 /// Those of `apply`; also when the store fails.
@@ -136,13 +146,13 @@ pub fn watch<T>(
     tx: &mut Transaction<'_>,
     stamp: &Stamp,
     apply: impl FnOnce(&mut Transaction<'_>) -> Result<T, StorageError>,
-) -> Result<(T, bool), StorageError> {
+) -> Result<(T, Raised), StorageError> {
     let Some(cause) = cause else {
-        return Ok((apply(tx)?, false));
+        return Ok((apply(tx)?, Raised::No));
     };
     let subscriptions = subscriptions(tx)?;
     if subscriptions.is_empty() {
-        return Ok((apply(tx)?, false));
+        return Ok((apply(tx)?, Raised::Unsubscribed));
     }
     let place = cause.name.find_place(tx, stamp.now)?;
     let (before, generation) = (place.blob, place.container.generation);
@@ -154,11 +164,15 @@ pub fn watch<T>(
     match after.as_ref().and_then(waiting::ends) {
         None => tx.delete(key),
         Some(due) => {
+            let starts = EventKind::AsyncOperationInitiated;
+            let record = |kind| {
+                let blob = after.as_ref()?;
+                Some(cause.record(kind, blob, before.as_ref(), stamp))
+            };
             let later = match &event {
-                Some(event) if event.kind == EventKind::AsyncOperationInitiated => {
-                    after.as_ref().map(|blob| {
-                        cause.record(EventKind::BlobTierChanged, blob, before.as_ref(), stamp)
-                    })
+                Some(event) if event.kind == starts => record(EventKind::BlobTierChanged),
+                Some(_) if after.as_ref().is_some_and(waiting::thaws) => {
+                    std::mem::replace(&mut event, record(starts))
                 }
                 _ => event.take(),
             };
@@ -171,7 +185,8 @@ pub fn watch<T>(
     for (place, event) in (0..).zip(earlier.into_iter().chain(event)) {
         is_raised |= fan_out(tx, &subscriptions, event, (stamp.tick, place))?;
     }
-    Ok((output, is_raised))
+    let raised = if is_raised { Raised::Yes } else { Raised::No };
+    Ok((output, raised))
 }
 
 /// Writes an event for each subscription that wants it. Returns whether there is one.
@@ -221,29 +236,4 @@ pub fn subscriptions(view: &dyn View) -> StoreResult<Vec<(String, SubscriptionRe
     let decode =
         |(name, value): (String, bytes::Bytes)| Ok((name, SubscriptionRecord::decode(&value)?));
     found.into_iter().map(decode).collect()
-}
-
-/// Visits the events of a subscription in their order until `visit` breaks.
-///
-/// # Errors
-/// When the store fails, or a record cannot be read.
-pub fn events(
-    view: &dyn View,
-    subscription: Generation,
-    mut visit: impl FnMut(&[u8], DeliveryRecord) -> ControlFlow<()>,
-) -> StoreResult<()> {
-    let from = keys::events(subscription);
-    let mut failed = Ok(());
-    view.scan(
-        &from,
-        &keys::after(from.clone()),
-        &mut |key, value| match DeliveryRecord::decode(value) {
-            Ok(event) => visit(key, event),
-            Err(error) => {
-                failed = Err(error);
-                ControlFlow::Break(())
-            }
-        },
-    )?;
-    failed
 }

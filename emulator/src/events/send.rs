@@ -86,13 +86,27 @@ fn unreached(name: &str, error: &str) -> StatusCode {
     StatusCode::SERVICE_UNAVAILABLE
 }
 
+/// What a webhook answered to its validation.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Validation {
+    /// It wants the events.
+    Passed,
+    /// It accepted the question; whoever opens the `validationUrl` with this code answers it.
+    Awaits(String),
+}
+
 /// Asks a webhook whether it wants the events, as Event Grid does before it creates a subscription.
+/// `confirm` is the `validationUrl` up to the code; without it a webhook must answer at once.
 ///
 /// # Errors
 /// What the webhook did wrong.
-pub async fn validate(core: &Core, (name, settings): To<'_>) -> Result<(), String> {
+pub async fn validate(
+    core: &Core,
+    (name, settings): To<'_>,
+    confirm: Option<&str>,
+) -> Result<Validation, String> {
     let Destination::Webhook { url, .. } = &settings.destination else {
-        return Ok(());
+        return Ok(Validation::Passed);
     };
     if settings.schema == Schema::CloudEvents {
         let asked = [("webhook-request-origin", ORIGIN)];
@@ -100,7 +114,7 @@ pub async fn validate(core: &Core, (name, settings): To<'_>) -> Result<(), Strin
         let allowed = answer.headers().get("webhook-allowed-origin");
         let allowed = allowed.and_then(|origin| origin.to_str().ok());
         return match (answer.status(), allowed) {
-            (StatusCode::OK, Some("*" | ORIGIN)) => Ok(()),
+            (StatusCode::OK, Some("*" | ORIGIN)) => Ok(Validation::Passed),
             (status, _) => Err(format!(
                 "the webhook answered OPTIONS with {status}; it must answer 200 with the header \
                  WebHook-Allowed-Origin: {ORIGIN}"
@@ -109,7 +123,7 @@ pub async fn validate(core: &Core, (name, settings): To<'_>) -> Result<(), Strin
     }
     let code = core.ids.next().to_string();
     let account = settings.account.as_deref().unwrap_or_default();
-    let event = json!([{
+    let mut event = json!([{
         "id": core.ids.next(),
         "topic": schema::topic(account),
         "subject": "",
@@ -119,6 +133,9 @@ pub async fn validate(core: &Core, (name, settings): To<'_>) -> Result<(), Strin
         "metadataVersion": "1",
         "dataVersion": "2",
     }]);
+    if let Some(confirm) = confirm {
+        event[0]["data"]["validationUrl"] = format!("{confirm}{code}").into();
+    }
     let headers = [
         ("aeg-event-type", "SubscriptionValidation"),
         ("aeg-subscription-name", &name.to_uppercase()),
@@ -131,12 +148,16 @@ pub async fn validate(core: &Core, (name, settings): To<'_>) -> Result<(), Strin
         .await;
     let body = body.map_err(|error| error.to_string())?.to_bytes();
     let answered: Value = serde_json::from_slice(&body).unwrap_or_default();
-    match status == StatusCode::OK && answered["validationResponse"] == code.as_str() {
-        true => Ok(()),
-        false => Err(format!(
+    let answered = &answered["validationResponse"];
+    if status == StatusCode::OK && answered == code.as_str() {
+        Ok(Validation::Passed)
+    } else if status == StatusCode::OK && answered.is_null() && confirm.is_some() {
+        Ok(Validation::Awaits(code))
+    } else {
+        Err(format!(
             "the webhook answered the validation event with {status} and without its code; it must \
              answer 200 with {{\"validationResponse\": the validationCode of the event}}"
-        )),
+        ))
     }
 }
 

@@ -24,6 +24,12 @@ pub fn ends(blob: &BlobRecord) -> Option<Timestamp> {
     pending.map(|pending| pending.ends).or(thawed)
 }
 
+/// Returns whether the blob is a pending copy of an archived one.
+pub fn thaws(blob: &BlobRecord) -> bool {
+    let pending = blob.copy.as_ref().and_then(|copy| copy.pending.as_ref());
+    pending.is_some_and(|pending| pending.thaws)
+}
+
 /// Returns the event that waits beside a blob if it has come true, and forgets it then. `blob` is
 /// the blob as of now.
 ///

@@ -95,7 +95,7 @@ pub struct BlobRecord {
     /// Id of a directory, which keys its contents; `None` for a blob.
     #[serde(default, skip_serializing_if = "is_default")]
     pub directory: Option<Generation>,
-    /// Owner, group and permissions in a hierarchical account; `None` for the usual ones.
+    /// Owner, group and permissions in a hierarchical container; `None` in a flat one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub posix: Option<Box<Posix>>,
 }
@@ -362,6 +362,9 @@ pub struct PendingCopy {
     pub content: BlobContent,
     /// The final `Content-MD5`.
     pub content_md5: Option<String>,
+    /// Whether the source is archived and has to be rehydrated for the copy.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub thaws: bool,
 }
 
 /// `x-ms-copy-status`.

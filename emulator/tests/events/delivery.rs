@@ -169,6 +169,27 @@ async fn deleted_subscription_forgets_its_events() {
     assert_eq!(emulator.audit().unwrap().differences, Vec::<String>::new());
 }
 
+/// Writes without a subscription look for none; those after a snapshot was loaded find its own.
+#[tokio::test]
+async fn subscription_of_a_loaded_snapshot_gets_events_again() {
+    let world = world().await;
+    let emulator = world.client.emulator();
+    world.put("a").await;
+    world.subscribe("all", json!({})).await;
+    emulator.save("subscribed").unwrap();
+    assert!(emulator.unsubscribe("all").await.unwrap());
+    world.put("b").await;
+    world.put("c").await;
+    emulator.load("subscribed").unwrap();
+    world.put("d").await;
+    world.deliver().await;
+    emulator.load("subscribed").unwrap();
+    world.put("e").await;
+    world.deliver().await;
+    let events: Vec<_> = world.events("all").await.iter().map(short).collect();
+    assert_eq!(events, ["BlobCreated PutBlob e"]);
+}
+
 #[tokio::test]
 async fn faults_drop_double_delay_and_reorder_deliveries() {
     let (created, deleted) = ("BlobCreated PutBlob a", "BlobDeleted DeleteBlob a");

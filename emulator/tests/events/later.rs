@@ -102,6 +102,21 @@ async fn rehydration_raises_one_event_at_its_start_and_one_at_its_end() {
 }
 
 #[tokio::test]
+async fn copy_of_an_archived_blob_raises_one_event_at_its_start_and_one_at_its_end() {
+    let world = World::of(Client::new()).await;
+    world.put("a").await;
+    let archive = [(TIER, "Archive")];
+    world.send("PUT", "/box/a?comp=tier", &archive, "").await;
+    world.subscribe("all", json!({})).await;
+    let source = world.client.url("/box/a");
+    let copied = [("x-ms-copy-source", source.as_str()), (TIER, "Hot")];
+    assert_eq!(world.send("PUT", "/box/b", &copied, "").await, 202);
+    assert_eq!(shown(&world).await, ["AsyncOperationInitiated CopyBlob b"]);
+    world.client.advance_s(15 * 3600);
+    assert_eq!(shown(&world).await, ["BlobCreated CopyBlob b"]);
+}
+
+#[tokio::test]
 async fn rehydration_of_a_deleted_blob_raises_no_second_event() {
     let world = World::of(Client::new()).await;
     world.put("a").await;

@@ -20,6 +20,8 @@ use crate::support::Client;
 struct Hook {
     received: Arc<Mutex<Vec<(HeaderMap, Value)>>>,
     statuses: Arc<Mutex<Vec<u16>>>,
+    /// The `validationUrl` of a webhook that does not answer its validation by itself.
+    confirm: Arc<Mutex<Option<String>>>,
 }
 
 impl Hook {
@@ -40,13 +42,17 @@ impl Hook {
         }
         let events: Value = serde_json::from_slice(request.body()).unwrap();
         if request.headers()["aeg-event-type"] == "SubscriptionValidation" {
-            let code = if is_wrong {
-                &Value::Null
-            } else {
-                &events[0]["data"]["validationCode"]
+            let data = &events[0]["data"];
+            let text = match request.uri().path() {
+                "/wrong" => json!({ "validationResponse": "wrong" }),
+                "/by-hand" => {
+                    let url = data["validationUrl"].as_str().map(str::to_owned);
+                    *self.confirm.lock().unwrap() = url;
+                    json!({})
+                }
+                _ => json!({ "validationResponse": data["validationCode"] }),
             };
-            let text = json!({ "validationResponse": code }).to_string();
-            return Ok(answer.body(body::full(text)).unwrap());
+            return Ok(answer.body(body::full(text.to_string())).unwrap());
         }
         let status = self.statuses.lock().unwrap().pop().unwrap_or(200);
         let received = (request.headers().clone(), events);
@@ -109,6 +115,44 @@ async fn webhook_is_validated_before_the_subscription_exists() {
         assert!(world.client.emulator().unsubscribe("hook").await.unwrap());
     }
     assert!(hook.take().is_empty());
+}
+
+#[tokio::test]
+async fn webhook_is_confirmed_by_its_validation_url_within_ten_minutes() {
+    for (wait_s, expected) in [(599, 200), (600, 404)] {
+        let (world, hook) = world().await;
+        let emulator = world.client.emulator();
+        let text = serde_json::to_string(&settings("/by-hand", &json!({}))).unwrap();
+        let (status, told) = world
+            .client
+            .control("PUT", "/subscriptions/hook", text)
+            .await;
+        assert_eq!(
+            (status, &told["status"]),
+            (202, &json!("AwaitingManualAction"))
+        );
+        assert!(emulator.subscriptions().unwrap().is_empty());
+        let url = hook.confirm.lock().unwrap().take().unwrap();
+        let start = "http://127.0.0.1:10003/subscriptions/hook/confirm?code=";
+        assert!(url.starts_with(start), "{url}");
+        world.client.advance_s(wait_s);
+        assert_eq!(
+            world.client.control("GET", start, String::new()).await.0,
+            404
+        );
+        assert_eq!(
+            world.client.control("GET", &url, String::new()).await.0,
+            expected
+        );
+        assert_eq!(
+            emulator.subscriptions().unwrap().len(),
+            usize::from(expected == 200)
+        );
+        assert_eq!(
+            world.client.control("GET", &url, String::new()).await.0,
+            404
+        );
+    }
 }
 
 #[tokio::test]

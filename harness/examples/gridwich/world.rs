@@ -66,7 +66,7 @@ impl World {
                 noted
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .push(it)
+                    .push(it);
             })
             .open()?;
         Ok(World { emulator, seen })

@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        80_230,
-        "Snapshots without their blob are counted; priorities are raised.",
+        82_100,
+        "Policies of containers, websites, conditions of faults, the schedule of events.",
     ),
     (
         "sleeve/",
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 232_150;
+pub(crate) const TOTAL: usize = 233_500;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

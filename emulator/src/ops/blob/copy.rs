@@ -133,6 +133,7 @@ impl Write for CopyBlob {
         let content = copied::content(tx, staged, &found)?;
         let key = source.key(tx, stamp.now)?;
         let thaw = self.overrides.thaw(&found);
+        let thaws = thaw.is_some();
         let copy = copied::finished(self.copy_id, source.shown, found.length, stamp.now);
         let new = NewBlob {
             kind: found.kind,
@@ -153,7 +154,7 @@ impl Write for CopyBlob {
         match source.hold.or(thaw) {
             // A copy of a blob onto itself is not delayed.
             Some(hold) if key.as_ref() != Some(&destination) && self.version >= COPIES_HAVE_IDS => {
-                pending::hold(tx, blob, destination, key, &hold, stamp)
+                pending::hold(tx, blob, destination, key, (&hold, thaws), stamp)
             }
             _ => Ok(blob),
         }

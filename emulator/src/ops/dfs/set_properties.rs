@@ -62,7 +62,7 @@ impl Write for SetPathProperties {
             blob.metadata = metadata;
         }
         let folder = found.container.generation;
-        Ok(replace::touch(tx, &self.name, folder, blob, stamp)?)
+        replace::touch(tx, &self.name, folder, blob, stamp)
     }
 
     fn render(blob: BlobRecord, _: &Call) -> Result<Reply, StorageError> {
