@@ -117,11 +117,7 @@ pub fn arrive(
 /// Returns the version of a request that names none.
 fn unnamed_version(method: &Method, target: &Target) -> ApiVersion {
     match target.resource {
-<<<<<<< HEAD
         // The next version ended this form of Put Message, so the client is older than versions.
-=======
-        // This form of Put Message ended with the next version.
->>>>>>> h-events
         Resource::Messages(_) if *method == Method::PUT => ApiVersion::V2009_07_17,
         _ => UNNAMED,
     }

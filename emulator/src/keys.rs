@@ -15,12 +15,9 @@ pub mod tree;
 
 pub use kind::{Kind, all_of, kind, owner, tag_name};
 
-<<<<<<< HEAD
+pub use event::{event, events, subscription, subscription_name, waiting, waiting_blob};
 pub use queue::{expiry, message, message_count, queue, visible};
 pub use tree::{deleted_name, deleted_path, deleted_paths};
-=======
-pub use event::{event, events, subscription, subscription_name, waiting, waiting_blob};
->>>>>>> h-events
 
 pub use entity::{entities, entity, entity_names, entity_part, partition, position, table};
 

@@ -9,7 +9,7 @@
 //! - [`pace`], [`timeline`], [`dates`]: its time, where the target's clock cannot be set.
 //! - [`tree`], [`json`], [`multipart`], [`avro`], [`superset`], [`rules`], [`value`], [`compare`]:
 //!   the live answer against the recorded one. [`rules`] is the table of all relaxations.
-//! - [`report`], [`text`]: the results; [`accepted`]: the known ones. [`options`]: the command line.
+//! - [`report`], [`text`]: the results; [`accepted`]: known ones. [`options`]: the command line.
 
 pub mod accepted;
 pub mod avro;

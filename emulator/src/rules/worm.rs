@@ -147,13 +147,7 @@ impl Worm {
                     ..policy
                 });
             }
-<<<<<<< HEAD
-            Change::Hold(tags) => {
-                self.legal_hold = self.legal_hold.union(&checked(tags)?).cloned().collect();
-            }
-=======
             Change::Hold(tags) => self.legal_hold.extend(checked(tags)?),
->>>>>>> h-events
             Change::Release(tags) => {
                 let tags = checked(tags)?;
                 self.legal_hold.retain(|tag| !tags.contains(tag));

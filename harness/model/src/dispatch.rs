@@ -8,7 +8,7 @@ use crate::expected::{Answer, Expected, Fact, settle};
 use crate::state::Model;
 use crate::vocabulary::tables::TableOperation;
 use crate::vocabulary::{
-    BlobId, BlobOperation, ContainerOperation, NewBlob, Property, QueueOperation,
+    BlobId, BlobOperation, ContainerOperation, NewBlob, Priority, Property, QueueOperation, Tier,
 };
 
 impl Model {
@@ -89,7 +89,7 @@ impl Model {
                 guard,
             } => self.delete(id, *snapshot, *snapshots, *guard),
             On::Undelete => self.undelete(id),
-            On::SetTier(tier, priority) => self.set_tier(id, *tier, *priority),
+            On::SetTier(to, priority) => self.set_tier(id, *to, *priority),
             On::Snapshot(metadata, guard) => self.snapshot(id, metadata, *guard),
             On::Lease(action, condition) => self.lease_blob(id, *action, *condition),
             On::PutBlock(block, content, lease) => self.put_block(id, block, *content, *lease),
@@ -137,6 +137,11 @@ impl Model {
             On::GetTags(lease) => self.get_tags(id, *lease),
             _ => self.change_blob(id, operation),
         })
+    }
+
+    fn set_tier(&mut self, id: &BlobId, to: Tier, priority: Option<Priority>) -> Answer {
+        let now_s = self.now_s;
+        self.base(id)?.state.tier.set(to, priority, now_s)
     }
 
     /// Does an operation that reads a blob.

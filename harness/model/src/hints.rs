@@ -3,6 +3,7 @@
 use crate::content::Bytes;
 use crate::lease::Lease;
 use crate::state::{Kept, Model, Queue, Uncommitted};
+use crate::tiers::Tiered;
 use crate::vocabulary::{BlobId, LeaseId, MessageId, Metadata, Moment, Receipt, Tag};
 
 /// The state of a resource, as far as a request can refer to it.
@@ -155,6 +156,12 @@ impl Model {
         let container = self.containers.get(container);
         let blob = container.and_then(|container| container.blobs.get(blob));
         blob.map_or("", |blob| blob.state.content.kind())
+    }
+
+    /// Returns the tier of a blob; `None` without a blob.
+    pub fn tier_at(&self, id: &BlobId) -> Option<Tiered> {
+        let blob = self.containers.get(&id.container)?.blobs.get(&id.blob)?;
+        Some(blob.state.tier.at(self.now_s))
     }
 
     /// Returns whether something deleted under a name can be undeleted.

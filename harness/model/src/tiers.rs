@@ -5,7 +5,7 @@ use smalt_protocol::{ErrorCode, Timestamp};
 
 use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::state::Model;
-use crate::vocabulary::{BlobId, Priority, Tier};
+use crate::vocabulary::{Priority, Tier};
 
 /// The longest rehydration at each priority, in seconds.
 const STANDARD_S: u64 = 15 * 60 * 60;
@@ -93,23 +93,13 @@ impl Tiered {
             Fact::Header("x-ms-rehydrate-priority", priority.map(text)),
         ]
     }
-}
 
-impl Model {
-    /// Returns the tier of a blob; `None` without a blob.
-    pub fn tier_at(&self, id: &BlobId) -> Option<Tiered> {
-        let blob = self.containers.get(&id.container)?.blobs.get(&id.blob)?;
-        Some(blob.state.tier.at(self.now_s))
-    }
-
-    /// "The rehydration priority setting cannot be lowered from High to Standard for a pending
-    /// operation."
-    pub(crate) fn set_tier(&mut self, id: &BlobId, to: Tier, given: Option<Priority>) -> Answer {
-        let now_s = self.now_s;
+    /// Set Blob Tier. "The rehydration priority setting cannot be lowered from High to Standard for
+    /// a pending operation."
+    pub(crate) fn set(&mut self, to: Tier, given: Option<Priority>, now_s: u64) -> Answer {
         let given = given.unwrap_or(Priority::Standard);
-        let tiered = &mut self.base(id)?.state.tier;
-        *tiered = tiered.at(now_s);
-        match &mut tiered.waking {
+        *self = self.at(now_s);
+        match &mut self.waking {
             Some(waking) if waking.to != to => return Err(ErrorCode::BlobBeingRehydrated.into()),
             Some(waking) => {
                 waking.is_raised |= given > waking.priority;
@@ -118,8 +108,8 @@ impl Model {
             }
             None => {}
         }
-        if tiered.tier == Some(Tier::Archive) && to != Tier::Archive {
-            tiered.waking = Some(Waking {
+        if self.tier == Some(Tier::Archive) && to != Tier::Archive {
+            self.waking = Some(Waking {
                 to,
                 priority: given,
                 is_raised: false,
@@ -127,8 +117,8 @@ impl Model {
             });
             return Ok(Expected::ok(202));
         }
-        tiered.tier = Some(to);
-        tiered.changed_s = Some(now_s);
+        self.tier = Some(to);
+        self.changed_s = Some(now_s);
         Ok(Expected::ok(200))
     }
 }

@@ -189,11 +189,7 @@ fn of_blob(operation: &BlobOperation) -> (&'static str, Header) {
             source_condition,
             ..
         } => {
-            let name = if *sync {
-                "blob copy from url"
-            } else {
-                "blob put from url"
-            };
+            let name = ["blob put from url", "blob copy from url"][usize::from(*sync)];
             (name, copy(guard.condition, *source_condition))
         }
         On::SetTags(..) => ("blob set tags", Header::NONE),

@@ -4,7 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::Method;
 use smalt_model::vocabulary::{
-    BlobId, BlobOperation, BlockSource, Metadata, Moment, NewBlob, PAGE_BYTES, Property, Snapshots,
+    BlobId, BlobOperation, BlockSource, Metadata, Moment, NewBlob, PAGE_BYTES, Priority, Property,
+    Snapshots, Tier,
 };
 use smalt_protocol::uri::encode_query;
 
@@ -77,6 +78,7 @@ pub(super) fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Req
             comp("tags").lease(names, *lease).body(tag_set(tags))
         }
         BlobOperation::GetTags(lease) => get("tags").lease(names, *lease),
+        BlobOperation::Undelete => comp("undelete"),
         _ => wide(id, operation, names),
     }
 }
@@ -148,15 +150,16 @@ fn wide(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
             Request::blob(Method::GET, format!("{part}{separator}comp=pagelist"))
                 .guard(names, *guard)
         }
-        BlobOperation::Undelete => comp("undelete"),
-        BlobOperation::SetTier(tier, priority) => {
-            let priority = priority.map(|priority| priority.name().to_owned());
-            comp("tier")
-                .with("x-ms-access-tier", tier.name())
-                .maybe("x-ms-rehydrate-priority", priority)
-        }
+        BlobOperation::SetTier(tier, priority) => set_tier(comp("tier"), *tier, *priority),
         _ => comp(""),
     }
+}
+
+fn set_tier(request: Request, tier: Tier, priority: Option<Priority>) -> Request {
+    let priority = priority.map(|priority| priority.name().to_owned());
+    request
+        .with("x-ms-access-tier", tier.name())
+        .maybe("x-ms-rehydrate-priority", priority)
 }
 
 fn create(id: &BlobId, new: NewBlob) -> Request {
