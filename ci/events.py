@@ -2,10 +2,15 @@
 
 import json
 import os
+import queue as queues
 import socket
+import statistics
 import sys
+import threading
 import time
+import urllib.error
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from azure.core.exceptions import AzureError, ResourceExistsError
 from azure.core.messaging import CloudEvent
@@ -18,7 +23,7 @@ WAIT_S = 30
 
 def put_subscription(control, name, **settings):
     destination = {"kind": "queue", "account": "devstoreaccount1", "queue": name}
-    document = json.dumps({"destination": destination, **settings}).encode()
+    document = json.dumps({"destination": destination} | settings).encode()
     url = f"http://{control}/subscriptions/{name}"
     urllib.request.urlopen(urllib.request.Request(url, document, method="PUT")).close()
 
@@ -75,25 +80,86 @@ def consumers(connection, control, file):
     print(f"azure-eventgrid of PyPI parses {len(events)} events in both schemas")
 
 
+class Hook(BaseHTTPRequestHandler):
+    """A webhook as Event Grid expects it; one below /closed does not pass the validation."""
+
+    received = queues.Queue()
+
+    def do_OPTIONS(self):
+        self.send_response(200)
+        if not self.path.startswith("/closed"):
+            self.send_header("WebHook-Allowed-Origin", self.headers["WebHook-Request-Origin"])
+        self.end_headers()
+
+    def do_POST(self):
+        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = b""
+        if self.headers["aeg-event-type"] == "SubscriptionValidation":
+            code = EventGridEvent.from_dict(texts[0]).data["validationCode"]
+            code = "" if self.path.startswith("/closed") else code
+            answer = json.dumps({"validationResponse": code}).encode()
+        else:
+            for text in texts:
+                self.received.put((time.monotonic(), text))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_):
+        pass
+
+
+def webhook(connection, control):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    blobs = BlobServiceClient.from_connection_string(connection)
+    container = blobs.create_container("hooked")
+    # The path is in the subject, so that other subscriptions of this server do not matter.
+    filters = {"subject_begins_with": "/blobServices/default/containers/hooked/"}
+    for schema, parse in [
+        ("EventGridSchema", EventGridEvent.from_dict),
+        ("CloudEventSchemaV1_0", CloudEvent.from_dict),
+    ]:
+        try:
+            closed = {"kind": "webhook", "url": f"{url}/closed"}
+            put_subscription(control, "hook", schema=schema, destination=closed)
+            sys.exit("FAILED: a webhook without validation was accepted")
+        except urllib.error.HTTPError as error:
+            assert error.code == 400, error
+        hook = {"kind": "webhook", "url": f"{url}/open", "max_events_per_batch": 10}
+        put_subscription(control, "hook", schema=schema, destination=hook, filter=filters)
+        waits = []
+        for number in range(50):
+            container.upload_blob(f"{schema}{number}", b"x")
+            acknowledged = time.monotonic()
+            arrived, text = Hook.received.get(timeout=WAIT_S)
+            assert parse(text).subject.endswith(f"{schema}{number}"), text
+            waits.append(arrived - acknowledged)
+        median, most = statistics.median(waits) * 1000, max(waits) * 1000
+        print(f"webhook, {schema}: {median:.1f} ms from answer to event, at most {most:.1f} ms")
+    server.shutdown()
+
+
 def ports():
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(4)]
     print(*[bound.getsockname()[1] for bound in sockets])
 
 
-def upload(connection, control, stop, file):
+def upload(connection, stop, file):
     """Uploads until the file `stop` exists and notes each acknowledged blob."""
     # Without retries, so that an upload whose answer is lost is not noted.
     blobs = BlobServiceClient.from_connection_string(connection, retry_total=0)
     queue(connection, "kills").create_queue()
-    put_subscription(control, "kills")
     container = blobs.create_container("kills")
     number = 0
-    with open(file, "w", encoding="utf-8") as out:
+    with open(file, "a", encoding="utf-8") as out:
         while not os.path.exists(stop):
             number += 1
             try:
                 etag = container.upload_blob(str(number), b"x").get_blob_properties().etag
-                print(number, etag.strip('"'), file=out)
+                print(number, etag.strip('"'), file=out, flush=True)
             except ResourceExistsError:
                 sys.exit("FAILED: a new name exists")
             except AzureError:
@@ -142,5 +208,5 @@ def wait_ready(control):
 
 
 if __name__ == "__main__":
-    commands = [consumers, ports, upload, compare]
+    commands = [consumers, webhook, ports, upload, compare]
     {command.__name__: command for command in commands}[sys.argv[1]](*sys.argv[2:])

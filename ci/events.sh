@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Events as real consumers see them (docs/events.md): azure-eventgrid of PyPI and npm parse what arrives in
-# a queue, and no acknowledged upload is without its event after kill -9.
+# a queue and at a webhook, and no acknowledged upload is without its event after kill -9.
 # Needs: python3, node, npm, ci/build.sh.
 #
 #   ci/events.sh [kills]
@@ -26,22 +26,37 @@ start_smalt smalt
 "$build/bin/python" ci/events.py consumers "$smalt_connection" "$smalt_control" "$work/events.json"
 cp ci/events.mjs "$build/events.mjs"
 node "$build/events.mjs" "$work/events.json"
+"$build/bin/python" ci/events.py webhook "$smalt_connection" "$smalt_control"
 
 # Fixed ports: the client goes on with the next process.
 ports=$("$build/bin/python" ci/events.py ports)
 read -r blob queue table control <<<"$ports"
+cat >"$work/kills.toml" <<'END'
+[kills]
+destination = { kind = "queue", account = "devstoreaccount1", queue = "kills" }
+END
 begin() {
-    "$bin/smalt" --location "$work/store" --blobPort "$blob" --queuePort "$queue" \
+    "$bin/smalt" --subscriptions "$work/kills.toml" --location "$work/store" --blobPort "$blob" --queuePort "$queue" \
         --tablePort "$table" --controlPort "$control" >"$work/$1.log" 2>&1 &
     note_role "$1"
 }
 begin server
 await "$work/server.log" DefaultEndpointsProtocol= "${role_pids[server]}"
 connection=$(sed -n 's|^ *\(DefaultEndpointsProtocol=\)|\1|p' "$work/server.log")
-"$build/bin/python" ci/events.py upload "$connection" "127.0.0.1:$control" "$work/stop" "$work/acknowledged" &
+: >"$work/acknowledged"
+"$build/bin/python" ci/events.py upload "$connection" "$work/stop" "$work/acknowledged" &
 client=$!
 started+=("$client")
-kill_roles "$kills" server
+acknowledged() { wc -l <"$work/acknowledged"; }
+for _ in $(seq 1 "$kills"); do
+    before=$(acknowledged)
+    for _ in $(seq 1 600); do
+        [ "$(acknowledged)" -eq "$before" ] || break
+        sleep 0.1
+    done
+    [ "$(acknowledged)" -gt "$before" ] || fail "nothing is acknowledged any more"
+    kill_roles 1 server
+done
 touch "$work/stop"
 wait "$client" || fail "the uploading client"
 "$build/bin/python" ci/events.py compare "$connection" "127.0.0.1:$control" "$work/acknowledged"

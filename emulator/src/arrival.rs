@@ -17,7 +17,7 @@ use crate::data_lake;
 use crate::header_case::HeaderCase;
 use crate::lane::Lane;
 use crate::rules::web;
-use crate::target::{self, Address, Target};
+use crate::target::{self, Address, Resource, Target};
 
 /// The transport of a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,6 +34,8 @@ pub struct Socket {
 
 /// Header with the method that a POST to the Table service stands for.
 pub const TUNNEL: &str = "x-http-method";
+/// Header with the method that a request to the Data Lake interface stands for.
+const OVERRIDE: &str = "x-http-method-override";
 /// Version of requests that name none, which anonymous access has used since the root container was
 /// introduced.
 const UNNAMED: ApiVersion = ApiVersion::V2009_09_19;
@@ -67,6 +69,7 @@ pub fn arrive(
         None => default_version(core, &target)?,
     };
     check_client_request_id(&head.headers)?;
+    let unnamed = unnamed_version(&head.method, &target);
     let scheme = if socket.secure { "https://" } else { "http://" };
     let declared = head
         .headers
@@ -75,7 +78,7 @@ pub fn arrive(
     Ok(Call {
         origin: [scheme, host].concat(),
         body_length: declared.or_else(|| body.size_hint().exact()),
-        method: tunnelled(&head.method, &head.headers, target.service),
+        method: tunnelled(&head.method, &head.headers, &target),
         sent_method: head.method,
         settings: core.settings(&target.account),
         target,
@@ -86,7 +89,7 @@ pub fn arrive(
             .cloned()
             .unwrap_or_default(),
         headers: head.headers,
-        version: version.or(default).unwrap_or(UNNAMED),
+        version: version.or(default).unwrap_or(unnamed),
         version_given: version.is_some(),
         version_known: version.or(default).is_some(),
         arrival: core.store.now(),
@@ -106,16 +109,36 @@ pub fn arrive(
     })
 }
 
-/// Returns the method that `X-HTTP-Method` names in a request to the Table service, else the sent one:
-/// some proxies only pass GET and POST. *Authorization for the Azure Storage services* has the
-/// sent method signed. An invalid header has no effect here; the register refuses it.
-fn tunnelled(sent: &Method, headers: &HeaderMap, service: Service) -> Method {
+/// Returns the version of a request that names none.
+fn unnamed_version(method: &Method, target: &Target) -> ApiVersion {
+    match target.resource {
+        // The next version ended this form of Put Message, so the client is older than versions.
+        Resource::Messages(_) if *method == Method::PUT => ApiVersion::V2009_07_17,
+        _ => UNNAMED,
+    }
+}
+
+/// Returns the method that `X-HTTP-Method` names in a request to the Table service, since some
+/// proxies only pass GET and POST, or `X-HTTP-Method-Override` in one to the Data Lake interface;
+/// else the sent one. *Authorization for the Azure Storage services* has the sent method signed. An
+/// invalid header has no effect here; the register refuses it.
+fn tunnelled(sent: &Method, headers: &HeaderMap, target: &Target) -> Method {
+    let service = target.service;
+    if target.data_lake {
+        // Hadoop's ABFS: its HTTP client knows no PATCH.
+        let is_patch = headers
+            .get(OVERRIDE)
+            .is_some_and(|method| method == "PATCH");
+        let may_be = is_patch && matches!(*sent, Method::PUT | Method::POST);
+        return if may_be { Method::PATCH } else { sent.clone() };
+    }
     let named = headers.get(TUNNEL).filter(|_| service == Service::Table);
     let named = named.and_then(|name| Method::from_bytes(name.as_bytes()).ok());
     named.unwrap_or_else(|| sent.clone())
 }
 
-fn host(head: &Parts) -> &str {
+/// Returns the host that a request names; empty when there is none.
+pub fn host(head: &Parts) -> &str {
     let named = || head.headers.get(HOST).and_then(|h| h.to_str().ok());
     match head.uri.authority() {
         Some(authority) => authority.as_str(),

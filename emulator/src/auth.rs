@@ -14,7 +14,7 @@ mod needs;
 mod sas;
 mod scope;
 mod shared_key;
-mod token;
+pub mod token;
 
 use http::header::AUTHORIZATION;
 use smalt_protocol::signing::sas::{Sas, refused};

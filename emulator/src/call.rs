@@ -103,8 +103,11 @@ impl Call {
             .filter(|value| !value.is_empty())
     }
 
-    /// Parses the `x-ms-meta-*` headers.
+    /// Parses the `x-ms-meta-*` headers, or the `x-ms-properties` of the Data Lake interface.
     pub fn metadata(&self) -> Result<Metadata, StorageError> {
+        if self.target.data_lake {
+            return Metadata::from_properties(self.header("x-ms-properties")?.unwrap_or_default());
+        }
         Metadata::from_headers(self.headers.iter().map(|(name, value)| {
             // A value that is not UTF-8 is rejected like one that is not printable.
             (

@@ -80,6 +80,9 @@ pub struct AccountSettings {
     pub version_immutability: bool,
     /// Whether blobs can have an expiry. Azure: only in accounts with a hierarchical namespace.
     pub blob_expiry: bool,
+    /// Whether the account has a hierarchical namespace, with directories and the operations of
+    /// Data Lake Storage ("Azure Data Lake Storage hierarchical namespace").
+    pub hierarchical_namespace: bool,
     /// Kind of redundancy, which Get Account Information returns.
     pub sku: Sku,
     /// The encryption scopes that exist; `None` when every name is valid.
@@ -111,6 +114,7 @@ impl Default for AccountSettings {
             last_access_tracking: false,
             version_immutability: false,
             blob_expiry: false,
+            hierarchical_namespace: false,
             sku: Sku::StandardRagrs,
             encryption_scopes: None,
         }

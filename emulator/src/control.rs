@@ -14,8 +14,10 @@
 //! | `/state/reset` | POST | back to the state after the start |
 //! | `/accounts` | GET | settings of every account |
 //! | `/accounts/{name}` | GET, PUT, PATCH | read; set all; set some |
+//! | `/identity/token` | GET | a bearer token, as managed identities get it |
 //! | `/subscriptions` | GET | every event subscription |
 //! | `/subscriptions/{name}` | GET, PUT, DELETE | read; create or change; delete |
+//! | `/subscriptions/{name}/confirm` | any | the `validationUrl` of a webhook |
 //!
 //! It rejects cross-origin requests of browsers and foreign host names, so that a web page cannot
 //! reach it through the user's browser. Beyond loopback it requires a token.
@@ -24,6 +26,7 @@ mod accounts;
 mod clock;
 mod faults;
 mod guard;
+mod identity;
 mod metrics;
 mod ready;
 mod refusal;
@@ -38,6 +41,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use serde::Serialize;
@@ -162,6 +166,7 @@ async fn serve(
             Ok(json(&serde_json::json!({ "status": "empty" })))
         }
         ("/accounts", &Method::GET) => Ok(json(&accounts::all(core))),
+        ("/identity/token", &Method::GET) => Ok(json(&identity::issue(core, &head)?)),
         ("/subscriptions", &Method::GET) => Ok(json(&subscriptions::all(emulator)?)),
         (
             "/health" | "/ready" | "/metrics" | "/clock" | "/faults" | "/state" | "/accounts"
@@ -175,17 +180,13 @@ async fn serve(
         ("/state/export" | "/state/import" | "/state/reset" | "/state/snapshots", _) => {
             Err(no_such_method())
         }
-        (path, method) => named(emulator, path, method, body).await,
+        _ => named(emulator, &head, body).await,
     }
 }
 
 /// Serves the paths that end with a name.
-async fn named(
-    emulator: &Emulator,
-    path: &str,
-    method: &Method,
-    body: Body,
-) -> Result<Response<Body>, Refusal> {
+async fn named(emulator: &Emulator, head: &Parts, body: Body) -> Result<Response<Body>, Refusal> {
+    let (path, method) = (head.uri.path(), &head.method);
     if let Some(name) = path.strip_prefix(accounts::ACCOUNT) {
         return account(emulator.core(), name, method, body).await;
     }
@@ -193,8 +194,7 @@ async fn named(
         return Ok(json(&saved::serve(emulator, name, method).await?));
     }
     if let Some(name) = path.strip_prefix(subscriptions::SUBSCRIPTION) {
-        let shown = subscriptions::serve(emulator, name, method, body).await?;
-        return Ok(json(&shown));
+        return subscriptions::serve(emulator, name, head, body).await;
     }
     Err(Refusal::new(
         StatusCode::NOT_FOUND,

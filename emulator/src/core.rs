@@ -35,6 +35,8 @@ pub struct Core {
     pub events: Wake,
     /// Client for copy sources outside this emulator.
     pub fetcher: Fetcher,
+    /// Client for webhooks.
+    pub hooks: Fetcher,
     /// Observer of every exchange.
     pub observer: Observer,
     /// Lane for long work of requests from sockets.
@@ -67,6 +69,7 @@ impl Core {
             faults: Faults::default(),
             events: Wake::default(),
             fetcher: Fetcher::default(),
+            hooks: Fetcher::default(),
             observer: Observer::default(),
             lane: Lane::new(),
             rooms: Rooms::default(),
@@ -85,6 +88,7 @@ impl Core {
         *fork.changed.write() = self.changed.read().clone();
         Core {
             fetcher: self.fetcher.clone(),
+            hooks: self.hooks.clone(),
             ..fork
         }
     }

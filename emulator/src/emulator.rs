@@ -21,6 +21,7 @@ use crate::pipeline;
 #[cfg(feature = "schedule")]
 use crate::store::Point;
 use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult, Trouble};
+use crate::website;
 
 /// A running emulator. Clones share it; the last one closes the store.
 ///
@@ -52,6 +53,7 @@ pub struct Builder {
     segment_bytes: Option<u64>,
     memory_limit: Option<u64>,
     fetcher: Fetcher,
+    hooks: Fetcher,
     observer: Observer,
     #[cfg(feature = "schedule")]
     stepped: bool,
@@ -69,6 +71,7 @@ impl Emulator {
             segment_bytes: None,
             memory_limit: None,
             fetcher: Fetcher::default(),
+            hooks: Fetcher::default(),
             observer: Observer::default(),
             #[cfg(feature = "schedule")]
             stepped: false,
@@ -102,7 +105,11 @@ impl Emulator {
         request: Request<Body>,
         socket: Socket,
     ) -> Result<Response<Body>, ConnectionLost> {
-        pipeline::serve(&self.0, request, socket).await
+        let (head, body) = request.into_parts();
+        if let Some(account) = website::account(&self.0, &head, &socket) {
+            return website::serve(&self.0, &account, &head).await;
+        }
+        pipeline::serve(&self.0, Request::from_parts(head, body), socket).await
     }
 
     /// Returns the clock.
@@ -284,6 +291,14 @@ impl Builder {
         self
     }
 
+    /// Sets the client, or a function from request to response, that sends events to webhooks.
+    /// Without one, subscriptions of webhooks are refused.
+    #[must_use]
+    pub fn send_webhooks_by(mut self, fetch: impl Fetch) -> Self {
+        self.hooks = Fetcher::new(fetch);
+        self
+    }
+
     /// Makes each commit wait for [`Emulator::step`], so that a concurrency test chooses the order.
     #[cfg(feature = "schedule")]
     #[must_use]
@@ -323,6 +338,7 @@ impl Builder {
         };
         let mut core = Core::new(self.config, self.clock, ids, store);
         core.fetcher = self.fetcher;
+        core.hooks = self.hooks;
         core.observer = self.observer;
         Ok(Emulator(Arc::new(core)))
     }

@@ -1,15 +1,17 @@
 //! Fetches copy sources outside the emulator, and limits which hosts may be reached.
 //!
-//! The emulator itself opens no connection. It passes a GET to the [`Fetch`] that it was built with
-//! and streams the answer into its store; without one, it has no outside sources. The binary uses
+//! The emulator itself opens no connection. It passes a GET, or the POST of a webhook, to the
+//! [`Fetch`] that it was built with and streams the answer of a source into its store; without one,
+//! it has no outside sources. The binary uses
 //! an HTTP client that obeys [`SourceRules`]; a test may use a function:
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! use bytes::Bytes;
 //! use http::{Request, Response};
 //! use smalt::{Emulator, body, fetch::FetchError};
 //!
-//! let pages = |request: Request<()>| async move {
+//! let pages = |request: Request<Bytes>| async move {
 //!     match request.uri().host() {
 //!         Some("pages.example") => Ok(Response::new(body::full("a page"))),
 //!         _ => Err(FetchError::Unreachable("no such host".to_owned())),
@@ -28,6 +30,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Request, Response};
 
 pub use allow::{RuleError, SourceRule, SourceRules};
@@ -40,17 +43,17 @@ pub type Fetching<'a> =
 
 /// Fetches URLs outside the emulator.
 pub trait Fetch: Send + Sync + 'static {
-    /// Sends a GET and returns the response, whatever its status; does not follow redirects. The
-    /// body streams, and ends with an error when it takes too long.
-    fn fetch(&self, request: Request<()>) -> Fetching<'_>;
+    /// Sends a request and returns the response, whatever its status; does not follow redirects.
+    /// The body streams, and ends with an error when it takes too long.
+    fn fetch(&self, request: Request<Bytes>) -> Fetching<'_>;
 }
 
 impl<T, F> Fetch for T
 where
-    T: Fn(Request<()>) -> F + Send + Sync + 'static,
+    T: Fn(Request<Bytes>) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Response<Body>, FetchError>> + Send + 'static,
 {
-    fn fetch(&self, request: Request<()>) -> Fetching<'_> {
+    fn fetch(&self, request: Request<Bytes>) -> Fetching<'_> {
         Box::pin(self(request))
     }
 }

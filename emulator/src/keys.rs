@@ -9,6 +9,7 @@
 
 mod entity;
 mod kind;
+pub mod tree;
 
 pub use kind::{Kind, all_of, kind, owner, tag_name};
 
@@ -31,6 +32,7 @@ const PAGE_NODE_REFS: u8 = 0x1b;
 const PAGE_NODE_LAST: u8 = 0x1c;
 const PAGE_GARBAGE: u8 = 0x1d;
 const TAG: u8 = 0x1e;
+const DIRECTORY_LAST: u8 = 0x1f;
 const QUEUE: u8 = 0x20;
 const MESSAGE: u8 = 0x21;
 const VISIBLE: u8 = 0x22;
@@ -44,8 +46,10 @@ const GARBAGE: u8 = 0x40;
 const EXPIRING: u8 = 0x41;
 const SUBSCRIPTION: u8 = 0x50;
 const EVENT: u8 = 0x51;
+const WAITING: u8 = 0x52;
 
-/// Distinguishes successive containers, queues or tables of one name: the tick of the creation.
+/// Distinguishes successive containers, queues or tables of one name: the tick of the creation. In
+/// a hierarchical account, the id of a directory: see [`tree`].
 pub type Generation = u64;
 
 fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -55,6 +59,14 @@ fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
         key.extend_from_slice(part);
     }
     key
+}
+
+/// Returns a key of something of a blob.
+fn below(prefix: u8, generation: Generation, name: &str, rest: &[&[u8]]) -> Vec<u8> {
+    let generation_bytes = generation.to_be_bytes();
+    let mut parts: Vec<&[u8]> = vec![&generation_bytes, tree::part(generation, name)];
+    parts.extend_from_slice(rest);
+    key(prefix, &parts)
 }
 
 /// A record that refers to shared data, by its key.
@@ -107,19 +119,16 @@ pub fn container(account: &str, name: &str) -> Vec<u8> {
 
 /// Returns the key of a base blob. With an empty name, returns where the container's blobs start.
 pub fn blob(generation: Generation, name: &str) -> Vec<u8> {
-    key(BLOB, &[&generation.to_be_bytes(), name.as_bytes()])
+    below(BLOB, generation, name, &[])
 }
 
 /// Returns the key of a snapshot.
 pub fn snapshot(generation: Generation, name: &str, tick: Timestamp) -> Vec<u8> {
-    key(
+    below(
         SNAPSHOT,
-        &[
-            &generation.to_be_bytes(),
-            name.as_bytes(),
-            &[0],
-            &tick.ticks().to_be_bytes(),
-        ],
+        generation,
+        name,
+        &[&[0], &tick.ticks().to_be_bytes()],
     )
 }
 
@@ -132,18 +141,18 @@ pub fn version(generation: Generation, name: &str, id: Timestamp) -> Vec<u8> {
 
 /// Returns where the previous versions of a blob start; [`after`] gives their end.
 pub fn versions(generation: Generation, name: &str) -> Vec<u8> {
-    key(VERSION, &[&generation.to_be_bytes(), name.as_bytes(), &[0]])
+    below(VERSION, generation, name, &[&[0]])
 }
 
 /// Returns where the previous versions of a container's blobs start, from blob `name` on.
 pub fn versions_from(generation: Generation, name: &str) -> Vec<u8> {
-    key(VERSION, &[&generation.to_be_bytes(), name.as_bytes()])
+    below(VERSION, generation, name, &[])
 }
 
 /// Returns the key of a deleted base blob: one that can be undeleted, or that left previous
 /// versions.
 pub fn deleted_blob(generation: Generation, name: &str) -> Vec<u8> {
-    key(DELETED_BLOB, &[&generation.to_be_bytes(), name.as_bytes()])
+    below(DELETED_BLOB, generation, name, &[])
 }
 
 /// Returns the key of a container that was deleted at `at` and can be restored.
@@ -186,23 +195,17 @@ pub fn expiring_key(key: &[u8]) -> &[u8] {
 
 /// Returns where the snapshots of a blob start; [`after`] gives their end.
 pub fn snapshots(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        SNAPSHOT,
-        &[&generation.to_be_bytes(), name.as_bytes(), &[0]],
-    )
+    below(SNAPSHOT, generation, name, &[&[0]])
 }
 
 /// Returns where the snapshots of a container's blobs start, from blob `name` on.
 pub fn snapshots_from(generation: Generation, name: &str) -> Vec<u8> {
-    key(SNAPSHOT, &[&generation.to_be_bytes(), name.as_bytes()])
+    below(SNAPSHOT, generation, name, &[])
 }
 
 /// Returns the key of an uncommitted block.
 pub fn block(generation: Generation, name: &str, block_id: &[u8]) -> Vec<u8> {
-    key(
-        BLOCK,
-        &[&generation.to_be_bytes(), name.as_bytes(), &[0], block_id],
-    )
+    below(BLOCK, generation, name, &[&[0], block_id])
 }
 
 /// Returns where the uncommitted blocks of a blob start; [`after`] gives their end.
@@ -212,7 +215,7 @@ pub fn blocks(generation: Generation, name: &str) -> Vec<u8> {
 
 /// Returns the key of the record of a blob's uncommitted blocks.
 pub fn uncommitted(generation: Generation, name: &str) -> Vec<u8> {
-    key(UNCOMMITTED, &[&generation.to_be_bytes(), name.as_bytes()])
+    below(UNCOMMITTED, generation, name, &[])
 }
 
 /// Returns the key of a part of a committed block list.
@@ -229,7 +232,7 @@ pub fn block_list_refs(content: u64) -> Vec<u8> {
 /// is the time of a version, or [`Timestamp::MAX`] for the base blob.
 pub fn tag(generation: Generation, tag: &str, value: &str, blob: &str, at: Timestamp) -> Vec<u8> {
     let mut key = tag_value(generation, tag, value);
-    key.extend_from_slice(blob.as_bytes());
+    key.extend_from_slice(tree::part(generation, blob));
     key.push(0);
     key.extend_from_slice(&at.ticks().to_be_bytes());
     key
@@ -338,11 +341,21 @@ pub fn subscription_name(key: &[u8]) -> String {
 
 /// Returns the key of an event that a subscription has to deliver: the tick of its commit and its
 /// place there.
-pub fn event(subscription: Generation, tick: Timestamp, place: u8) -> Vec<u8> {
+pub fn event(subscription: Generation, tick: Timestamp, place: u16) -> Vec<u8> {
     let mut key = events(subscription);
     key.extend_from_slice(&tick.ticks().to_be_bytes());
-    key.push(place);
+    key.extend_from_slice(&place.to_be_bytes());
     key
+}
+
+/// Returns the key of an event that waits until a change of a blob completes.
+pub fn waiting(generation: Generation, blob: &str) -> Vec<u8> {
+    key(WAITING, &[&generation.to_be_bytes(), blob.as_bytes()])
+}
+
+/// Returns the key of the blob that an event waits for.
+pub fn waiting_blob(key: &[u8]) -> Vec<u8> {
+    blob(generation(key), &blob_name(key))
 }
 
 /// Returns where the events of a subscription start; [`after`] gives their end.
@@ -356,7 +369,7 @@ pub fn garbage(generation: Generation) -> Vec<u8> {
 }
 
 /// Returns the prefixes of all records that a generation keys.
-pub fn contents(generation: Generation) -> [Vec<u8>; 14] {
+pub fn contents(generation: Generation) -> [Vec<u8>; 15] {
     [
         TAG,
         BLOB,
@@ -372,6 +385,7 @@ pub fn contents(generation: Generation) -> [Vec<u8>; 14] {
         ENTITY,
         ENTITY_PART,
         EVENT,
+        WAITING,
     ]
     .map(|prefix| key(prefix, &[&generation.to_be_bytes()]))
 }

@@ -102,6 +102,7 @@ mod service_properties;
 mod stage;
 mod state;
 mod target;
+mod website;
 
 pub use arrival::Socket;
 #[doc(hidden)]

@@ -21,6 +21,7 @@ use smalt_protocol::Timestamp;
 use crate::keys::{self, Generation, Holds};
 use crate::ops::blob::content::{self, pages};
 use crate::ops::blob::pending;
+use crate::ops::tree;
 use crate::records::{
     BlobContent, BlobRecord, BlockRecord, GarbageRecord, MessageRecord, MessageText, Record,
     Tombstone, UncommittedRecord,
@@ -190,6 +191,9 @@ fn release(tx: &mut Transaction<'_>, holds: Holds, value: &[u8]) -> StoreResult<
     let payload = match holds {
         Holds::Content => {
             let blob = BlobRecord::decode(value)?;
+            if let Some(id) = blob.directory {
+                tree::drop_directory(tx, id);
+            }
             for content in pending::held(&blob) {
                 content::release(tx, content)?;
             }

@@ -21,7 +21,9 @@ pub use blob::{
     PendingCopy, Rehydration, UncommittedRecord,
 };
 pub use container::{ContainerRecord, PublicAccess};
-pub use event::{DeliveryRecord, Diagnostics, EventData, EventRecord, SubscriptionRecord};
+pub use event::{
+    DeliveryRecord, Diagnostics, EventData, EventRecord, SUBJECT, SubscriptionRecord, WaitingRecord,
+};
 pub use garbage::{GarbageRecord, Tombstone};
 pub use pages::{Held, PageNode, Run};
 pub use queue::{MessageRecord, MessageText, QueueRecord};
@@ -56,7 +58,7 @@ pub trait Record: Serialize + DeserializeOwned {
 }
 
 /// Returns `true` for a default value, which is omitted to save time and space.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
@@ -75,6 +77,7 @@ impl Record for TableRecord {}
 impl Record for EntityRecord {}
 impl Record for SubscriptionRecord {}
 impl Record for DeliveryRecord {}
+impl Record for WaitingRecord {}
 
 #[cfg(test)]
 mod tests {

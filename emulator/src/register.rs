@@ -58,9 +58,11 @@ pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
         let preflight = entries.iter().find(|e| e.verb == Verb::Options);
         return preflight.ok_or_else(|| ErrorCode::UnsupportedHttpVerb.into());
     }
-    if call.target.data_lake {
-        return Ok(data_lake::FLAT_NAMESPACE);
-    }
+    let entries = match call.target.data_lake {
+        true if !call.settings.hierarchical_namespace => return Ok(data_lake::FLAT_NAMESPACE),
+        true => data_lake::ENTRIES,
+        false => entries,
+    };
     let found = entries
         .iter()
         .filter(of_resource)

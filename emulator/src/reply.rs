@@ -264,6 +264,8 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
 
 /// Renders a refusal: status, `x-ms-error-code`, extra headers, and a body in its form.
 pub fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {
+    let told = (common.form == Form::DataLake).then(|| data_lake::in_its_words(error));
+    let error = told.as_ref().unwrap_or(error);
     let status = error.status();
     let mut reply = if status == 304 {
         Reply::new(status)

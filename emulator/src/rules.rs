@@ -1,5 +1,6 @@
 //! Pure functions on values. They do no I/O and read no clock.
 
+pub mod acl;
 pub mod block_list;
 pub mod conditions;
 pub mod cors;

@@ -66,9 +66,13 @@ pub struct Server {
 pub fn builder(flags: &Flags) -> anyhow::Result<Builder> {
     let rules = SourceRules::new(flags.copy_source_allow.clone());
     let sources = SourceClient::new(rules).context("cannot set up TLS")?;
+    // An operator names the webhooks, unlike the sources of copies.
+    let everywhere = SourceRules::new(vec!["all".parse()?]);
+    let hooks = SourceClient::new(everywhere).context("cannot set up TLS")?;
     let builder = Emulator::builder()
         .config(flags.config()?)
-        .fetch_sources_by(sources);
+        .fetch_sources_by(sources)
+        .send_webhooks_by(hooks);
     Ok(match flags.extent_memory_limit {
         Some(bytes) => builder.memory_limit(bytes),
         None => builder,
@@ -84,6 +88,7 @@ pub async fn start(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Started
         location: (!flags.in_memory_persistence).then(|| flags.location.clone()),
         azurite: flags.import_azurite.clone(),
         seed: flags.seed.clone(),
+        subscriptions: flags.subscriptions.clone(),
     };
     Ok(start::start(emulator, &SystemDisk, &what).await?)
 }

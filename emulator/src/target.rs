@@ -168,7 +168,8 @@ pub fn resolve(
     let data_lake = service == Service::Blob
         && (has_data_lake_host || is_path_style && address.has_data_lake_shape);
     let resource = match service {
-        Service::Blob => blob_resource(rest, address.names_container || data_lake)?,
+        Service::Blob if data_lake => as_path(blob_resource(rest, true)?),
+        Service::Blob => blob_resource(rest, address.names_container)?,
         Service::Queue => queue_resource(rest)?,
         Service::Table => Resource::Table(address::parse_path(twice.unwrap_or(rest))),
     };
@@ -222,6 +223,18 @@ fn port_service(host: &str) -> Option<Service> {
         .rsplit_once(':')
         .and_then(|(_, port)| port.parse().ok())?;
     of_default_port(port)
+}
+
+/// Returns the resource of a Data Lake request: slashes around a path do not count, and a path of
+/// nothing else is the root of the file system.
+fn as_path(resource: Resource) -> Resource {
+    match resource {
+        Resource::Blob(container, path) => match path.trim_matches('/') {
+            "" => Resource::Container(container),
+            path => Resource::Blob(container, path.to_owned()),
+        },
+        other => other,
+    }
 }
 
 fn blob_resource(rest: &str, names_container: bool) -> Result<Resource, StorageError> {

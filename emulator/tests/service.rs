@@ -7,6 +7,7 @@ mod clients;
 mod containers;
 mod damage;
 mod events;
+mod faults;
 mod operations_doc;
 mod queues;
 mod repeat;

@@ -212,11 +212,14 @@ impl Setup {
             last_access_tracking,
             version_immutability,
             blob_expiry,
+            hierarchical_namespace,
             sku,
             encryption_scopes,
         } = &self.settings;
-        let is_kind_chosen =
-            *blob_expiry || *default_tier != usual.default_tier || *sku != usual.sku;
+        let is_kind_chosen = *blob_expiry
+            || *hierarchical_namespace
+            || *default_tier != usual.default_tier
+            || *sku != usual.sku;
         let needs = [
             (*versioning, "versioning cannot be switched on"),
             (

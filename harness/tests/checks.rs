@@ -7,6 +7,7 @@ mod channels;
 mod conform;
 mod crash;
 mod fuzz;
+mod gridwich;
 mod histories;
 mod partitions;
 mod payloads;

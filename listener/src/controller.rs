@@ -9,7 +9,6 @@
 //! a growing interval; with none, a watchdog looks at long intervals. A wake-up or a message leads
 //! back to Active.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::observers::is_throttle;
 use crate::pool::Pool;
 use crate::report::{Ended, ListenerError, PoolState, PoolStatus, Report};
 use crate::rules::load::LoadMeter;
-use crate::rules::scaling::{Limits, Scaler};
+use crate::rules::scaling::{Limits, MakeRule, Scaler, ScalingRule};
 use crate::rules::sentinel::Role;
 use crate::run::CANCEL_GRACE;
 use crate::sentinel::Guard;
@@ -64,7 +63,8 @@ pub(crate) struct Controller {
     status: watch::Sender<PoolStatus>,
     pool: Pool,
     samples: JoinSet<()>,
-    scaler: Scaler,
+    limits: Limits,
+    scaler: Box<dyn ScalingRule>,
     meter: LoadMeter,
     /// This listener's part in the fleet's sentinel; `None` without a sentinel.
     guard: Option<Guard>,
@@ -77,6 +77,9 @@ pub(crate) struct Controller {
     rescaled_at: Instant,
     /// Tasks that the current load needs.
     desired: u32,
+    /// Tasks that remained when an observer stopped one of an empty queue; `None` once there is
+    /// work again.
+    left: Option<u32>,
     empty_gets: u32,
     failed_gets: u32,
     report: Report,
@@ -88,6 +91,8 @@ pub(crate) struct Wiring {
     pub(crate) status: watch::Sender<PoolStatus>,
     pub(crate) mode: Mode,
     pub(crate) seed: u64,
+    /// Makes the scaling rule; `None` for that of the settings' policy.
+    pub(crate) rule: Option<MakeRule>,
 }
 
 impl Controller {
@@ -108,7 +113,11 @@ impl Controller {
             status: wiring.status,
             pool: Pool::new(Arc::clone(&shared), wiring.seed),
             samples: JoinSet::new(),
-            scaler: Scaler::new(config.policy, limits),
+            scaler: match &wiring.rule {
+                Some(rule) => rule(&limits),
+                None => Box::new(Scaler::new(config.policy, limits)),
+            },
+            limits,
             meter: LoadMeter::new(Duration::ZERO),
             guard: match wiring.mode {
                 Mode::Run => Guard::new(&shared, wiring.seed),
@@ -122,16 +131,10 @@ impl Controller {
             watched_at: now,
             rescaled_at: now,
             desired: 0,
+            left: None,
             empty_gets: 0,
             failed_gets: 0,
-            report: Report {
-                ended: Ended::Drained,
-                received: 0,
-                outcomes: BTreeMap::new(),
-                expiring: 0,
-                requests: 0,
-                tasks_started: 0,
-            },
+            report: Report::empty(),
             shared,
         }
     }
@@ -170,6 +173,7 @@ impl Controller {
                 () = self.pool.ended() => self.replace(),
                 () = self.shared.wake.beyond(self.woken) => {
                     self.woken = self.shared.wake.get();
+                    self.left = None;
                     self.activate();
                 }
                 () = until(watchdog_at) => self.look_after_all(),
@@ -182,6 +186,7 @@ impl Controller {
     fn hear(&mut self, event: Event) -> Result<Option<Ended>, ListenerError> {
         match event {
             Event::Received { asked, got } => self.received(asked, got),
+            Event::Leave(task) => self.leave(task),
             Event::Failed(error) => self.failed(error)?,
             Event::Finished {
                 outcome,
@@ -225,6 +230,7 @@ impl Controller {
             return;
         }
         self.empty_gets = 0;
+        self.left = None;
         self.worked_at = Instant::now();
         if self.state != PoolState::Active {
             self.activate();
@@ -256,6 +262,15 @@ impl Controller {
             _ if !error.is_transient() => Err(ListenerError::Refused(error)),
             _ if self.failed_gets >= ONCE_FAILED_GETS => Err(ListenerError::Unreachable(error)),
             _ => Ok(()),
+        }
+    }
+
+    /// Stops a task as an observer decided (L20), but leaves the tasks that poll while idle.
+    fn leave(&mut self, task: u64) {
+        if self.pool.active() > self.floor() && self.empty_gets > 0 {
+            self.pool.stop(task);
+            self.left = Some(self.pool.active());
+            self.publish(self.state);
         }
     }
 
@@ -380,10 +395,12 @@ impl Controller {
         let tasks = self.pool.active();
         let rate = self.shared.calls.rate_per_s();
         let load = self.meter.load(now, tasks, rate);
-        let target = self.scaler.target(now, &load);
-        self.pool.resize(target.tasks.max(self.floor()));
-        self.pool.rest(target.awake.max(self.floor()));
-        self.desired = target.awake.max(self.floor());
+        let target = self.scaler.target(now, &load).within(&self.limits);
+        let (floor, most) = (self.floor(), self.left.unwrap_or(u32::MAX));
+        let within = |tasks: u32| tasks.min(most).max(floor);
+        self.pool.resize(within(target.tasks));
+        self.pool.rest(within(target.awake));
+        self.desired = within(target.awake);
         if load.visible_backlog > 0 {
             self.shared.work.count();
         }
@@ -446,7 +463,8 @@ impl Controller {
                 *self.report.outcomes.entry(outcome).or_insert(0) += 1;
                 self.report.expiring += u64::from(expiring);
             }
-            Event::Failed(_)
+            Event::Leave(_)
+            | Event::Failed(_)
             | Event::BudgetSpent { .. }
             | Event::Unable(_)
             | Event::Depth(_)

@@ -8,6 +8,7 @@
 //! - [`handler`]: handlers of messages: an async function, a command, an HTTP endpoint.
 //! - [`rules`]: back-off, retry curve, scaling, dispatch, envelope: pure functions.
 //! - [`payload`]: large payloads in blobs, and the sender of messages.
+//! - [`notify`]: events that wake the listeners of other processes.
 //! - [`partition`]: partitioned queues, and their resize.
 //! - [`config`]: TOML file, flags, secrets. [`metrics`]: an observer that counts, and its text.
 //! - `controller` owns the `pool` of `poller` tasks; a poller passes each message to an owner
@@ -33,6 +34,7 @@ mod jitter;
 mod listener;
 mod message;
 pub mod metrics;
+pub mod notify;
 pub mod observers;
 pub mod partition;
 pub mod payload;
@@ -49,10 +51,12 @@ mod shared;
 mod signal;
 mod sync;
 mod throttle;
+mod waker;
 
 pub use builder::{ListenerBuilder, NoHandler};
 pub use config::{ConfigError, ListenerConfig, SentinelConfig};
-pub use listener::{QueueListener, Waker};
+pub use listener::QueueListener;
 pub use observers::Observer;
 pub use report::{Decision, Ended, ListenerError, Outcome, PoolState, PoolStatus, Report};
 pub use throttle::{ACCOUNT_RATE_PER_S, AccountLimit};
+pub use waker::Waker;

@@ -15,40 +15,11 @@ use crate::observers::{Observer, Observers};
 use crate::payload::PayloadStore;
 use crate::report::{ListenerError, PoolStatus, Report};
 use crate::rules::done::DoneCache;
+use crate::rules::scaling::{Limits, MakeRule, ScalingRule};
 use crate::shared::{Phase, Shared};
 use crate::signal::Signal;
 use crate::throttle::{ACCOUNT_RATE_PER_S, AccountLimit};
-
-/// Wakes an idle listener. A wake-up is sticky: if it arrives during a get or just before a sleep,
-/// it ends that sleep early, so none is lost (DL18). Cheap, and callable from anywhere, any number
-/// of times.
-#[derive(Clone, Debug)]
-pub struct Waker {
-    queue: String,
-    count: Arc<Signal<u64>>,
-}
-
-impl Waker {
-    /// Tells the listener that a message was put. Call it after the put, not before (DL19).
-    pub fn wake(&self) {
-        self.count.count();
-    }
-
-    /// Returns the queue that the listener listens to.
-    pub fn queue(&self) -> &str {
-        &self.queue
-    }
-
-    /// Wakes the listener if it listens to `queue`, compared as Azure compares queue names (L32,
-    /// DL21). Returns whether it does.
-    pub fn wake_for(&self, queue: &str) -> bool {
-        let ours = self.queue.eq_ignore_ascii_case(queue);
-        if ours {
-            self.wake();
-        }
-        ours
-    }
-}
+use crate::waker::Waker;
 
 /// Processes one queue with one handler.
 ///
@@ -86,6 +57,7 @@ pub struct QueueListener {
     handler: Arc<dyn Handler>,
     seed: u64,
     observers: Observers,
+    rule: Option<MakeRule>,
     account: AccountLimit,
     wake: Arc<Signal<u64>>,
     status: watch::Sender<PoolStatus>,
@@ -112,6 +84,7 @@ impl QueueListener {
             handler,
             seed,
             observers: Observers::default(),
+            rule: None,
             account: AccountLimit::new(ACCOUNT_RATE_PER_S),
             wake: Arc::new(Signal::new(0)),
             status: watch::channel(PoolStatus::default()).0,
@@ -126,6 +99,17 @@ impl QueueListener {
         self
     }
 
+    /// Scales by this rule in place of the settings' policy (L30); `make` is called at the start of
+    /// each run. The numbers stay within `tasks.min` and `tasks.max`.
+    #[must_use]
+    pub fn scaled_by<R: ScalingRule + 'static>(
+        mut self,
+        make: impl Fn(&Limits) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.rule = Some(Arc::new(move |limits| Box::new(make(limits))));
+        self
+    }
+
     /// Limits its requests by a limit that other listeners on the account share.
     #[must_use]
     pub fn within(mut self, account: AccountLimit) -> Self {
@@ -133,12 +117,14 @@ impl QueueListener {
         self
     }
 
-    /// Returns a handle that wakes this listener.
+    /// Returns a handle that wakes this listener. Events that wake it are shown to the observers
+    /// that were added before.
     pub fn waker(&self) -> Waker {
-        Waker {
-            queue: self.config.queue.clone(),
-            count: Arc::clone(&self.wake),
-        }
+        Waker::new(
+            &self.config.queue,
+            Arc::clone(&self.wake),
+            self.observers.clone(),
+        )
     }
 
     /// Returns a receiver of the pool's status, now and at each change.
@@ -198,7 +184,7 @@ impl QueueListener {
             ),
             room: Arc::new(Semaphore::new(self.config.in_hand_max())),
             payloads: self.payloads(),
-            handler: Arc::clone(&self.handler),
+            handler: self.observers.showing(Arc::clone(&self.handler)),
             phase: Arc::new(Signal::new(Phase::Running)),
             wake: Arc::clone(&self.wake),
             work: Arc::new(Signal::new(0)),
@@ -211,6 +197,7 @@ impl QueueListener {
             status: self.status.clone(),
             mode,
             seed: self.seed,
+            rule: self.rule.clone(),
         };
         Controller::new(shared, wiring)
             .run(Box::pin(shutdown))

@@ -201,7 +201,7 @@ pub struct Look<'a> {
     /// Sums of the queue.
     pub counts: Counts,
     /// State of the pool; `None` for a queue of which only the requests are counted, such as a
-    /// trigger queue or a partitioned queue's map.
+    /// subscription or a partitioned queue's map.
     pub pool: Option<PoolStatus>,
 }
 

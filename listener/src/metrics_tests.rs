@@ -99,7 +99,7 @@ async fn every_name_of_the_guide_is_in_the_text() {
     assert!(!prometheus(&[], Duration::ZERO, None, None).contains("cost"));
 }
 
-/// A trigger queue shows only its requests, which are billed like any other.
+/// A subscription shows only its requests, which are billed like any other.
 #[tokio::test(start_paused = true)]
 async fn a_queue_without_a_pool_shows_its_requests() {
     let metrics = Metrics::new("events");

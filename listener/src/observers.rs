@@ -1,17 +1,20 @@
 //! Observers of a listener: any number of them, called as things happen (L21).
 //!
-//! Observers have no influence on the listener. If one panics, the panic is logged, and neither the
-//! listener nor the other observers are affected.
+//! Observers have no influence on the listener, except by [`Observer::queue_empty`]. If one panics,
+//! the panic is logged, and neither the listener nor the other observers are affected.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{ErrorKind, PortError, PortResult};
 
+use crate::handler::{Context, Handler, Message, Verdict};
 use crate::report::{Decision, PoolStatus, Report};
+use crate::rules::trigger::Trigger;
 
 /// A billed request to storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,9 +102,35 @@ pub struct Idle {
     pub pause: Duration,
 }
 
+/// What a dequeue task does after an empty get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnEmpty {
+    /// Pauses as its back-off says.
+    #[default]
+    Pause,
+    /// Pauses for this time instead, unless it is woken.
+    PauseFor(Duration),
+    /// Stops, unless it is one of the tasks that poll while the queue is empty. A message or an
+    /// event starts tasks again.
+    Stop,
+}
+
 /// Observes what a listener does. Every method does nothing by default; the listener's tasks call
 /// them, so they must return quickly.
 pub trait Observer: Send + Sync + 'static {
+    /// An event wakes the listener (L32).
+    fn triggered(&self, _event: &Trigger) {}
+
+    /// A handler starts on this message. Its body is the whole one, also if it was in a blob
+    /// (`OnNext`, L21). Called in the handler's task, after [`started`](Self::started).
+    fn handling(&self, _message: &Message) {}
+
+    /// A dequeue task received no message, for the `empty_gets`th time in a row, and is about to
+    /// pause (`QueueEmpty`, L20). The answer of the first observer that decides holds.
+    fn queue_empty(&self, _idle: &Idle) -> OnEmpty {
+        OnEmpty::Pause
+    }
+
     /// A request was answered or failed.
     fn called(&self, _call: &Called) {}
 
@@ -146,6 +175,12 @@ impl Observers {
         self.0.push(observer);
     }
 
+    /// Returns a handler that shows each message to the observers before it handles it.
+    pub(crate) fn showing(&self, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
+        let observers = self.clone();
+        Arc::new(Showing { observers, handler })
+    }
+
     /// Makes a request and reports the result to the observers.
     pub(crate) async fn see<T>(
         &self,
@@ -158,13 +193,39 @@ impl Observers {
         answer
     }
 
-    /// Calls each observer. Observers are application code and may panic.
+    /// Calls each observer.
     pub(crate) fn tell(&self, tell: impl Fn(&dyn Observer)) {
-        for observer in &self.0 {
-            let told = catch_unwind(AssertUnwindSafe(|| tell(observer.as_ref())));
-            if told.is_err() {
+        self.ask(tell).for_each(drop);
+    }
+
+    /// Returns the decision of the first observer that makes one.
+    pub(crate) fn on_empty(&self, idle: &Idle) -> OnEmpty {
+        let mut decisions = self.ask(|observer| observer.queue_empty(idle));
+        let decided = decisions.find(|decision| *decision != OnEmpty::Pause);
+        decided.unwrap_or_default()
+    }
+
+    /// Asks each observer. Observers are application code and may panic.
+    fn ask<T>(&self, ask: impl Fn(&dyn Observer) -> T) -> impl Iterator<Item = T> {
+        self.0.iter().filter_map(move |observer| {
+            let answer = catch_unwind(AssertUnwindSafe(|| ask(observer.as_ref())));
+            if answer.is_err() {
                 tracing::error!(op = "observer", "an observer panicked");
             }
-        }
+            answer.ok()
+        })
+    }
+}
+
+struct Showing {
+    observers: Observers,
+    handler: Arc<dyn Handler>,
+}
+
+#[async_trait]
+impl Handler for Showing {
+    async fn handle(&self, message: &Message, ctx: &Context) -> Verdict {
+        self.observers.tell(|observer| observer.handling(message));
+        self.handler.handle(message, ctx).await
     }
 }

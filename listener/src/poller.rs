@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use crate::calls::Answered;
 use crate::jitter::Jitter;
 use crate::message::Owner;
-use crate::observers::{Fetched, Idle};
+use crate::observers::{Fetched, Idle, OnEmpty};
 use crate::rules::backoff::{Backoff, DENIED_DELAY, IDLE_STEP};
 use crate::rules::budget::Afforded;
 use crate::rules::dispatch::batch_size;
@@ -31,6 +31,8 @@ pub(crate) struct Told {
 
 pub(crate) struct Poller {
     shared: Arc<Shared>,
+    /// Number of the task in its pool.
+    number: u64,
     told: Told,
     /// Counts of triggers and of found work that were seen before the last get.
     seen: (u64, u64),
@@ -47,6 +49,7 @@ pub(crate) struct Poller {
 impl Poller {
     pub(crate) fn new(
         shared: Arc<Shared>,
+        number: u64,
         told: Told,
         jitter: Jitter,
         probe: Arc<AtomicBool>,
@@ -55,6 +58,7 @@ impl Poller {
         Poller {
             seen: (0, 0),
             shared,
+            number,
             told,
             jitter,
             probe,
@@ -213,12 +217,17 @@ impl Poller {
             let backoff = Backoff::new(idle.min, idle.max, IDLE_STEP);
             let pause = backoff.delay(self.idle, self.jitter.permille());
             self.idle = self.idle.saturating_add(1);
-            let idle = Idle {
+            let mut idle = Idle {
                 empty_gets: self.idle,
                 pause,
             };
+            match self.shared.observers.on_empty(&idle) {
+                OnEmpty::Pause => {}
+                OnEmpty::PauseFor(pause) => idle.pause = pause,
+                OnEmpty::Stop => self.shared.tell(Event::Leave(self.number)),
+            }
             self.shared.observers.tell(|o| o.idle(&idle));
-            return Some(pause);
+            return Some(idle.pause);
         }
         self.idle = 0;
         for message in messages {

@@ -82,7 +82,7 @@ impl Pool {
         };
         let probe = Arc::new(AtomicBool::new(probe));
         let leaves = Arc::clone(&probe);
-        let poller = Poller::new(Arc::clone(&self.shared), told, jitter, leaves, full);
+        let poller = Poller::new(Arc::clone(&self.shared), number, told, jitter, leaves, full);
         let task = self.tasks.spawn(poller.run()).id();
         let active = Active {
             task,
@@ -114,8 +114,14 @@ impl Pool {
     fn stop_one(&mut self) {
         let mut newest_first = self.active.iter().rev();
         let full = newest_first.find(|(_, active)| active.is_full.load(Ordering::Relaxed));
-        let number = full.or(self.active.last_key_value()).map(|(n, _)| *n);
-        if let Some(stopped) = number.and_then(|number| self.active.remove(&number)) {
+        if let Some((&number, _)) = full.or(self.active.last_key_value()) {
+            self.stop(number);
+        }
+    }
+
+    /// Stops the task with this number.
+    pub(crate) fn stop(&mut self, number: u64) {
+        if let Some(stopped) = self.active.remove(&number) {
             let _ = stopped.stop.send(true);
         }
     }

@@ -149,6 +149,18 @@ pub struct Report {
 }
 
 impl Report {
+    /// Returns the report of a run that has not received anything.
+    pub(crate) fn empty() -> Self {
+        Report {
+            ended: Ended::Drained,
+            received: 0,
+            outcomes: BTreeMap::new(),
+            expiring: 0,
+            requests: 0,
+            tasks_started: 0,
+        }
+    }
+
     /// Returns the number of messages with this outcome.
     pub fn count(&self, outcome: Outcome) -> u64 {
         self.outcomes.get(&outcome).copied().unwrap_or(0)

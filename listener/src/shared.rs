@@ -56,6 +56,8 @@ impl Asked {
 pub(crate) enum Event {
     /// A get was answered.
     Received { asked: u32, got: u32 },
+    /// An observer wants the task with this number to stop.
+    Leave(u64),
     /// A get failed.
     Failed(PortError),
     /// A message is settled.

@@ -108,6 +108,9 @@ pub fn put_blob_bytes_max(version: ApiVersion) -> u64 {
     by_version(version, 64 * MIB, 256 * MIB, 5000 * MIB)
 }
 
+/// Paths that one setAccessControlRecursive changes at most. "Path - Update": `maxRecords`.
+pub const ACL_RECORDS_MAX: u64 = 2_000;
+
 /// Returns the limit of the body of Put Block. *Put Block*, remarks on sizes by version.
 pub fn put_block_bytes_max(version: ApiVersion) -> u64 {
     by_version(version, 4 * MIB, 100 * MIB, 4000 * MIB)

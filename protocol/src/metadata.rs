@@ -3,6 +3,8 @@
 //! Source: *Setting and Retrieving Properties and Metadata for Blob Resources*. Names keep their
 //! case and are compared without regard to it; the order of the headers is kept.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, StorageError};
@@ -41,6 +43,48 @@ impl Metadata {
             return Err(ErrorCode::MetadataTooLarge.into());
         }
         Ok(metadata)
+    }
+
+    /// Creates metadata from names and values.
+    ///
+    /// # Errors
+    /// As [`Metadata::from_headers`].
+    pub fn from_named<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, StorageError> {
+        let mut metadata = Metadata::default();
+        for (name, value) in pairs {
+            metadata.add(name, value)?;
+        }
+        Ok(metadata)
+    }
+
+    /// Parses `x-ms-properties` of the Data Lake interface: `name=value` with the value in Base64,
+    /// separated by commas. *Path - Create*.
+    ///
+    /// # Errors
+    /// 400 `InvalidHeaderValue` for a malformed list, else as [`Metadata::from_headers`].
+    pub fn from_properties(text: &str) -> Result<Self, StorageError> {
+        const NAME: &str = "x-ms-properties";
+        let refused = || StorageError::invalid_header(NAME, text);
+        let mut pairs = Vec::new();
+        for property in text.split(',').filter(|part| !part.trim().is_empty()) {
+            let (name, value) = property.split_once('=').ok_or_else(refused)?;
+            let value = STANDARD.decode(value.trim()).map_err(|_| refused())?;
+            let value = String::from_utf8(value).map_err(|_| refused())?;
+            pairs.push((name.trim(), value));
+        }
+        if text.len() > METADATA_BYTES_MAX * 2 {
+            return Err(ErrorCode::MetadataTooLarge.into());
+        }
+        Self::from_named(pairs.iter().map(|(name, value)| (*name, value.as_str())))
+    }
+
+    /// Returns the value of `x-ms-properties`.
+    pub fn properties(&self) -> String {
+        let pairs = self.iter();
+        let texts = pairs.map(|(name, value)| format!("{name}={}", STANDARD.encode(value)));
+        texts.collect::<Vec<_>>().join(",")
     }
 
     fn add(&mut self, name: &str, value: &str) -> Result<(), StorageError> {

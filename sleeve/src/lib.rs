@@ -45,7 +45,9 @@
 //!   nothing after a lost response succeeds, and a conditional write never mistakes its own earlier
 //!   attempt for another client's change ([`ErrorKind::OutcomeUnknown`]).
 //! - **Names** that arrive unchanged, or are rejected before anything is sent.
-//! - **Operation contexts**: the caller's request id, including muting ([`port::CallContext`]).
+//! - **Operation contexts**: the caller's request id, including muting ([`port::CallContext`]), and
+//!   the way back in a [`notification`].
+//! - **Sleeves**: a blob or container with the context and the ETag of its calls ([`Sleeve`]).
 //! - **No leaked secrets**: no error and no `Debug` shows a key, a SAS or a signature.
 //!
 //! # Known limits
@@ -63,9 +65,11 @@ mod entra;
 mod error;
 mod failure;
 mod names;
+pub mod notification;
 mod policy;
 pub mod port;
 mod redact;
+mod sleeves;
 pub mod stdout;
 mod storage;
 #[cfg(test)]
@@ -75,12 +79,13 @@ pub mod transport;
 pub use account::{Account, AccountError, Credential};
 pub use ambient::SystemClock;
 pub use clock::{Clock, TokioClock};
-pub use context::CLIENT_REQUEST_ID_BYTES_MAX;
+pub use context::{CLIENT_REQUEST_ID_BYTES_MAX, ContextError, StorageContext};
 #[cfg(feature = "entra")]
 pub use entra::Identity;
 pub use error::{ErrorKind, PortError};
 pub use policy::backoff::RetrySettings;
 pub use redact::redact;
+pub use sleeves::{Accounts, BlobSleeve, ContainerSleeve, CopyFrom, Providers, Sleeve};
 pub use storage::{AzureStorage, Settings};
 pub use transport::{
     FnTransport, HyperTransport, HyperTransportSettings, Transport, TransportError,

@@ -5,18 +5,20 @@
 //! are typed ([`PortError`]), so a worker never inspects a status.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
 
+mod copy;
 mod queue;
+mod sleeves;
 
+pub use self::copy::{CopyStarted, CopyState, CopyStatus, StartCopy};
 pub use self::queue::{MessageTtl, QueueMessage, QueueMessages, QueueProperties, Receipt};
+pub use self::sleeves::{BlobHeaders, ContainerProperties, PublicAccess};
 pub use crate::error::{ErrorKind, PortError};
-use crate::redact::without_query;
 
 /// Result of the port's calls.
 pub type PortResult<T> = Result<T, PortError>;
@@ -54,8 +56,19 @@ impl BlobId {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub String);
 
+impl Tag {
+    /// Returns the tag in the quoted form of headers. Listings and notifications omit the quotes,
+    /// but conditions and comparisons need one form.
+    pub(crate) fn from_text(text: &str) -> Self {
+        match text.starts_with('"') || text.starts_with("W/") {
+            true => Tag(text.to_owned()),
+            false => Tag(format!("\"{text}\"")),
+        }
+    }
+}
+
 /// The operation context of one call (Gridwich: `x-ms-client-request-id` and muting).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallContext {
     /// Value of `x-ms-client-request-id`: JSON of at most 1 KiB (G6, DG6); empty for none.
     pub client_request_id: String,
@@ -92,32 +105,6 @@ impl Conditions {
             ..Self::default()
         }
     }
-}
-
-/// State of the last copy into a blob.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CopyState {
-    /// `x-ms-copy-id`.
-    pub id: String,
-    /// `x-ms-copy-status`.
-    pub status: CopyStatus,
-    /// `x-ms-copy-source`, if the service still returns it.
-    pub source: Option<String>,
-    /// `x-ms-copy-status-description`.
-    pub description: Option<String>,
-}
-
-/// Status of a copy, `x-ms-copy-status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyStatus {
-    /// The copy is still running.
-    Pending,
-    /// The copy is complete.
-    Success,
-    /// A client aborted the copy; the destination is empty.
-    Aborted,
-    /// The copy failed; the destination is empty.
-    Failed,
 }
 
 /// Whether a blob is currently leased.
@@ -242,50 +229,6 @@ pub enum DeleteSnapshots {
     Refuse,
     /// Deletes the blob with its snapshots.
     Include,
-}
-
-/// Parameters of a copy. `Debug` omits the query of the source, which may be a SAS.
-#[derive(Clone, PartialEq, Eq)]
-pub struct StartCopy {
-    /// URL of the source, with a SAS if the destination's account cannot read it otherwise.
-    pub source_url: String,
-    /// `x-ms-source-if-match`.
-    pub source_if_match: Option<Tag>,
-    /// Metadata of the destination; if `None`, the source's are copied.
-    pub metadata: Option<Metadata>,
-    /// Conditions on the destination.
-    pub conditions: Conditions,
-    /// Whether to use the synchronous form (Copy Blob From URL, at most 256 MiB).
-    pub synchronous: bool,
-    /// Index tags of the destination (`x-ms-tags`); if `None`, it has none.
-    pub tags: Option<Metadata>,
-    /// Tier of the destination (`x-ms-access-tier`); if `None`, the account's default.
-    pub tier: Option<String>,
-}
-
-impl fmt::Debug for StartCopy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StartCopy")
-            .field("source_url", &without_query(&self.source_url))
-            .field("source_if_match", &self.source_if_match)
-            .field("metadata", &self.metadata)
-            .field("conditions", &self.conditions)
-            .field("synchronous", &self.synchronous)
-            .field("tags", &self.tags)
-            .field("tier", &self.tier)
-            .finish()
-    }
-}
-
-/// A started copy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CopyStarted {
-    /// `x-ms-copy-id`.
-    pub id: String,
-    /// Status when the copy was started.
-    pub status: CopyStatus,
-    /// ETag of the destination.
-    pub etag: Tag,
 }
 
 /// An acquired or renewed lease.
@@ -429,6 +372,12 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Create Queue. Returns `false` if it already exists.
     async fn create_queue(&self, cx: &CallContext, queue: &str) -> PortResult<bool>;
+
+    /// List Queues: the names of all queues that begin with `prefix`, in order.
+    async fn list_queues(&self, cx: &CallContext, prefix: &str) -> PortResult<Vec<String>>;
+
+    /// Delete Queue, with all messages.
+    async fn delete_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()>;
 
     /// Get Queue Metadata.
     async fn queue_properties(&self, cx: &CallContext, queue: &str) -> PortResult<QueueProperties>;

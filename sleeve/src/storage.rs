@@ -4,6 +4,7 @@ mod answer;
 mod asides;
 mod begin;
 mod blobs;
+mod containers;
 mod copies;
 mod delegate;
 #[cfg(feature = "entra")]
@@ -16,6 +17,7 @@ mod page;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use azure_core::http::Url;
 use azure_storage_blob::BlobServiceClient;
@@ -23,7 +25,9 @@ use azure_storage_queue::QueueServiceClient;
 
 use crate::account::Credential;
 use crate::clock::Clock;
+use crate::policy::backoff::{Dice, RetrySettings};
 
+pub(crate) use begin::{BlobClient, Client, ContainerClient};
 pub use open::Settings;
 
 /// One storage account, opened with one credential.
@@ -45,6 +49,18 @@ struct Shared {
     #[cfg(feature = "entra")]
     delegation: delegation::Kept,
     clock: Arc<dyn Clock>,
+    /// Bounds and jitter of sequences that start again (`Sleeve::from_start`).
+    retry: RetrySettings,
+    dice: Dice,
+}
+
+impl AzureStorage {
+    /// Returns the delay before a sequence starts again after `failed` attempts, or `None` to give
+    /// up.
+    pub(crate) fn delay_before_restart(&self, failed: u32) -> Option<Duration> {
+        let shared = &self.shared;
+        shared.retry.delay(failed, None, shared.dice.roll())
+    }
 }
 
 impl fmt::Debug for AzureStorage {

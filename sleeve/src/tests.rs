@@ -10,4 +10,5 @@ mod names;
 mod queues;
 mod retries;
 mod service;
+mod sleeves;
 mod sockets;

@@ -5,6 +5,7 @@
 //! an unknown name is an error. The settings of one account always come from a single source.
 
 mod effective;
+mod fault;
 mod rules;
 mod schema;
 mod sound;
@@ -23,41 +24,15 @@ use crate::config::SweeperConfig;
 use crate::plan::Prices;
 
 pub use effective::effective;
+pub use fault::SettingsError;
+use fault::{first_line, wrong};
 pub use sound::findings;
+use structure::put;
 
 /// Prefix of the environment variables.
 pub const ENV_PREFIX: &str = "SWEEPER_";
 /// Environment variable that Azure's own tools also read.
 pub const ENV_CONNECTION_STRING: &str = "AZURE_STORAGE_CONNECTION_STRING";
-
-/// The configuration is invalid.
-#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
-#[error("{}", faults.join("; "))]
-pub struct SettingsError {
-    /// Messages for the operator, one per fault.
-    pub faults: Vec<String>,
-}
-
-impl SettingsError {
-    /// Returns the value, or records the faults and returns `None`.
-    fn take<T>(&mut self, read: Result<T, SettingsError>) -> Option<T> {
-        match read {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.faults.extend(error.faults);
-                None
-            }
-        }
-    }
-
-    /// Returns the value unless a fault was recorded.
-    fn or<T>(self, value: T) -> Result<T, SettingsError> {
-        match self.faults.is_empty() {
-            true => Ok(value),
-            false => Err(self),
-        }
-    }
-}
 
 /// All settings of the binary.
 #[derive(Clone, Debug)]
@@ -195,23 +170,6 @@ impl Layers {
     }
 }
 
-fn wrong(text: impl Into<String>) -> SettingsError {
-    SettingsError {
-        faults: vec![text.into()],
-    }
-}
-
-/// Returns the first line of the error's message. The full text of a TOML error quotes the source
-/// line, which may hold a secret.
-fn first_line(error: &toml::de::Error) -> String {
-    error
-        .message()
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .to_owned()
-}
-
 fn read_file(text: &str, faults: &mut SettingsError) -> Table {
     let table: Result<Table, toml::de::Error> = text.parse();
     let table = table.map_err(|error| {
@@ -292,23 +250,6 @@ fn typed(name: &str, value: &str, kind: Kind) -> Result<Value, SettingsError> {
             Ok(Value::Array(
                 items.map(|item| Value::String(item.to_owned())).collect(),
             ))
-        }
-    }
-}
-
-/// Inserts a value at a dotted path.
-fn put(table: &mut Table, path: &str, value: Value) {
-    match path.split_once('.') {
-        None => {
-            table.insert(path.to_owned(), value);
-        }
-        Some((head, rest)) => {
-            let inner = table
-                .entry(head)
-                .or_insert_with(|| Value::Table(Table::new()));
-            if let Value::Table(inner) = inner {
-                put(inner, rest, value);
-            }
         }
     }
 }

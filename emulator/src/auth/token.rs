@@ -41,11 +41,32 @@ const WRONG_AUDIENCE: &str = "Audience validation failed. Audience did not match
 const WRONG_ISSUER: &str = "Issuer validation failed. Issuer did not match. \
     An issuer that is taken is https://sts.windows.net/<tenant>/.";
 
-/// URL-safe Base64, with or without padding.
+/// URL-safe Base64: read with or without padding, written without it.
 const BASE64_URL: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
+
+/// Object id and tenant of the emulator's only identity.
+pub const IDENTITY: &str = "00000000-0000-0000-0000-000000000001";
+
+/// Returns a token of the emulator's identity for a resource, valid between these seconds since
+/// 1970. Nobody signs it, because nobody would verify it.
+pub fn unsigned(resource: &str, begins_s: u64, ends_s: u64) -> String {
+    let header = serde_json::json!({ "alg": "none", "typ": "JWT" });
+    let claims = serde_json::json!({
+        "aud": resource,
+        "iss": format!("{}{IDENTITY}/", ISSUERS[0]),
+        "nbf": begins_s,
+        "exp": ends_s,
+        "oid": IDENTITY,
+        "tid": IDENTITY,
+    });
+    let encode = |part: &serde_json::Value| BASE64_URL.encode(part.to_string());
+    format!("{}.{}.", encode(&header), encode(&claims))
+}
 
 /// The claims of a token.
 #[derive(Clone, Debug, Deserialize)]

@@ -83,6 +83,9 @@ fn generations(view: &dyn View) -> StoreResult<BTreeSet<Generation>> {
     let container = |_: &[u8], value: &Bytes| Some(ContainerRecord::decode(value).ok()?.generation);
     scan(Kind::Container, &container)?;
     scan(Kind::DeletedContainer, &container)?;
+    for kind in [Kind::Blob, Kind::DeletedBlob] {
+        scan(kind, &|_, value| BlobRecord::decode(value).ok()?.directory)?;
+    }
     scan(Kind::Queue, &|_, value| {
         Some(QueueRecord::decode(value).ok()?.generation)
     })?;

@@ -10,7 +10,7 @@ use crate::keys::{self, Kind};
 use crate::records::{
     BlobRecord, BlockListChunk, BlockRecord, ContainerRecord, DeliveryRecord, EntityRecord,
     GarbageRecord, MessageRecord, PageNode, QueueRecord, Record, SubscriptionRecord, TableRecord,
-    UncommittedRecord,
+    UncommittedRecord, WaitingRecord,
 };
 use crate::store::{OWN_PREFIXES, StoreError, StoreResult, View};
 
@@ -74,9 +74,11 @@ fn read(view: &dyn View, key: &[u8], value: &Bytes) -> StoreResult<()> {
         Kind::Uncommitted => UncommittedRecord::decode(value).map(drop),
         Kind::BlockList => BlockListChunk::decode(value).map(drop),
         Kind::PageNode => PageNode::decode(value).map(drop),
-        Kind::BlockListRefs | Kind::PageNodeRefs | Kind::PageNodeLast | Kind::MessageCount => {
-            number()
-        }
+        Kind::BlockListRefs
+        | Kind::PageNodeRefs
+        | Kind::PageNodeLast
+        | Kind::DirectoryLast
+        | Kind::MessageCount => number(),
         Kind::Queue => QueueRecord::decode(value).map(drop),
         Kind::Message => MessageRecord::decode(value).map(drop),
         Kind::Table => TableRecord::decode(value).map(drop),
@@ -89,6 +91,7 @@ fn read(view: &dyn View, key: &[u8], value: &Bytes) -> StoreResult<()> {
         },
         Kind::Subscription => SubscriptionRecord::decode(value).map(drop),
         Kind::Event => DeliveryRecord::decode(value).map(drop),
+        Kind::Waiting => WaitingRecord::decode(value).map(drop),
         Kind::PageGarbage | Kind::Tag | Kind::Garbage | Kind::EntityPart | Kind::Expiring => Ok(()),
     }
 }

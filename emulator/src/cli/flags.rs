@@ -45,6 +45,10 @@ pub struct Flags {
     /// subfolders are containers. Resources that exist already are left as they are.
     #[arg(long, value_name = "FILE|DIR")]
     pub seed: Option<PathBuf>,
+    /// Create or change the event subscriptions of a TOML file, which has a table for each name
+    /// with the fields of docs/events.md.
+    #[arg(long, value_name = "FILE")]
+    pub subscriptions: Option<PathBuf>,
     /// Import an Azurite data directory when the store is still empty. Azurite data in --location
     /// is imported without this flag. Azurite's files are not changed.
     #[arg(long, value_name = "DIR")]
@@ -144,6 +148,9 @@ pub struct Flags {
     /// Allow Set Blob Expiry in every account; Azure allows it only with a hierarchical namespace.
     #[arg(long, help_heading = ACCOUNTS)]
     pub blob_expiry: bool,
+    /// Give every account a hierarchical namespace, which Data Lake Storage needs.
+    #[arg(long, help_heading = ACCOUNTS)]
+    pub hierarchical_namespace: bool,
     /// Keep the name of a deleted container, queue or table taken for SECONDS, at most 86400:
     /// creating it again gets 409 `...BeingDeleted`. On Azure this takes 30 seconds or more.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
@@ -272,6 +279,7 @@ impl Flags {
             last_access_tracking: self.last_access_tracking,
             version_immutability: self.version_immutability,
             blob_expiry: self.blob_expiry,
+            hierarchical_namespace: self.hierarchical_namespace,
             ..AccountSettings::default()
         });
         for account in config.accounts.values_mut() {

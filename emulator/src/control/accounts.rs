@@ -10,6 +10,9 @@ use serde_json::{Map, Value};
 use super::{Refusal, failed};
 use crate::config::AccountSettings;
 use crate::core::Core;
+use crate::keys;
+use crate::ops::blob::replace::has_any;
+use crate::store::StoreResult;
 
 pub(super) const ACCOUNT: &str = "/accounts/";
 
@@ -47,11 +50,35 @@ pub(super) fn change(
         .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("invalid body: {error}")))?;
     let valid = settings.validate();
     valid.map_err(|what| Refusal::new(StatusCode::BAD_REQUEST, what))?;
+    let current = one(core, name)?;
+    if settings.hierarchical_namespace != current.hierarchical_namespace
+        && has_containers(core, name).map_err(|error| failed(&error))?
+    {
+        return Err(Refusal::new(StatusCode::CONFLICT, HAS_CONTAINERS));
+    }
     if core.change_settings(name, settings) {
         one(core, name)
     } else {
         Err(unknown(name))
     }
+}
+
+const HAS_CONTAINERS: &str = "hierarchical_namespace cannot change while the account has \
+    containers, deleted ones included: delete them first";
+
+fn has_containers(core: &Core, name: &str) -> StoreResult<bool> {
+    let of_account = [
+        keys::container(name, ""),
+        keys::deleted_containers_from(name, ""),
+    ];
+    core.store.read(|view| {
+        for prefix in of_account {
+            if has_any(view, prefix)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })
 }
 
 fn unknown(name: &str) -> Refusal {

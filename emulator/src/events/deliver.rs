@@ -4,32 +4,24 @@
 //!
 //! Sources: "Event Grid message delivery and retry", "Dead letter and retry policies".
 
-use std::collections::BTreeSet;
-use std::ops::ControlFlow;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use bytes::Bytes;
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use http::header::CONTENT_LENGTH;
-use http::{Request, StatusCode};
-use serde_json::Value;
-use smalt_protocol::connection_string::emulator_port;
-use smalt_protocol::{ApiVersion, Service, StorageError, Timestamp};
+use http::StatusCode;
+use smalt_protocol::{StorageError, Timestamp};
 
-use super::{outbox, schema};
-use crate::arrival::Socket;
-use crate::body;
+use super::schedule::Schedule;
+use super::{outbox, send, waiting};
 use crate::core::Core;
+use crate::faults::EventFault;
+use crate::keys::Generation;
 use crate::records::{DeliveryRecord, Record};
 use crate::rules::events::pause_s;
-use crate::rules::subscription::{Destination, Schema, Subscription};
+use crate::rules::subscription::{Destination, Subscription};
 use crate::store::{StoreResult, View};
-use crate::{owner, pipeline};
 
 const MINUTE_S: u64 = 60;
-/// Deliveries that are made at the same time.
-const TOGETHER_MAX: usize = 64;
+/// Events of one subscription that are delivered at the same time, at least.
+const TOGETHER_MIN: usize = 64;
 /// Wait of an event that was given up before it is written to the dead letters. Same page.
 const DEAD_LETTER_WAIT_S: u64 = 5 * MINUTE_S;
 /// Wait between attempts to write a dead letter; smalt's own choice.
@@ -37,259 +29,242 @@ const DEAD_LETTER_RETRY_S: u64 = 5 * MINUTE_S;
 /// An event that cannot be written to the dead letters for this long is dropped. Same page.
 const DEAD_LETTER_TRIES_S: u64 = 4 * 60 * MINUTE_S;
 
-/// An event that is due, with its key and subscription.
-struct Due<'a> {
-    key: Vec<u8>,
-    name: &'a str,
-    settings: &'a Subscription,
-    delivery: DeliveryRecord,
-}
+/// An event that is due, with its key.
+type Due = (Vec<u8>, DeliveryRecord);
 
 /// What stays of an event after an attempt; `None` when it was delivered, or is dropped.
 type Left = Option<DeliveryRecord>;
+
+/// An event that was attempted: its key, how it was, and what stays of it.
+type Done = (Vec<u8>, DeliveryRecord, Left);
+
+/// The deliveries of one subscription.
+#[derive(Clone, Copy)]
+struct Deliverer<'a> {
+    core: &'a Core,
+    name: &'a str,
+    settings: &'a Subscription,
+    now: Timestamp,
+}
 
 /// Delivers every event that is due. Returns when the next one is; `None` if there is no other.
 ///
 /// # Errors
 /// When the store fails.
 pub async fn deliver(core: &Core) -> Result<Option<Timestamp>, StorageError> {
-    let _alone = core.events.alone.lock().await;
+    let mut kept = core.events.schedule.lock().await;
+    // A delivery that fails or is broken off loses its schedule, and the next one reads it again.
+    let mut schedule = std::mem::take(&mut *kept);
+    let next = deliver_due(core, &mut schedule).await?;
+    *kept = schedule;
+    Ok(next)
+}
+
+async fn deliver_due(
+    core: &Core,
+    schedule: &mut Schedule,
+) -> Result<Option<Timestamp>, StorageError> {
     loop {
         let now = core.store.now();
+        let next = waiting::raise_due(core, now).await?;
+        let state = core.store.replacements();
         let subscriptions = core.store.read(outbox::subscriptions)?;
-        let mut next = None;
-        let mut due = Vec::new();
+        let all = subscriptions.iter().map(|(_, one)| one.generation);
+        schedule.keep(state, &all.collect());
+        let mut attempts = Vec::new();
         for (name, subscription) in &subscriptions {
-            let of = (name.as_str(), &subscription.settings);
-            let generation = subscription.generation;
-            core.store
-                .read(|view| find(view, generation, of, now, &mut due, &mut next))?;
-        }
-        if due.is_empty() {
-            return Ok(next);
-        }
-        let attempts = due.into_iter().map(async |due| {
-            let after = attempt(core, &due, now).await;
-            (due.key, after)
-        });
-        let done = join_all(attempts).await;
-        let settled = core.store.commit(move |tx, _| {
-            for (key, after) in done {
-                // The subscription may have been deleted meanwhile.
-                if tx.get(&key)?.is_none() {
-                    continue;
-                }
-                match after {
-                    None => tx.delete(key),
-                    Some(delivery) => delivery.save(tx, key)?,
-                }
-            }
-            Ok(())
-        });
-        settled.await?;
-    }
-}
-
-/// Adds the events of a subscription that are due to `due`, and lowers `next` to the time of the
-/// others.
-fn find<'a>(
-    view: &dyn View,
-    generation: u64,
-    (name, settings): (&'a str, &'a Subscription),
-    now: Timestamp,
-    due: &mut Vec<Due<'a>>,
-    next: &mut Option<Timestamp>,
-) -> StoreResult<()> {
-    let mut waiting = BTreeSet::new();
-    outbox::events(view, generation, |key, delivery| {
-        let is_first =
-            delivery.given_up.is_some() || waiting.insert(delivery.event.subject.clone());
-        if is_first && delivery.due <= now {
-            due.push(Due {
-                key: key.to_vec(),
+            let settings = &subscription.settings;
+            let (events_max, bytes_max) = settings.destination.batch();
+            let most = events_max.max(TOGETHER_MIN);
+            let list = schedule.list(subscription.generation);
+            let due = core.store.read(|view| {
+                list.read(view, subscription.generation)?;
+                find(view, list.due(now, most))
+            })?;
+            let deliverer = Deliverer {
+                core,
                 name,
                 settings,
-                delivery,
-            });
-        } else if is_first {
-            *next = Some(next.map_or(delivery.due, |next| next.min(delivery.due)));
+                now,
+            };
+            for batch in batches(due, events_max, bytes_max) {
+                let done = deliverer.attempt(batch);
+                attempts.push(done.map(move |done| (subscription.generation, done)));
+            }
         }
-        match due.len() < TOGETHER_MAX {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
+        if attempts.is_empty() {
+            let others = schedule.next();
+            return Ok(next.into_iter().chain(others).min());
         }
-    })
-}
-
-async fn attempt(core: &Core, due: &Due<'_>, now: Timestamp) -> Left {
-    let (settings, delivery) = (due.settings, due.delivery.clone());
-    if delivery.given_up.is_some() {
-        return bury(core, due, now).await;
-    }
-    let ttl_s = u64::from(settings.event_ttl_minutes) * MINUTE_S;
-    if now >= delivery.event.at.plus_s(ttl_s) {
-        return give_up(settings, delivery, "TimeToLiveExceeded", now);
-    }
-    let status = match &settings.destination {
-        Destination::Queue { account, queue } => {
-            enqueue(core, account, queue, &delivery, settings.schema).await
-        }
-    };
-    if status.is_success() {
-        return None;
-    }
-    let attempts = delivery.attempts + 1;
-    let outcome = status.canonical_reason().unwrap_or("Unknown");
-    let outcome = outcome.replace(' ', "");
-    tracing::debug!(subscription = due.name, attempts, %status, "cannot deliver an event");
-    let failed = DeliveryRecord {
-        attempts,
-        last: Some((now, outcome)),
-        ..delivery
-    };
-    match pause_s(attempts, status.as_u16(), false) {
-        None => give_up(settings, failed, "UndeliverableDueToClientError", now),
-        Some(_) if attempts >= settings.max_delivery_attempts => {
-            give_up(settings, failed, "MaxDeliveryAttemptsExceeded", now)
-        }
-        Some(pause_s) => Some(DeliveryRecord {
-            due: now.plus_s(pause_s),
-            ..failed
-        }),
+        let done = join_all(attempts).await;
+        settle(core, schedule, done).await?;
     }
 }
 
-fn give_up(
-    settings: &Subscription,
-    delivery: DeliveryRecord,
-    reason: &str,
-    now: Timestamp,
-) -> Left {
-    if settings.dead_letter.is_none() {
-        tracing::warn!(id = %delivery.event.id, reason, "dropped an event");
-        return None;
-    }
-    Some(DeliveryRecord {
-        given_up: Some(reason.to_owned()),
-        due: now.plus_s(DEAD_LETTER_WAIT_S),
-        ..delivery
-    })
-}
-
-/// Sends an event to a queue.
-async fn enqueue(
+/// Writes what is left of events after an attempt.
+async fn settle(
     core: &Core,
-    account: &str,
-    queue: &str,
-    delivery: &DeliveryRecord,
-    schema: Schema,
-) -> StatusCode {
-    let event = schema::render(&delivery.event, schema).to_string();
-    let text = BASE64.encode(event);
-    let message = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
-    let target = format!("/{account}/{queue}/messages");
-    send(
-        core,
-        Service::Queue,
-        ("POST", account, &target),
-        &[],
-        message,
-    )
-    .await
+    schedule: &mut Schedule,
+    done: Vec<(Generation, Vec<Done>)>,
+) -> Result<(), StorageError> {
+    for (subscription, done) in &done {
+        let list = schedule.list(*subscription);
+        for (key, old, left) in done {
+            list.settle(key.clone(), old, left.as_ref());
+        }
+    }
+    let settled = core.store.commit(move |tx, _| {
+        for (key, _, left) in done.into_iter().flat_map(|(_, done)| done) {
+            // The subscription may have been deleted meanwhile.
+            if tx.get(&key)?.is_none() {
+                continue;
+            }
+            match left {
+                None => tx.delete(key),
+                Some(delivery) => delivery.save(tx, key)?,
+            }
+        }
+        Ok(())
+    });
+    settled.await
 }
 
-/// Writes an event that was given up to its container.
-async fn bury(core: &Core, due: &Due<'_>, now: Timestamp) -> Left {
-    let (settings, delivery) = (due.settings, &due.delivery);
-    let Some(dead) = &settings.dead_letter else {
-        return None;
-    };
-    let time = now.iso_s();
-    // `2026-11-21T10:...` gives `2026/11/21/10`.
-    let hour = time.get(..13).unwrap_or_default().replace(['-', 'T'], "/");
-    let name = due.name.to_uppercase();
-    let (account, container) = (&dead.account, &dead.container);
-    let target = format!(
-        "/{account}/{container}/{name}/{hour}/{}.json",
-        delivery.event.id
-    );
-    let text = Value::Array(vec![dead_letter(delivery, settings.schema)]).to_string();
-    let headers = [
-        ("x-ms-blob-type", "BlockBlob"),
-        ("x-ms-blob-content-type", "application/json"),
-    ];
-    let to = ("PUT", account.as_str(), target.as_str());
-    let status = send(core, Service::Blob, to, &headers, text).await;
-    let last = delivery
-        .last
-        .as_ref()
-        .map_or(delivery.event.at, |(at, _)| *at);
-    if status.is_success() {
-        return None;
+/// Returns the events with these keys. One of a subscription that is being deleted may be gone.
+fn find<'a>(view: &dyn View, keys: impl Iterator<Item = &'a Vec<u8>>) -> StoreResult<Vec<Due>> {
+    let mut due = Vec::new();
+    for key in keys {
+        if let Some(delivery) = DeliveryRecord::load(view, key)? {
+            due.push((key.clone(), delivery));
+        }
     }
-    if now >= last.plus_s(DEAD_LETTER_TRIES_S) {
-        tracing::warn!(id = %delivery.event.id, %status, "dropped a dead letter");
-        return None;
-    }
-    Some(DeliveryRecord {
-        due: now.plus_s(DEAD_LETTER_RETRY_S),
-        ..delivery.clone()
-    })
+    Ok(due)
 }
 
-/// Returns an event with what became of it. CloudEvents allows only lower-case names.
-fn dead_letter(delivery: &DeliveryRecord, schema: Schema) -> Value {
-    let mut event = schema::render(&delivery.event, schema);
-    let (at, outcome) = match &delivery.last {
-        Some((at, outcome)) => (Some(at.iso_ticks()), Some(outcome)),
-        None => (None, None),
-    };
-    let more = [
-        (
-            "deadLetterReason",
-            Value::from(delivery.given_up.as_deref()),
-        ),
-        ("deliveryAttempts", delivery.attempts.into()),
-        ("lastDeliveryOutcome", outcome.cloned().into()),
-        ("publishTime", delivery.event.at.iso_ticks().into()),
-        ("lastDeliveryAttemptTime", at.into()),
-    ];
-    for (name, value) in more {
-        let name = match schema {
-            Schema::EventGridSchema => name.to_owned(),
-            Schema::CloudEvents => name.to_lowercase(),
+/// Splits events into batches of at most this many events and, beyond one event, bytes.
+fn batches(due: Vec<Due>, events_max: usize, bytes_max: usize) -> Vec<Vec<Due>> {
+    let (mut batches, mut bytes): (Vec<Vec<Due>>, _) = (Vec::new(), 0);
+    for one in due {
+        let more = send::length(&one.1.event);
+        match batches.last_mut() {
+            Some(last) if last.len() < events_max && bytes + more <= bytes_max => {
+                last.push(one);
+                bytes += more;
+            }
+            _ => {
+                batches.push(vec![one]);
+                bytes = more;
+            }
+        }
+    }
+    batches
+}
+
+impl Deliverer<'_> {
+    /// Delivers one batch. Events that ran out are given up, and faults are caused, before.
+    async fn attempt(self, batch: Vec<Due>) -> Vec<Done> {
+        let (mut done, mut sent) = (Vec::new(), Vec::new());
+        let mut events = Vec::new();
+        for (key, delivery) in batch {
+            if let Some(left) = self.settled_before(&delivery).await {
+                done.push((key, delivery, left));
+                continue;
+            }
+            let left = match self.core.faults.event(&delivery.event.path()) {
+                Some(EventFault::Drop) => None,
+                Some(EventFault::Delay { delay_s, overtaken }) => Some(DeliveryRecord {
+                    due: self.now.plus_s(delay_s),
+                    is_overtaken: delivery.is_overtaken || overtaken,
+                    ..delivery.clone()
+                }),
+                fault => {
+                    let times = 1 + usize::from(fault.is_some());
+                    events.extend(std::iter::repeat_n(delivery.event.clone(), times));
+                    sent.push((key, delivery));
+                    continue;
+                }
+            };
+            done.push((key, delivery, left));
+        }
+        if sent.is_empty() {
+            return done;
+        }
+        let attempts = sent.iter().map(|(_, delivery)| delivery.attempts).max();
+        let to = (self.name, self.settings);
+        let status = send::events(self.core, to, &events, attempts.unwrap_or_default()).await;
+        done.extend(sent.into_iter().map(|(key, delivery)| {
+            let left = self.after(delivery.clone(), status);
+            (key, delivery, left)
+        }));
+        done
+    }
+
+    /// Returns what becomes of an event that is not sent: one that ran out or was given up.
+    async fn settled_before(&self, delivery: &DeliveryRecord) -> Option<Left> {
+        if delivery.given_up.is_some() {
+            return Some(self.bury(delivery.clone()).await);
+        }
+        let ttl_s = u64::from(self.settings.event_ttl_minutes) * MINUTE_S;
+        let ran_out = self.now >= delivery.event.at.plus_s(ttl_s);
+        ran_out.then(|| self.give_up(delivery.clone(), "TimeToLiveExceeded"))
+    }
+
+    /// Returns what becomes of an event after an attempt that ended with this status.
+    fn after(&self, delivery: DeliveryRecord, status: StatusCode) -> Left {
+        // Event Grid takes only these for success.
+        if (200..=204).contains(&status.as_u16()) {
+            return None;
+        }
+        let attempts = delivery.attempts + 1;
+        let outcome = status.canonical_reason().unwrap_or("Unknown");
+        tracing::debug!(subscription = self.name, attempts, %status, "cannot deliver an event");
+        let failed = DeliveryRecord {
+            attempts,
+            last: Some((self.now, outcome.replace(' ', ""))),
+            ..delivery
         };
-        if !value.is_null() {
-            event[name] = value;
+        let is_webhook = matches!(self.settings.destination, Destination::Webhook { .. });
+        match pause_s(attempts, status.as_u16(), is_webhook) {
+            None => self.give_up(failed, "UndeliverableDueToClientError"),
+            Some(_) if attempts >= self.settings.max_delivery_attempts => {
+                self.give_up(failed, "MaxDeliveryAttemptsExceeded")
+            }
+            Some(pause_s) => Some(DeliveryRecord {
+                due: self.now.plus_s(pause_s),
+                ..failed
+            }),
         }
     }
-    event
-}
 
-/// Sends a request of an account's owner in process. A connection that a fault rule cuts counts as
-/// a service that is not reached.
-async fn send(
-    core: &Core,
-    service: Service,
-    (method, account, target): (&str, &str, &str),
-    headers: &[(&str, &str)],
-    text: String,
-) -> StatusCode {
-    let port = emulator_port(service);
-    let mut request = Request::builder()
-        .method(method)
-        .uri(format!("http://127.0.0.1:{port}{target}"))
-        .header("x-ms-version", ApiVersion::LATEST.to_string())
-        .header(CONTENT_LENGTH, text.len());
-    for (name, value) in headers {
-        request = request.header(*name, *value);
+    fn give_up(&self, delivery: DeliveryRecord, reason: &str) -> Left {
+        if self.settings.dead_letter.is_none() {
+            tracing::warn!(id = %delivery.event.id, reason, "dropped an event");
+            return None;
+        }
+        Some(DeliveryRecord {
+            given_up: Some(reason.to_owned()),
+            due: self.now.plus_s(DEAD_LETTER_WAIT_S),
+            ..delivery
+        })
     }
-    let Ok(mut request) = request.body(body::full(Bytes::from(text))) else {
-        return StatusCode::BAD_REQUEST;
-    };
-    if owner::sign(core, service, account, &mut request).is_err() {
-        return StatusCode::BAD_REQUEST;
+
+    /// Writes an event that was given up to its container.
+    async fn bury(&self, delivery: DeliveryRecord) -> Left {
+        let to = (self.name, self.settings);
+        let status = send::dead_letter(self.core, to, &delivery, self.now).await;
+        let last = delivery
+            .last
+            .as_ref()
+            .map_or(delivery.event.at, |last| last.0);
+        if status.is_success() {
+            return None;
+        }
+        if self.now >= last.plus_s(DEAD_LETTER_TRIES_S) {
+            tracing::warn!(id = %delivery.event.id, %status, "dropped a dead letter");
+            return None;
+        }
+        Some(DeliveryRecord {
+            due: self.now.plus_s(DEAD_LETTER_RETRY_S),
+            ..delivery
+        })
     }
-    let served = pipeline::serve(core, request, Socket::default()).await;
-    served.map_or(StatusCode::SERVICE_UNAVAILABLE, |answer| answer.status())
 }

@@ -8,15 +8,15 @@ use std::ops::ControlFlow;
 use smalt_protocol::{StorageError, Timestamp};
 use uuid::Uuid;
 
-use super::schema;
+use super::{schema, waiting};
 use crate::call::Call;
-use crate::keys::{self, Generation, Kind};
+use crate::keys::{self, Kind};
 use crate::ops::lookup::BlobName;
 use crate::records::{
-    BlobRecord, DeliveryRecord, Diagnostics, EventData, EventRecord, Record, SubscriptionRecord,
+    BlobRecord, DeliveryRecord, Diagnostics, EventData, EventRecord, Record, SUBJECT,
+    SubscriptionRecord, WaitingRecord,
 };
 use crate::rules::events::{EventKind, Raises};
-use crate::rules::pending_copy;
 use crate::rules::subscription::Schema;
 use crate::store::{Stamp, StoreResult, Transaction, View};
 
@@ -55,7 +55,7 @@ impl Cause {
     ) -> Option<EventRecord> {
         let (kind, blob) = match (self.raises, before, after) {
             (Raises::Created(_), _, Some(new)) if new.etag == stamp.etag() => {
-                (!pending_copy::is_pending(new)).then_some((EventKind::BlobCreated, new))
+                Some((EventKind::BlobCreated, new))
             }
             (Raises::Deleted(_), Some(old), None) => Some((EventKind::BlobDeleted, old)),
             (Raises::Tier(_), Some(old), Some(new)) => {
@@ -81,15 +81,15 @@ impl Cause {
     ) -> EventRecord {
         let is = |kinds: &[EventKind]| kinds.contains(&kind);
         let (created, tiered) = (EventKind::BlobCreated, EventKind::BlobTierChanged);
-        let tier = || blob.access.tier.clone().unwrap_or("Default".to_owned());
+        // A change of tier that takes its time is described as it will be.
+        let thawed = blob.access.rehydration.as_ref().map(|way| &way.tier);
+        let tier = thawed.or(blob.access.tier.as_ref()).cloned();
+        let tier = || tier.unwrap_or_else(|| "Default".to_owned());
         let container = &self.name.container;
         EventRecord {
             id: self.id,
             account: container.account.clone(),
-            subject: format!(
-                "/blobServices/default/containers/{}/blobs/{}",
-                container.container, self.name.blob
-            ),
+            subject: format!("{SUBJECT}{}/blobs/{}", container.container, self.name.blob),
             kind,
             at: stamp.now,
             data: EventData {
@@ -105,7 +105,7 @@ impl Cause {
                     .filter(|_| is(&[tiered]))
                     .map(|old| self.tier(old).to_owned()),
                 url: self.url.clone(),
-                sequencer: sequencer(stamp.tick, 0),
+                sequencer: String::new(),
                 storage_diagnostics: Diagnostics {
                     batch_id: self.request_id,
                 },
@@ -122,12 +122,22 @@ impl Cause {
 
 /// Returns a string that grows with the tick and then with the place of the event in its commit,
 /// in production's form.
-fn sequencer(tick: Timestamp, place: u64) -> String {
+fn sequencer(tick: Timestamp, place: u16) -> String {
     format!("{:032X}{place:016x}", tick.ticks())
 }
 
-/// Applies a change and writes the event that it raises. Also returns whether there is one for a
-/// subscription.
+/// What a commit found of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Raised {
+    /// There is no subscription.
+    Unsubscribed,
+    /// No subscription wants an event.
+    No,
+    /// There is an event to deliver.
+    Yes,
+}
+
+/// Applies a change and writes the event that it raises.
 ///
 /// # Errors
 /// Those of `apply`; also when the store fails.
@@ -136,33 +146,61 @@ pub fn watch<T>(
     tx: &mut Transaction<'_>,
     stamp: &Stamp,
     apply: impl FnOnce(&mut Transaction<'_>) -> Result<T, StorageError>,
-) -> Result<(T, bool), StorageError> {
+) -> Result<(T, Raised), StorageError> {
     let Some(cause) = cause else {
-        return Ok((apply(tx)?, false));
+        return Ok((apply(tx)?, Raised::No));
     };
     let subscriptions = subscriptions(tx)?;
     if subscriptions.is_empty() {
-        return Ok((apply(tx)?, false));
+        return Ok((apply(tx)?, Raised::Unsubscribed));
     }
-    let before = cause.name.find_place(tx, stamp.now)?.blob;
+    let place = cause.name.find_place(tx, stamp.now)?;
+    let (before, generation) = (place.blob, place.container.generation);
+    let key = keys::waiting(generation, &cause.name.blob);
+    let earlier = waiting::take_due(tx, key.clone(), before.as_ref(), stamp.now)?;
     let output = apply(tx)?;
-    let after = cause.name.find_place(tx, stamp.now)?.blob;
-    let event = cause.event(before.as_ref(), after.as_ref(), stamp);
-    let is_raised = match event {
-        Some(event) => fan_out(tx, &subscriptions, &event, (stamp.tick, 0))?,
-        None => false,
-    };
-    Ok((output, is_raised))
+    let after = cause.name.load(tx, generation, stamp.now)?;
+    let mut event = cause.event(before.as_ref(), after.as_ref(), stamp);
+    match after.as_ref().and_then(waiting::ends) {
+        None => tx.delete(key),
+        Some(due) => {
+            let starts = EventKind::AsyncOperationInitiated;
+            let record = |kind| {
+                let blob = after.as_ref()?;
+                Some(cause.record(kind, blob, before.as_ref(), stamp))
+            };
+            let later = match &event {
+                Some(event) if event.kind == starts => record(EventKind::BlobTierChanged),
+                Some(_) if after.as_ref().is_some_and(waiting::thaws) => {
+                    std::mem::replace(&mut event, record(starts))
+                }
+                _ => event.take(),
+            };
+            if let Some(event) = later {
+                WaitingRecord { event, due }.save(tx, key)?;
+            }
+        }
+    }
+    let mut is_raised = false;
+    for (place, event) in (0..).zip(earlier.into_iter().chain(event)) {
+        is_raised |= fan_out(tx, &subscriptions, event, (stamp.tick, place))?;
+    }
+    let raised = if is_raised { Raised::Yes } else { Raised::No };
+    Ok((output, raised))
 }
 
 /// Writes an event for each subscription that wants it. Returns whether there is one.
-fn fan_out(
+///
+/// # Errors
+/// When the store fails.
+pub fn fan_out(
     tx: &mut Transaction<'_>,
     subscriptions: &[(String, SubscriptionRecord)],
-    event: &EventRecord,
-    (tick, place): (Timestamp, u8),
+    mut event: EventRecord,
+    (tick, place): (Timestamp, u16),
 ) -> StoreResult<bool> {
-    let shown = schema::render(event, Schema::EventGridSchema);
+    event.data.sequencer = sequencer(tick, place);
+    let shown = schema::render(&event, Schema::EventGridSchema);
     let mut is_wanted = false;
     for (_, subscription) in subscriptions {
         let settings = &subscription.settings;
@@ -175,6 +213,7 @@ fn fan_out(
                 attempts: 0,
                 last: None,
                 given_up: None,
+                is_overtaken: false,
             };
             delivery.save(tx, keys::event(subscription.generation, tick, place))?;
             is_wanted = true;
@@ -197,29 +236,4 @@ pub fn subscriptions(view: &dyn View) -> StoreResult<Vec<(String, SubscriptionRe
     let decode =
         |(name, value): (String, bytes::Bytes)| Ok((name, SubscriptionRecord::decode(&value)?));
     found.into_iter().map(decode).collect()
-}
-
-/// Visits the events of a subscription in their order until `visit` breaks.
-///
-/// # Errors
-/// When the store fails, or a record cannot be read.
-pub fn events(
-    view: &dyn View,
-    subscription: Generation,
-    mut visit: impl FnMut(&[u8], DeliveryRecord) -> ControlFlow<()>,
-) -> StoreResult<()> {
-    let from = keys::events(subscription);
-    let mut failed = Ok(());
-    view.scan(
-        &from,
-        &keys::after(from.clone()),
-        &mut |key, value| match DeliveryRecord::decode(value) {
-            Ok(event) => visit(key, event),
-            Err(error) => {
-                failed = Err(error);
-                ControlFlow::Break(())
-            }
-        },
-    )?;
-    failed
 }

@@ -14,7 +14,7 @@ use http::header::HOST;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response, Uri};
 use http_body::{Frame, SizeHint};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper::rt::{Read, Write};
 use hyper_util::rt::TokioIo;
@@ -30,7 +30,7 @@ use super::limits::{
 };
 use crate::fetch::{Fetch, FetchError, Fetching, SourceRules};
 
-type Sender = SendRequest<Empty<Bytes>>;
+type Sender = SendRequest<Full<Bytes>>;
 
 /// Fetches copy sources over the network, as far as its rules allow.
 pub struct SourceClient {
@@ -66,7 +66,7 @@ impl SourceClient {
 
     async fn send(
         &self,
-        mut request: Request<()>,
+        mut request: Request<Bytes>,
     ) -> Result<Response<crate::body::Body>, FetchError> {
         let until = Instant::now() + SOURCE_TIMEOUT;
         let origin = Origin::of(request.uri())?;
@@ -78,7 +78,7 @@ impl SourceClient {
         let target = target.unwrap_or("/").parse::<Uri>();
         *request.uri_mut() = target.map_err(|error| origin.unreachable(error))?;
         let mut sender = within(SOURCE_CONNECT_TIMEOUT, &origin, self.connect(&origin)).await?;
-        let request = request.map(|()| Empty::new());
+        let request = request.map(Full::new);
         let answer = within(SOURCE_HEAD_TIMEOUT, &origin, async {
             let answer = sender.send_request(request).await;
             answer.map_err(|error| origin.unreachable(error))
@@ -123,7 +123,7 @@ impl SourceClient {
 }
 
 impl Fetch for SourceClient {
-    fn fetch(&self, request: Request<()>) -> Fetching<'_> {
+    fn fetch(&self, request: Request<Bytes>) -> Fetching<'_> {
         Box::pin(self.send(request))
     }
 }

@@ -11,7 +11,8 @@ use crate::reply::Reply;
 use crate::rules::lease::{Action, Done};
 
 const LEASE_ID: &str = "x-ms-lease-id";
-const PROPOSED_LEASE_ID: &str = "x-ms-proposed-lease-id";
+/// Header of the id of a new lease.
+pub const PROPOSED_LEASE_ID: &str = "x-ms-proposed-lease-id";
 
 /// Since this version, a lease has a duration; before, it lasts [`FIXED_DURATION_S`].
 const HAS_DURATION: ApiVersion = ApiVersion::V2012_02_12;
@@ -57,10 +58,7 @@ fn required_id(call: &Call, name: &'static str) -> Result<Uuid, StorageError> {
 /// 400 `MissingRequiredHeader` or `InvalidHeaderValue`.
 pub fn action(call: &Call) -> Result<Action, StorageError> {
     Ok(match parse_action(call.header("x-ms-lease-action")?)? {
-        LeaseAction::Acquire => Action::Acquire {
-            duration_s: duration_s(call)?,
-            id: id(call, PROPOSED_LEASE_ID)?.unwrap_or(call.fresh_id),
-        },
+        LeaseAction::Acquire => acquire(call)?,
         LeaseAction::Renew => Action::Renew {
             id: required_id(call, LEASE_ID)?,
         },
@@ -74,6 +72,17 @@ pub fn action(call: &Call) -> Result<Action, StorageError> {
         LeaseAction::Break => Action::Break {
             period_s: parse_break_period(call.header("x-ms-lease-break-period")?)?,
         },
+    })
+}
+
+/// Parses the lease that a request acquires.
+///
+/// # Errors
+/// As [`action`].
+pub fn acquire(call: &Call) -> Result<Action, StorageError> {
+    Ok(Action::Acquire {
+        duration_s: duration_s(call)?,
+        id: id(call, PROPOSED_LEASE_ID)?.unwrap_or(call.fresh_id),
     })
 }
 

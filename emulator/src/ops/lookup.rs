@@ -13,9 +13,11 @@ use crate::call::Call;
 use crate::config::AccountSettings;
 use crate::keys;
 use crate::keys::Generation;
+use crate::keys::tree::is_hierarchical;
+use crate::ops::tree;
 use crate::records::{BlobRecord, ContainerRecord, Record};
 use crate::rules::{immutability, pending_copy, tier};
-use crate::store::View;
+use crate::store::{StoreResult, View};
 
 const SNAPSHOT: &str = "snapshot";
 const VERSION: &str = "versionid";
@@ -29,6 +31,8 @@ pub struct ContainerName {
     pub container: String,
     /// The account's settings when the request arrived.
     pub settings: Arc<AccountSettings>,
+    /// Whether the request uses the Data Lake interface, which a flat container does not have.
+    pub data_lake: bool,
 }
 
 impl ContainerName {
@@ -39,6 +43,7 @@ impl ContainerName {
             account: call.account().to_owned(),
             container: call.container().to_owned(),
             settings: call.settings.clone(),
+            data_lake: call.target.data_lake,
         })
     }
 
@@ -52,12 +57,17 @@ impl ContainerName {
         Ok(ContainerRecord::load(view, &self.key())?)
     }
 
-    /// Loads the container, or fails with 404 `ContainerNotFound`.
+    /// Loads the container, or fails with 404 `ContainerNotFound`. Through the Data Lake interface,
+    /// a container that is older than the hierarchical namespace of its account is refused with
+    /// 400 `HierarchicalNamespaceNotEnabled`.
     pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<ContainerRecord, StorageError> {
         let mut found = self
             .load(view)?
             .filter(|container| container.deleted_at.is_none())
             .ok_or(ErrorCode::ContainerNotFound)?;
+        if self.data_lake && !is_hierarchical(found.generation) {
+            return Err(ErrorCode::HierarchicalNamespaceNotEnabled.into());
+        }
         found.lease = found.lease.at(now);
         Ok(found)
     }
@@ -110,13 +120,25 @@ impl BlobName {
         generation: Generation,
         now: Timestamp,
     ) -> Result<Option<BlobRecord>, StorageError> {
-        Ok(at(BlobRecord::load(view, &self.key(generation))?, now))
+        Ok(load(view, &self.key(generation), now)?)
+    }
+
+    /// Loads the container with the generation that keys the blob: in a hierarchical account, the
+    /// id of its directory.
+    fn find_container(
+        &self,
+        view: &dyn View,
+        now: Timestamp,
+    ) -> Result<ContainerRecord, StorageError> {
+        let mut container = self.container.find(view, now)?;
+        container.generation = tree::folder(view, container.generation, &self.blob, now)?;
+        Ok(container)
     }
 
     /// Loads the container and its base blob, if there is one, or fails with 404
     /// `ContainerNotFound`.
     pub fn find_place(&self, view: &dyn View, now: Timestamp) -> Result<Place, StorageError> {
-        let container = self.container.find(view, now)?;
+        let container = self.find_container(view, now)?;
         let blob = self.load(view, container.generation, now)?;
         Ok(Place { container, blob })
     }
@@ -133,7 +155,7 @@ impl BlobName {
 /// A container, with the base blob of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// The container's record.
+    /// The container's record, with the generation that keys the blob.
     pub container: ContainerRecord,
     /// The base blob, if there is one.
     pub blob: Option<BlobRecord>,
@@ -142,7 +164,7 @@ pub struct Place {
 /// A blob or snapshot with its container. Leases and tiers are as of the look-up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The container's record.
+    /// The container's record, with the generation that keys the blob.
     pub container: ContainerRecord,
     /// The record of the base blob, snapshot or version.
     pub blob: BlobRecord,
@@ -210,7 +232,7 @@ impl BlobAddress {
     /// Loads the container and the addressed part, or fails with 404 `ContainerNotFound` or
     /// `BlobNotFound`.
     pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
-        let container = self.name.container.find(view, now)?;
+        let container = self.name.find_container(view, now)?;
         let generation = container.generation;
         let blob = self.load(view, generation, now)?;
         let blob = blob.ok_or(ErrorCode::BlobNotFound)?;
@@ -249,6 +271,14 @@ impl BlobAddress {
 /// that of a snapshot.
 pub fn refused_version(version: &str, reason: &str) -> StorageError {
     StorageError::invalid_query(VERSION, version, reason)
+}
+
+/// Loads the blob with this key as of `now`; `None` if there is none.
+///
+/// # Errors
+/// When the store fails.
+pub fn load(view: &dyn View, key: &[u8], now: Timestamp) -> StoreResult<Option<BlobRecord>> {
+    Ok(at(BlobRecord::load(view, key)?, now))
 }
 
 /// Returns a blob as of `now`; `None` if it has expired.

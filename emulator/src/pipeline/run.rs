@@ -7,7 +7,7 @@ use smalt_protocol::StorageError;
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
-use crate::events::outbox::{self, Cause};
+use crate::events::outbox::{self, Cause, Raised};
 use crate::operation::{Read, Takes, Weight, Write};
 use crate::ops::blob::source;
 use crate::register::{Effect, Run};
@@ -106,7 +106,9 @@ async fn run_write<O: Write>(
             operation.payload(stage::payload(&core.store, body, length).await?)?;
         }
     }
-    let cause = Cause::of(call);
+    let epoch = core.events.epoch(&core.store);
+    let may_be_subscribed = core.events.may_be_subscribed(epoch);
+    let cause = may_be_subscribed.then(|| Cause::of(call)).flatten();
     let commit = core
         .store
         .commit_for(purpose(&call.method), move |tx, stamp| {
@@ -115,9 +117,11 @@ async fn run_write<O: Write>(
                 operation.apply(checked, tx, stamp)
             })
         });
-    let (output, is_raised) = commit.await?;
-    if is_raised {
-        core.events.wake();
+    let (output, raised) = commit.await?;
+    match raised {
+        Raised::Unsubscribed => core.events.note_none(epoch),
+        Raised::No => {}
+        Raised::Yes => core.events.wake(),
     }
     O::render(output, call)
 }

@@ -6,6 +6,8 @@ use smalt_protocol::time::DAY_S;
 use smalt_protocol::{ETag, Metadata, Timestamp};
 
 use super::is_default;
+use crate::keys::Generation;
+use crate::rules::acl::{self, Posix};
 use crate::rules::encryption::Encryption;
 use crate::rules::immutability::Protection;
 use crate::rules::lease::LeaseState;
@@ -90,6 +92,12 @@ pub struct BlobRecord {
     /// Pending copies that read from this blob.
     #[serde(default, skip_serializing_if = "is_default")]
     pub copied_to: Vec<CopyReader>,
+    /// Id of a directory, which keys its contents; `None` for a blob.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub directory: Option<Generation>,
+    /// Owner, group and permissions in a hierarchical container; `None` in a flat one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub posix: Option<Box<Posix>>,
 }
 
 /// The last incremental copy into a page blob.
@@ -109,6 +117,12 @@ impl BlobRecord {
     /// Returns `true` if the blob has not expired.
     pub fn is_there(&self, now: Timestamp) -> bool {
         self.expires.is_none_or(|expires| now < expires)
+    }
+
+    /// Returns owner, group and permissions in a hierarchical account.
+    pub fn posix(&self) -> Posix {
+        let usual = || Posix::of_new(self.directory.is_some(), None, acl::UMASK_DEFAULT, None);
+        self.posix.as_deref().cloned().unwrap_or_else(usual)
     }
 
     /// Creates an empty blob with default properties.
@@ -141,6 +155,8 @@ impl BlobRecord {
             protection: None,
             last_access: None,
             copied_to: Vec::new(),
+            directory: None,
+            posix: None,
         }
     }
 }
@@ -346,6 +362,9 @@ pub struct PendingCopy {
     pub content: BlobContent,
     /// The final `Content-MD5`.
     pub content_md5: Option<String>,
+    /// Whether the source is archived and has to be rehydrated for the copy.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub thaws: bool,
 }
 
 /// `x-ms-copy-status`.

@@ -8,6 +8,7 @@ use smalt_protocol::{ETag, Metadata, Timestamp};
 
 use super::is_default;
 use crate::keys::Generation;
+use crate::rules::acl::{self, Posix};
 use crate::rules::lease::LeaseState;
 use crate::store::Stamp;
 
@@ -41,9 +42,18 @@ pub struct ContainerRecord {
     /// Default encryption scope, and whether it denies requests that name another one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub encryption_scope: Option<(String, bool)>,
+    /// Owner, group and permissions of the root directory; `None` for the usual ones.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub posix: Option<Box<Posix>>,
 }
 
 impl ContainerRecord {
+    /// Returns owner, group and permissions of the root directory.
+    pub fn posix(&self) -> Posix {
+        let usual = || Posix::of_new(true, None, acl::UMASK_DEFAULT, None);
+        self.posix.as_deref().cloned().unwrap_or_else(usual)
+    }
+
     /// Sets the `ETag` and time of a change to the container itself.
     pub fn touch(&mut self, stamp: &Stamp) {
         self.etag = stamp.etag();

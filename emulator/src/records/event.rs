@@ -95,4 +95,27 @@ pub struct DeliveryRecord {
     /// Why the event was given up; it then waits for its place among the dead letters.
     #[serde(default, skip_serializing_if = "is_default")]
     pub given_up: Option<String>,
+    /// Whether later events of the blob may be delivered before.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_overtaken: bool,
 }
+
+/// An event of a change that completes later.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WaitingRecord {
+    /// The event, described as of the start of the change.
+    pub event: EventRecord,
+    /// When the change completes.
+    pub due: Timestamp,
+}
+
+impl EventRecord {
+    /// Returns the path of the blob, `/account/container/blob`, as in the path of a request.
+    pub fn path(&self) -> String {
+        let path = self.subject.strip_prefix(SUBJECT).unwrap_or(&self.subject);
+        format!("/{}/{}", self.account, path.replacen("/blobs/", "/", 1))
+    }
+}
+
+/// Beginning of every subject.
+pub const SUBJECT: &str = "/blobServices/default/containers/";

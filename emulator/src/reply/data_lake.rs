@@ -1,12 +1,32 @@
 //! Refusals of the Data Lake interface: JSON, with another `Server` header.
 
-use smalt_protocol::StorageError;
 use smalt_protocol::xml::ErrorDocument;
+use smalt_protocol::{ErrorCode, StorageError};
 
 use super::{Common, Content, Reply};
 
 /// Value of the `Server` header, as recorded.
 pub(super) const SERVER: &str = "Windows-Azure-HDFS/1.0 Microsoft-HTTPAPI/2.0";
+
+/// Returns a refusal of the Blob service as the Data Lake interface words it.
+pub(super) fn in_its_words(error: &StorageError) -> StorageError {
+    let code = match error.code() {
+        ErrorCode::BlobAlreadyExists => ErrorCode::PathAlreadyExists,
+        ErrorCode::BlobNotFound => ErrorCode::PathNotFound,
+        ErrorCode::ContainerAlreadyExists => ErrorCode::FilesystemAlreadyExists,
+        ErrorCode::ContainerBeingDeleted => ErrorCode::FilesystemBeingDeleted,
+        ErrorCode::ContainerNotFound => ErrorCode::FilesystemNotFound,
+        ErrorCode::ResourceTypeMismatch => ErrorCode::PathConflict,
+        // Recorded: it speaks of resources.
+        ErrorCode::LeaseIdMissing => {
+            let message = "There is currently a lease on the resource and no lease ID was \
+                           specified in the request.";
+            return error.clone().with_message(message);
+        }
+        _ => return error.clone(),
+    };
+    StorageError::new(code)
+}
 
 /// Renders `{"error":{"code":..,"message":..}}`.
 pub(super) fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {

@@ -55,6 +55,7 @@ pub fn plan(hold: &Hold, length: u64, began: Timestamp) -> Option<PendingCopy> {
         failure,
         content: BlobContent::Empty,
         content_md5: None,
+        thaws: false,
     })
 }
 

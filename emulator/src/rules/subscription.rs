@@ -12,6 +12,11 @@ const ATTEMPTS: std::ops::RangeInclusive<u32> = 1..=30;
 /// Valid times to live, in minutes.
 const TTL_MINUTES: std::ops::RangeInclusive<u32> = 1..=1440;
 
+/// Valid numbers of events in a batch.
+const BATCH_EVENTS: std::ops::RangeInclusive<usize> = 1..=5_000;
+/// Valid sizes of a batch, in KiB.
+const BATCH_KIB: std::ops::RangeInclusive<usize> = 1..=1_024;
+
 /// An event subscription.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,6 +54,54 @@ pub enum Destination {
         /// The name of the queue.
         queue: String,
     },
+    /// An HTTP endpoint that receives arrays of events by POST.
+    Webhook {
+        /// `http://` or `https://`.
+        url: String,
+        /// Most events of one request.
+        #[serde(default = "one")]
+        max_events_per_batch: usize,
+        /// Size of a request, in KiB, beyond which it gets no further event.
+        #[serde(default = "batch_kib")]
+        preferred_batch_kib: usize,
+    },
+    /// The receiver of [`Emulator::event_channel`](crate::Emulator::event_channel).
+    Channel,
+}
+
+impl Destination {
+    /// Returns how many events and bytes a delivery may have.
+    pub const fn batch(&self) -> (usize, usize) {
+        match self {
+            Destination::Webhook {
+                max_events_per_batch,
+                preferred_batch_kib,
+                ..
+            } => (*max_events_per_batch, *preferred_batch_kib * 1024),
+            Destination::Queue { .. } | Destination::Channel => (1, usize::MAX),
+        }
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        let Destination::Webhook {
+            url,
+            max_events_per_batch,
+            preferred_batch_kib,
+        } = self
+        else {
+            return Ok(());
+        };
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err("destination: `url` starts with http:// or https://".to_owned());
+        }
+        if !BATCH_EVENTS.contains(max_events_per_batch) {
+            return Err("destination: max_events_per_batch is 1 to 5000".to_owned());
+        }
+        if !BATCH_KIB.contains(preferred_batch_kib) {
+            return Err("destination: preferred_batch_kib is 1 to 1024".to_owned());
+        }
+        Ok(())
+    }
 }
 
 /// The container for events that are given up.
@@ -72,6 +125,14 @@ pub enum Schema {
     CloudEvents,
 }
 
+fn one() -> usize {
+    1
+}
+
+fn batch_kib() -> usize {
+    64
+}
+
 fn attempts() -> u32 {
     *ATTEMPTS.end()
 }
@@ -81,14 +142,31 @@ fn ttl_minutes() -> u32 {
 }
 
 impl Subscription {
+    /// Returns a subscription to every event, with Event Grid's defaults.
+    pub fn to(destination: Destination) -> Self {
+        Subscription {
+            account: None,
+            destination,
+            schema: Schema::default(),
+            filter: Filter::default(),
+            max_delivery_attempts: attempts(),
+            event_ttl_minutes: ttl_minutes(),
+            dead_letter: None,
+        }
+    }
+
     /// Validates what the types do not express; `has_account` says whether an account exists.
     ///
     /// # Errors
     /// The field and its valid values.
     pub fn validate(&self, has_account: impl Fn(&str) -> bool) -> Result<(), String> {
-        let Destination::Queue { account, .. } = &self.destination;
+        self.destination.validate()?;
+        let queue = match &self.destination {
+            Destination::Queue { account, .. } => Some(account),
+            Destination::Webhook { .. } | Destination::Channel => None,
+        };
         let dead = self.dead_letter.as_ref().map(|dead| &dead.account);
-        let mut named = self.account.iter().chain([account]).chain(dead);
+        let mut named = self.account.iter().chain(queue).chain(dead);
         if let Some(unknown) = named.find(|name| !has_account(name)) {
             return Err(format!(
                 "unknown account {unknown}: name an account of this emulator"

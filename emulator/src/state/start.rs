@@ -1,5 +1,6 @@
 //! Prepares the state between opening the store and the first request: import, seed, snapshot.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
@@ -8,6 +9,7 @@ use super::azurite::{self, AzuriteError};
 use super::seed::{self, SeedError, Seeded};
 use crate::disk::{Disk, read_small, replace_small};
 use crate::emulator::Emulator;
+use crate::rules::subscription::Subscription;
 use crate::store::SnapshotError;
 
 /// File beside the store with the fingerprint of the imported Azurite data.
@@ -22,6 +24,8 @@ pub struct Start {
     pub azurite: Option<PathBuf>,
     /// Seed to apply: a file or folder.
     pub seed: Option<PathBuf>,
+    /// TOML file with event subscriptions to create or change.
+    pub subscriptions: Option<PathBuf>,
 }
 
 /// What the start has done.
@@ -53,6 +57,14 @@ pub enum StartError {
     /// The seed cannot be applied.
     #[error("cannot apply the seed")]
     Seed(#[from] SeedError),
+    /// The subscriptions are invalid.
+    #[error("cannot read the event subscriptions in {}: {error}", file.display())]
+    Subscriptions {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        error: String,
+    },
     /// The snapshot of the state after the start cannot be saved.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
@@ -104,8 +116,31 @@ pub async fn start(
     if let Some(seed) = &what.seed {
         started.seeded = Some(seed::plant(emulator, disk, seed).await?);
     }
-    emulator.keep_start(what.seed.is_some())?;
+    let is_new = what.seed.is_some() || emulator.core().store.is_fresh();
+    if let Some(file) = &what.subscriptions {
+        subscribe(emulator, disk, file).await?;
+    }
+    emulator.keep_start(is_new)?;
     Ok(started)
+}
+
+/// Creates or changes the subscriptions of a file. Webhooks need not answer yet, because programs
+/// usually start after the services that they use.
+async fn subscribe(emulator: &Emulator, disk: &dyn Disk, file: &Path) -> Result<(), StartError> {
+    let invalid = |error: &dyn std::fmt::Display| StartError::Subscriptions {
+        file: file.to_owned(),
+        error: error.to_string(),
+    };
+    let bytes = read_small(disk, file).map_err(io(file))?;
+    let bytes = bytes.ok_or_else(|| invalid(&"there is no such file"))?;
+    let text = String::from_utf8(bytes).map_err(|error| invalid(&error))?;
+    let all: BTreeMap<String, Subscription> =
+        toml::from_str(&text).map_err(|error| invalid(&error))?;
+    for (name, settings) in all {
+        let subscribed = emulator.subscribe_trusted(&name, settings).await;
+        subscribed.map_err(|error| invalid(&format!("{name}: {error}")))?;
+    }
+    Ok(())
 }
 
 /// Returns the Azurite directory to import, if any.
@@ -195,5 +230,32 @@ mod tests {
         }
         write(dir.path(), CONTAINER);
         assert!(started(dir.path()).await.unwrap().imported.is_some());
+    }
+
+    #[tokio::test]
+    async fn subscriptions_of_a_file_exist_after_the_start_and_a_reset() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("events.toml");
+        let write = |text: &str| replace_small(&SystemDisk, &file, text.as_bytes()).unwrap();
+        let emulator = Emulator::builder().open().unwrap();
+        let what = Start {
+            subscriptions: Some(file.clone()),
+            ..Start::default()
+        };
+        let queue = r#"kind = "queue", account = "devstoreaccount1", queue = "q""#;
+        for bad in [
+            "x",
+            "[ab]\ndestination = { kind = \"channel\" }",
+            "[one]\ndestination = { kind = \"queue\", account = \"nobody\", queue = \"q\" }",
+        ] {
+            write(bad);
+            let error = start(&emulator, &SystemDisk, &what).await.unwrap_err();
+            assert!(error.to_string().contains("events.toml"), "{error}");
+        }
+        write(&format!("[one]\ndestination = {{ {queue} }}\n"));
+        start(&emulator, &SystemDisk, &what).await.unwrap();
+        emulator.unsubscribe("one").await.unwrap();
+        emulator.load(crate::state::snapshots::START).unwrap();
+        assert!(emulator.subscriptions().unwrap().contains_key("one"));
     }
 }

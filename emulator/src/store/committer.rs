@@ -370,6 +370,7 @@ impl Committer {
                 },
             )
         };
+        self.shared.replacements.fetch_add(1, Ordering::SeqCst);
         drop((old, held));
         failpoint::reach("reset.published");
         let last = self

@@ -211,6 +211,11 @@ impl Store {
         Timestamp::from_ticks(self.0.shared.last_now.load(Ordering::Acquire))
     }
 
+    /// Returns how often another state replaced the current one: by a reset, snapshot or import.
+    pub fn replacements(&self) -> u64 {
+        self.0.shared.replacements.load(Ordering::SeqCst)
+    }
+
     /// Returns the tick of the last commit before this opening, which is unique among openings that
     /// kept a commit; zero for a new store.
     pub fn opened_after(&self) -> Timestamp {

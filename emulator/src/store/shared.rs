@@ -32,6 +32,8 @@ pub(super) struct Shared {
     pub(super) extents: Extents,
     /// `now` of the last commit, in ticks.
     pub(super) last_now: AtomicU64,
+    /// Number of times that another state replaced the current one.
+    pub(super) replacements: AtomicU64,
     pub(super) stats: Counters,
     pub(super) points: Points,
     failure: OnceLock<(StoreError, String)>,
@@ -76,6 +78,7 @@ impl Shared {
             }),
             extents,
             last_now: AtomicU64::new(0),
+            replacements: AtomicU64::new(0),
             stats: Counters::default(),
             points: Points::default(),
             failure: OnceLock::new(),

@@ -1,5 +1,6 @@
 //! Bearer tokens.
 
+use http_body_util::BodyExt as _;
 use smalt::OAuth;
 use smalt_protocol::ApiVersion;
 
@@ -36,6 +37,44 @@ async fn token_permits_data_but_not_access_policies() {
         let refused = older.ask(by, method, policies, &[], "").await;
         assert_eq!(refused.outcome(), (404, "ResourceNotFound"), "{method}");
     }
+}
+
+/// Row 17: the endpoint of managed identities issues tokens that the service accepts for a day.
+#[tokio::test]
+async fn managed_identity_gets_a_token() {
+    const PATH: &str = "/identity/token?api-version=2019-08-01&resource=https://storage.azure.com/";
+    let world = World::new().await;
+    let ask = async |emulator: &smalt::Emulator, path: &str, header: &str| {
+        let request = http::Request::get(path).header("host", "127.0.0.1:10003");
+        let request = request.header(header, "any").body(smalt::body::empty());
+        let answer = smalt::control::answer(emulator, None, request.unwrap()).await;
+        let status = answer.status().as_u16();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let told: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        (status, told)
+    };
+    let (status, told) = ask(&world.emulator, PATH, "x-identity-header").await;
+    assert_eq!(status, 200, "{told}");
+    assert_eq!(told["expires_on"], (START_S + 86_400).to_string());
+    let by = By::Token(told["access_token"].as_str().unwrap());
+    assert_eq!(world.get(by, "/box/b").await.body, "hello");
+    world.advance_s(86_400);
+    assert_eq!(world.get(by, "/box/b").await.status, 401);
+    for (path, header) in [
+        (PATH, "x-other"),
+        (
+            "/identity/token?api-version=2019-08-01",
+            "x-identity-header",
+        ),
+    ] {
+        assert_eq!(
+            ask(&world.emulator, path, header).await.0,
+            400,
+            "{path} {header}"
+        );
+    }
+    let off = World::with(config()).await;
+    assert_eq!(ask(&off.emulator, PATH, "x-identity-header").await.0, 400);
 }
 
 /// A copy within the account uses the caller's permissions, whatever the credentials.

@@ -21,7 +21,7 @@ const SYNC: (&str, &str) = ("x-ms-requires-sync", "true");
 type Asked = Arc<Mutex<Vec<(String, HeaderMap)>>>;
 
 /// Answers as the web: one page with range support, one without, and failures.
-fn world(request: &Request<()>) -> Result<Response<Body>, FetchError> {
+fn world(request: &Request<Bytes>) -> Result<Response<Body>, FetchError> {
     let answer = |status: u16, headers: &[(&str, &str)], body: Body| {
         let mut answer = Response::builder().status(status);
         for (name, value) in headers {
@@ -78,7 +78,7 @@ async fn client() -> (Client, Asked) {
     let asked = Asked::default();
     let log = asked.clone();
     let client = Client::of(|builder| {
-        builder.fetch_sources_by(move |request: Request<()>| {
+        builder.fetch_sources_by(move |request: Request<Bytes>| {
             let seen = (request.uri().to_string(), request.headers().clone());
             log.lock().unwrap().push(seen);
             let answer = world(&request);

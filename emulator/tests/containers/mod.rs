@@ -4,3 +4,4 @@ mod client;
 mod data_lake;
 mod lifecycle;
 mod restoring;
+mod website;

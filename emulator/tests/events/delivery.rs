@@ -12,9 +12,13 @@ async fn world() -> World {
 }
 
 fn fail(world: &World, times: u64, fault: Fault) {
+    add(world, "Messages_Enqueue", "", times, fault);
+}
+
+fn add(world: &World, operation: &str, resource: &str, times: u64, fault: Fault) {
     world.client.emulator().faults().add(Rule {
-        operation: "Messages_Enqueue".to_owned(),
-        resource: String::new(),
+        operation: operation.to_owned(),
+        resource: resource.to_owned(),
         nth: 1,
         times,
         fault,
@@ -163,4 +167,63 @@ async fn deleted_subscription_forgets_its_events() {
     let events: Vec<_> = world.events("all").await.iter().map(short).collect();
     assert_eq!(events, ["BlobCreated PutBlob c"]);
     assert_eq!(emulator.audit().unwrap().differences, Vec::<String>::new());
+}
+
+/// Writes without a subscription look for none; those after a snapshot was loaded find its own.
+#[tokio::test]
+async fn subscription_of_a_loaded_snapshot_gets_events_again() {
+    let world = world().await;
+    let emulator = world.client.emulator();
+    world.put("a").await;
+    world.subscribe("all", json!({})).await;
+    emulator.save("subscribed").unwrap();
+    assert!(emulator.unsubscribe("all").await.unwrap());
+    world.put("b").await;
+    world.put("c").await;
+    emulator.load("subscribed").unwrap();
+    world.put("d").await;
+    world.deliver().await;
+    emulator.load("subscribed").unwrap();
+    world.put("e").await;
+    world.deliver().await;
+    let events: Vec<_> = world.events("all").await.iter().map(short).collect();
+    assert_eq!(events, ["BlobCreated PutBlob e"]);
+}
+
+#[tokio::test]
+async fn faults_drop_double_delay_and_reorder_deliveries() {
+    let (created, deleted) = ("BlobCreated PutBlob a", "BlobDeleted DeleteBlob a");
+    let delay = |overtaken| Fault::EventDelay {
+        delay_s: 60,
+        overtaken,
+    };
+    for (fault, at_once, in_the_end) in [
+        (Fault::EventDrop, vec![deleted], vec![]),
+        (
+            Fault::EventDuplicate,
+            vec![created, created, deleted],
+            vec![],
+        ),
+        (delay(false), vec![], vec![created, deleted]),
+        (delay(true), vec![deleted], vec![created]),
+    ] {
+        let world = world().await;
+        world.subscribe("all", json!({})).await;
+        add(
+            &world,
+            "Events_Deliver",
+            "/devstoreaccount1/box/a",
+            1,
+            fault.clone(),
+        );
+        world.put("a").await;
+        world.send("DELETE", "/box/a", &[], "").await;
+        world.deliver().await;
+        let found: Vec<_> = world.events("all").await.iter().map(short).collect();
+        assert_eq!(found, at_once, "{fault:?}");
+        world.deliver_all().await;
+        let found: Vec<_> = world.events("all").await.iter().map(short).collect();
+        assert_eq!(found, in_the_end, "{fault:?}");
+        assert_eq!(world.client.emulator().faults().account()[0].fired, 1);
+    }
 }

@@ -1,8 +1,10 @@
 //! The signature of the first versions of the service.
 
+use smalt::Service;
 use smalt_protocol::ApiVersion;
 
-use super::client::ACCOUNT;
+use super::client::{ACCOUNT, Client, key};
+use crate::support::{exchange, signature};
 
 /// The signature of the first versions is today's Shared Key Lite.
 #[tokio::test]
@@ -25,4 +27,42 @@ async fn first_versions_use_shared_key_lite() {
     let lines = ["PUT", "", "", "", "x-ms-date:Mon, 27 Oct 2008 17:00:25 GMT"];
     let expected = format!("{}\n/{ACCOUNT}/myqueue/messages", lines.join("\n"));
     assert_eq!(string_to_sign(&input), expected);
+}
+
+/// Q17: a request from before there were versions, as the first description of the service shows
+/// it: PUT with a raw body, a signed `x-ms-date`, and no version.
+#[tokio::test]
+async fn message_is_put_without_a_version() {
+    let client = Client::new().await;
+    let emulator = &client.emulator;
+    let date = emulator.now().rfc1123();
+    let put = ("PUT", format!("/{ACCOUNT}/que/messages?messagettl=3600"));
+    let get = (
+        "GET",
+        format!("/{ACCOUNT}/que/messages?numofmessages=2&visibilitytimeout=60"),
+    );
+    for ((method, target), body, version, status, text) in [
+        (put, "work", ApiVersion::V2009_07_17, 201, ""),
+        (
+            get,
+            "",
+            ApiVersion::V2009_09_19,
+            200,
+            "<MessageText>d29yaw==</MessageText>",
+        ),
+    ] {
+        let length = body.len().to_string();
+        let mut headers = vec![("x-ms-date", date.as_str()), ("content-length", &length)];
+        if method == "PUT" {
+            headers.push(("content-md5", "Z+ksh2WpvH+y0zXEWd6etQ=="));
+        }
+        let by = (ACCOUNT, key());
+        let signed = signature(Service::Queue, version, by, method, &target, &headers);
+        headers.push(("authorization", &signed));
+        let (head, found) =
+            exchange(emulator, 10001, (method, &target), &headers, body.into()).await;
+        let found = String::from_utf8_lossy(&found);
+        assert_eq!(head.status, status, "{method}: {found}");
+        assert!(found.contains(text), "{found}");
+    }
 }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::response::Parts;
 use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
+use serde_json::Value;
 use smalt::{AccountSettings, Builder, Clock, Config, Emulator, Timestamp, body};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
@@ -99,6 +100,17 @@ impl Client {
             EMULATOR_ACCOUNT_KEY
         };
         AccountKey::parse(key).unwrap()
+    }
+
+    /// Sends a request to the control endpoint. Returns the status and the JSON of the answer.
+    pub(crate) async fn control(&self, method: &str, path: &str, text: String) -> (u16, Value) {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("host", "127.0.0.1:10003");
+        let request = request.body(body::full(text)).unwrap();
+        let answer = smalt::control::answer(&self.emulator, None, request).await;
+        let status = answer.status().as_u16();
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
     /// Returns the URL of a path after the account.

@@ -147,7 +147,8 @@ fn unlike_its_header(step: &Step, answer: &Answer) -> Option<String> {
         let has_code = answer.error_code().is_some();
         return (!has_code).then(|| "no code in the document".to_owned());
     }
-    let document = Place::parse("/Error/Code").value(answer);
+    let told = |place| Place::parse(place).value(answer);
+    let document = told("/Error/Code").or_else(|| told("/error/code"));
     let code = answer.headers.get("x-ms-error-code").map(str::to_owned);
     (document != code || code.is_none())
         .then(|| format!("{document:?} in the document, {code:?} in x-ms-error-code"))

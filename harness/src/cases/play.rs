@@ -247,6 +247,12 @@ impl<'a> Player<'a> {
         } else {
             base.to_owned()
         };
+        // Host names tell the two interfaces of an account apart; a path-style address does not.
+        let base = if has_data_lake_shape(path, &headers) {
+            base.replacen(".blob.", ".dfs.", 1)
+        } else {
+            base
+        };
         let mut request = Request {
             method: how.method.to_owned(),
             url: match path.strip_prefix('?') {
@@ -379,6 +385,16 @@ fn kept_by(place: &str) -> Service {
         "t" | "t2" => Service::Table,
         _ => Service::Blob,
     }
+}
+
+/// Whether only the Data Lake interface has requests of this form.
+fn has_data_lake_shape(path: &str, headers: &Headers) -> bool {
+    let (_, query) = path.split_once('?').unwrap_or_default();
+    let names = |part: &str| {
+        let parameters = ["resource=", "action=", "recursive="];
+        parameters.iter().any(|name| part.starts_with(name))
+    };
+    headers.has("x-ms-rename-source") || query.split('&').any(names)
 }
 
 /// How a request is sent, besides its content.

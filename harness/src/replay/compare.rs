@@ -345,7 +345,7 @@ impl Run<'_, '_> {
             }
             (Json::Array(r), Json::Array(l)) if r.len() == l.len() => {
                 for (index, (r, l)) in r.iter().zip(l).enumerate() {
-                    self.json(&format!("{at}[{index}]"), field, "", r, l);
+                    self.json(&format!("{at}[{index}]"), parent, field, r, l);
                 }
             }
             (Json::Object(r), Json::Object(l)) if member_names(r) == member_names(l) => {

@@ -11,6 +11,9 @@ use crate::target::{About, DOMAIN};
 use crate::wire::access::Account;
 use crate::wire::url::Url;
 
+/// Label of the Data Lake host of an account, whose other host is that of Blob Storage.
+pub const DATA_LAKE: &str = "dfs";
+
 /// How the URLs of a target name an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addressing {
@@ -110,7 +113,7 @@ impl Hosts {
     pub fn locate(&self, url: &Url, near: Option<&str>) -> Option<(String, Service)> {
         let (account, service) = url.account_and_service()?;
         let service = match service {
-            "blob" => Service::Blob,
+            "blob" | DATA_LAKE => Service::Blob,
             "queue" => Service::Queue,
             "table" => Service::Table,
             _ => return None,
@@ -127,7 +130,13 @@ impl Hosts {
             return url;
         };
         match self.authority(service) {
-            None => url.authority = format!("{account}.{}{DOMAIN}", service.as_str()),
+            None => {
+                let label = match url.account_and_service() {
+                    Some((_, DATA_LAKE)) => DATA_LAKE,
+                    _ => service.as_str(),
+                };
+                url.authority = format!("{account}.{label}{DOMAIN}");
+            }
             Some(authority) => {
                 "http".clone_into(&mut url.scheme);
                 authority.clone_into(&mut url.authority);

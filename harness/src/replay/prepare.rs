@@ -292,6 +292,7 @@ fn parameter_kind(name: &str) -> Option<Kind> {
         ("copyid", Kind::CopyId),
         ("popreceipt", Kind::PopReceipt),
         ("marker", Kind::Marker),
+        ("continuation", Kind::Marker),
         ("nexttablename", Kind::Marker),
         ("nextpartitionkey", Kind::Marker),
         ("nextrowkey", Kind::Marker),

@@ -8,8 +8,12 @@ use bytes::Bytes;
 use serde::Deserialize;
 use smalt_protocol::{Service, Timestamp};
 
+use super::hosts::DATA_LAKE;
 use crate::wire::url::Url;
 use crate::wire::{Answer, Headers, Request};
+
+/// Flag of recordings of an account with a hierarchical namespace.
+pub const HIERARCHICAL: &str = "hierarchical";
 
 /// A recording.
 #[derive(Clone, Debug)]
@@ -92,7 +96,7 @@ pub struct LoadError {
 
 #[derive(Deserialize)]
 struct HeaderLine {
-    service: Service,
+    service: String,
     sdk: String,
     #[serde(default)]
     flags: Vec<String>,
@@ -164,11 +168,19 @@ pub fn parse(name: &str, text: &str) -> Result<Recording, LoadError> {
             format!("found {found} interactions, but the header announces {due}"),
         ));
     }
+    let mut flags = header.flags;
+    let service = if header.service == DATA_LAKE {
+        flags.push(HIERARCHICAL.to_owned());
+        Service::Blob
+    } else {
+        let named = serde_json::from_value(header.service.into());
+        named.map_err(|e| fail(1, e.to_string()))?
+    };
     Ok(Recording {
         name: name.to_owned(),
-        service: header.service,
+        service,
         sdk: header.sdk,
-        flags: header.flags,
+        flags,
         notes: header.notes,
         uncreated: header.uncreated,
         interactions,

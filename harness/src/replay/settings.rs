@@ -7,7 +7,7 @@ use smalt_protocol::{Service, Timestamp};
 
 use super::creation::creates;
 use super::hosts::account;
-use super::recording::{Interaction, Recording};
+use super::recording::{HIERARCHICAL, Interaction, Recording};
 use super::superset;
 use super::{earlier, multipart, properties};
 use crate::target::Setup;
@@ -105,6 +105,7 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         accounts,
         managed: smalt::AccountSettings {
             versioning: recording.has_flag("account_versioning_on"),
+            hierarchical_namespace: recording.has_flag(HIERARCHICAL),
             encryption_scopes: Some(encryption_scopes(recording)),
             ..smalt::AccountSettings::default()
         },

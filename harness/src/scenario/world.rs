@@ -294,11 +294,13 @@ fn kind(fault: &Fault) -> &'static str {
         Fault::Latency { .. } => "service: late",
         Fault::Refuse { status: 503, .. } => "service: 503",
         Fault::Refuse { .. } => "service: 500",
+        Fault::Error { .. } => "service: error",
         Fault::Reset => "service: reset",
         Fault::AnswerLost => "service: answer lost",
         Fault::CutBody { .. } => "service: answer cut",
         Fault::PendingCopy(hold) if hold.failure.is_some() => "service: copy fails",
         Fault::PendingCopy(_) => "service: copy pending",
+        Fault::EventDrop | Fault::EventDuplicate | Fault::EventDelay { .. } => "service: event",
     }
 }
 

@@ -65,7 +65,9 @@ impl InProcess {
             .config(config)
             .clock(Clock::manual(now))
             .seed(SEED)
-            .fetch_sources_by(|request: http::Request<()>| async move { page(request.uri()) })
+            .fetch_sources_by(
+                |request: http::Request<bytes::Bytes>| async move { page(request.uri()) },
+            )
             .open();
         let emulator = opened.map_err(TargetError::control)?;
         let mut running = self

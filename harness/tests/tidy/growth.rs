@@ -17,24 +17,32 @@ type Row = (&'static str, usize, &'static str);
 
 /// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
-    ("protocol/", 14_779, ""),
+    (
+        "protocol/",
+        14_841,
+        "Codes and permissions of Data Lake Storage.",
+    ),
     (
         "emulator/",
-        75733,
-        "Events: their filters, schemas, outbox, deliveries.",
+        82_100,
+        "Policies of containers, websites, conditions of faults, the schedule of events.",
     ),
-    ("sleeve/", 8092, ""),
+    (
+        "sleeve/",
+        9_763,
+        "Gridwich's contexts, sleeves, providers and notifications.",
+    ),
     ("sweeper/", 20_068, ""),
     (
         "listener/",
-        27_211,
-        "Comments and help say units and bounds.",
+        28_516,
+        "Topics of subscription queues, relays, rules of the application.",
     ),
     ("worker/", 1798, ""),
     (
         "harness/",
-        65_900,
-        "Comments and help say units and bounds.",
+        66694,
+        "The saga of the sleeves; recordings of hierarchical accounts.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 5220, "The search of the bursts uses it."),
@@ -43,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 220_120;
+pub(crate) const TOTAL: usize = 229768;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

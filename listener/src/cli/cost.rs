@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
+use smalt_listener::config::file::TRIGGER_EVERY;
 use smalt_listener::rules::cost::{
-    Calendar, Capacity, DAYS_PER_MONTH, EXAMPLE_PRICE_PER_10K, IDLE_HOURS, Polling, cost,
+    Calendar, Capacity, DAYS_PER_MONTH, EXAMPLE_PRICE_PER_10K, IDLE_HOURS, Polling, Push, cost,
     message_requests, sentinel_requests,
 };
 use smalt_worker::span;
@@ -20,6 +21,8 @@ use super::web;
 const LONG_INTERVAL_S: f64 = 30.0;
 /// Interval between two attempts to acquire a sentinel's lease.
 const LEASE_EVERY_S: f64 = 30.0;
+/// The listener's default interval between two looks of the watchdog.
+const WATCHDOG_S: f64 = 60.0;
 /// Messages of the largest get.
 const LARGEST_BATCH: f64 = 32.0;
 const DAY_S: f64 = 86_400.0;
@@ -60,6 +63,12 @@ pub(crate) struct CostFlags {
     /// Messages that are put and processed in a month.
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     messages: f64,
+    /// Events that senders publish in a month; compares push with polling.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
+    events: f64,
+    /// Processes that get every event.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
+    processes: f64,
     /// Lock renewals per message.
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     renewals: f64,
@@ -203,6 +212,27 @@ fn lines(flags: &CostFlags, seen: Option<f64>) -> Vec<Line> {
         format!("one sentinel every {interval_s} s, {tasks} at its lease every 30 s"),
         sentinel_requests(interval_s, tasks, LEASE_EVERY_S, hours),
     ));
+    if flags.events > 0.0 {
+        let (events, processes) = (
+            grouped(flags.events),
+            counted(flags.processes, "subscriber"),
+        );
+        let push = |every_s| Push {
+            processes: flags.processes,
+            every_s,
+            watchdog_s: WATCHDOG_S,
+        };
+        for (every_s, how) in [
+            (Some(TRIGGER_EVERY.as_secs_f64()), "a topic read every 1 s"),
+            (Some(LONG_INTERVAL_S), "a topic read every 30 s"),
+            (None, "webhooks"),
+        ] {
+            lines.push(line(
+                format!("{events} events to {processes}, {how}"),
+                push(every_s).requests(flags.events, hours),
+            ));
+        }
+    }
     if flags.messages > 0.0 {
         for batch in [1.0, LARGEST_BATCH] {
             lines.push(line(

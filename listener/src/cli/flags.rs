@@ -147,7 +147,8 @@ pub(crate) struct LookFlags {
     /// Address that serves /metrics in the Prometheus text format; may be the same as --health.
     #[arg(long, value_name = "HOST:PORT", env = "LISTENER_METRICS")]
     pub(crate) metrics: Option<String>,
-    /// Queue whose messages wake the listener; `notify --to queue:NAME` puts them.
+    /// Topic whose events wake the listener: `send --notify-to queue:NAME` and `notify --to
+    /// queue:NAME` publish them. The process reads them from a queue of its own.
     #[arg(long, value_name = "NAME", env = "LISTENER_TRIGGER_QUEUE")]
     trigger_queue: Option<String>,
 }

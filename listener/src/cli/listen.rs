@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::Context;
 use futures_util::future::join_all;
 use smalt_listener::metrics::Metrics;
+use smalt_listener::notify::{Relay, Subscription};
 use smalt_listener::partition::{PartitionedListener, Partitions};
-use smalt_listener::{AccountLimit, ConfigError, Observer, QueueListener, Report};
+use smalt_listener::{AccountLimit, ConfigError, QueueListener, Report};
 use smalt_sleeve::port::Storage;
 use smalt_worker::face::{self, Face};
 use smalt_worker::process;
@@ -22,7 +23,6 @@ use super::flags::WorkFlags;
 use super::plan::{self, Plan};
 use super::serve::{Surface, Watched};
 use super::storage::{self, Retries};
-use super::trigger::{TriggerQueue, Wakers};
 use super::{Common, exit, progress, validate};
 
 pub(crate) async fn listen(
@@ -47,12 +47,12 @@ pub(crate) async fn listen(
     let storage = storage::open(common, &file, Retries::OfTheListener).await?;
     let account = plan.account();
     let mut surface = surface(&plan, &storage, account.clone());
-    if !once {
-        for queue in triggers(&plan, &storage, &surface) {
-            surface.triggers.push(Arc::clone(&queue.metrics));
-            tokio::spawn(queue.watch());
-        }
-    }
+    let subscriptions = match once {
+        true => Vec::new(),
+        false => subscriptions(&plan, &storage, &surface, seed)?,
+    };
+    let counts = subscriptions.iter().map(|s| Arc::clone(s.metrics()));
+    surface.triggers.extend(counts);
     let surface = Arc::new(surface);
     let works = listeners(&plan, &storage, &surface, seed)?;
     let (health, metrics) = (plan.health.as_deref(), plan.metrics.as_deref());
@@ -68,6 +68,11 @@ pub(crate) async fn listen(
             .iter()
             .map(|work| stopping_all(one(work, worker, told.clone(), once), &stop, once)),
     );
+    let watched = async {
+        let watches = subscriptions.iter().map(Subscription::watch);
+        join_all(watches).await;
+        std::future::pending::<()>().await;
+    };
     let shown = async {
         if once {
             show(&surface).await;
@@ -78,7 +83,9 @@ pub(crate) async fn listen(
         biased;
         reports = orders.obey(&stop, work) => reports.context("cannot wait for signals")?,
         () = shown => None,
+        () = watched => None,
     };
+    join_all(subscriptions.iter().map(Subscription::leave)).await;
     let Some(reports) = reports else {
         return Ok(ExitCode::from(smalt_worker::exit::INTERRUPTED));
     };
@@ -101,10 +108,7 @@ fn surface(plan: &Plan, storage: &Arc<dyn Storage>, account: AccountLimit) -> Su
         .filter(|queue| queue.partitions.is_some());
     Surface {
         worker: plan.worker.clone(),
-        wakers: Arc::new(Wakers {
-            account: storage.account().to_owned(),
-            wakers: Mutex::default(),
-        }),
+        relay: Relay::new(storage.account()),
         token: plan.token.clone(),
         price: plan.price,
         account,
@@ -133,9 +137,7 @@ fn listeners(
         let (surface, account) = (Arc::clone(surface), limit.clone());
         let set = queue.partitions.as_ref().map(|set| set.name.clone());
         let shown = move |listener: QueueListener| {
-            let metrics = surface.add(&listener, set.as_deref());
-            let listener = listener.within(account.clone());
-            listener.observed_by(metrics as Arc<dyn Observer>)
+            surface.add(listener.within(account.clone()), set.as_deref())
         };
         let storage = Arc::clone(storage);
         works.push(match &queue.partitions {
@@ -153,24 +155,26 @@ fn listeners(
     Ok(works)
 }
 
-/// Creates one reader per trigger queue, even if several listeners use the queue.
-fn triggers(plan: &Plan, storage: &Arc<dyn Storage>, surface: &Surface) -> Vec<TriggerQueue> {
+/// Creates one subscription per topic, even if several listeners name the topic.
+fn subscriptions(
+    plan: &Plan,
+    storage: &Arc<dyn Storage>,
+    surface: &Surface,
+    seed: u64,
+) -> Result<Vec<Subscription>, ConfigError> {
     let mut every: BTreeMap<&str, Duration> = BTreeMap::new();
-    for (queue, wished) in plan.queues.iter().filter_map(plan::Queue::trigger) {
-        let shortest = every.entry(queue).or_insert(wished);
+    for (topic, wished) in plan.queues.iter().filter_map(plan::Queue::trigger) {
+        let shortest = every.entry(topic).or_insert(wished);
         *shortest = wished.min(*shortest);
     }
-    let queues = every.into_iter();
-    queues
-        .map(|(queue, every)| TriggerQueue {
-            worker: plan.worker.clone(),
-            storage: Arc::clone(storage),
-            metrics: Arc::new(Metrics::new(queue)),
-            every,
-            wakers: Arc::clone(&surface.wakers),
-            account: surface.account.clone(),
-        })
-        .collect()
+    let topics = every.into_iter();
+    let subscribed = topics.map(|(topic, every)| {
+        let (storage, relay) = (Arc::clone(storage), surface.relay.clone());
+        let who = (plan.worker.as_str(), seed);
+        let subscription = Subscription::new(storage, topic, who, every, relay)?;
+        Ok(subscription.within(surface.account.clone()))
+    });
+    subscribed.collect()
 }
 
 /// Shows the progress of `once` on a terminal.

@@ -1,21 +1,21 @@
-//! `notify`: wakes a listener of another process.
+//! `notify`: wakes listeners of other processes.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
+use async_trait::async_trait;
 use clap::Args;
 use http::Uri;
 use serde_json::json;
 use smalt_listener::config::queue_name;
-use smalt_listener::rules::trigger::Trigger;
-use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl, Storage};
+use smalt_listener::notify::{Destination, Topic, Trigger, Undelivered};
+use smalt_sleeve::port::Storage;
 use smalt_worker::process::{Process, Sources};
 
 use super::storage::{self, Retries};
 use super::{Common, token, web};
-
-/// Time to live of an event in a trigger queue. By then the watchdog has looked at the queue.
-const EVENT_TTL: Duration = Duration::from_secs(600);
 
 const EXAMPLES: &str = "\
 Send it after the last message was put, not before the first: a listener that is woken too early
@@ -25,7 +25,7 @@ the listener's watchdog looks anyway.
 Examples:
   To a listener that was started with --health 127.0.0.1:9100:
     smalt-listener notify orders --to http://127.0.0.1:9100
-  To all listeners that read the trigger queue `events`:
+  To every process with `trigger = { queue = \"events\" }`:
     smalt-listener notify orders --to queue:events";
 
 #[derive(Args)]
@@ -34,70 +34,123 @@ pub(crate) struct NotifyFlags {
     /// Queue that messages were put into.
     #[arg(value_name = "QUEUE")]
     queue: String,
-    /// Where to send the event: the URL of the listener's --health address, or queue:NAME for its
-    /// trigger queue.
-    #[arg(long, value_name = "URL|queue:NAME", env = "LISTENER_NOTIFY_TO")]
-    to: String,
+    /// Where to send the event: the URL of a listener's --health address, or queue:TOPIC for every
+    /// process that subscribed to the topic. May be repeated.
+    #[arg(
+        long,
+        required = true,
+        value_name = "URL|queue:TOPIC",
+        env = "LISTENER_NOTIFY_TO",
+        value_delimiter = ','
+    )]
+    to: Vec<String>,
+    /// Name of the event, for handlers of events.
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
     /// Token that the address requires: env:NAME or file:/path. Default: the value of
     /// LISTENER_NOTIFY_TOKEN, if that variable is set.
     #[arg(long, value_name = "env:NAME|file:PATH")]
     token: Option<String>,
 }
 
+/// Before the name of a topic.
+const TOPIC: &str = "queue:";
 const TOKEN_VARIABLE: &str = "LISTENER_NOTIFY_TOKEN";
 
 pub(crate) async fn notify(common: &Common, flags: &NotifyFlags) -> anyhow::Result<ExitCode> {
+    let queue = flags.queue.trim().to_ascii_lowercase();
+    queue_name("QUEUE", &queue)?;
     let mut event = Trigger {
-        queue: flags.queue.trim().to_ascii_lowercase(),
         account: common.account_flag(),
+        event: flags.event.clone(),
+        ..Trigger::about(&queue)
     };
-    queue_name("QUEUE", &event.queue)?;
-    let Some(to) = flags.to.strip_prefix("queue:") else {
+    let is_topic = |to: &String| to.starts_with(TOPIC);
+    let storage = match flags.to.iter().any(is_topic) {
+        true => Some(storage::open(common, &common.file()?, Retries::OfTheClient).await?),
+        false => None,
+    };
+    if let Some(storage) = &storage {
+        event.account = Some(storage.account().to_owned());
+    }
+    let mut missed = 0;
+    for to in &flags.to {
+        let reached = match (to.strip_prefix(TOPIC), &storage) {
+            (Some(topic), Some(storage)) => {
+                let topic = Topic::new(Arc::clone(storage), topic)?;
+                let processes = topic.put(&event, Duration::ZERO).await?;
+                println!("event for {queue} put into {processes} subscriptions of {to}");
+                processes
+            }
+            _ => {
+                let woken = Webhook::new(to, flags.token.as_deref())?
+                    .post(&event)
+                    .await?;
+                println!("woken: {woken}");
+                woken
+            }
+        };
+        missed += u64::from(reached == 0);
+    }
+    Ok(match missed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(smalt_worker::exit::FAILED_ITEMS),
+    })
+}
+
+/// Returns the destinations of a sender's events: URLs and `queue:TOPIC`.
+pub(crate) fn destinations(
+    storage: &Arc<dyn Storage>,
+    to: &[String],
+    token: Option<&str>,
+) -> anyhow::Result<Vec<Arc<dyn Destination>>> {
+    let destination = |to: &String| -> anyhow::Result<Arc<dyn Destination>> {
+        Ok(match to.strip_prefix(TOPIC) {
+            Some(topic) => Arc::new(Topic::new(Arc::clone(storage), topic)?),
+            None => Arc::new(Webhook::new(to, token)?),
+        })
+    };
+    to.iter().map(destination).collect()
+}
+
+/// The `/notify` address of a listener's process.
+struct Webhook {
+    to: String,
+    authorization: Option<String>,
+}
+
+impl Webhook {
+    /// `token` names the token that the address requires; by default that of the environment.
+    fn new(to: &str, token: Option<&str>) -> anyhow::Result<Self> {
         let set = Process
             .variable(TOKEN_VARIABLE)
             .filter(|value| !value.is_empty());
         let usual = set.map(|_| format!("env:{TOKEN_VARIABLE}"));
-        let token = flags.token.clone().or(usual);
+        let token = token.map(str::to_owned).or(usual);
         let shown = token.map(|token| token::authorization(&token, &Process));
-        return post(&flags.to, &event, shown.transpose()?.as_deref()).await;
-    };
-    queue_name("--to", to)?;
-    let file = common.file()?;
-    let storage = storage::open(common, &file, Retries::OfTheClient).await?;
-    event.account = Some(storage.account().to_owned());
-    put(storage.as_ref(), to, &event).await?;
-    println!("event for {} put into {to}", event.queue);
-    Ok(ExitCode::SUCCESS)
-}
+        Ok(Webhook {
+            to: address(to),
+            authorization: shown.transpose()?,
+        })
+    }
 
-/// Puts the event into a trigger queue. Listeners create that queue, so if it does not exist, no
-/// listener reads it.
-async fn put(storage: &dyn Storage, to: &str, event: &Trigger) -> anyhow::Result<()> {
-    let (cx, text) = (CallContext::default(), json!(event).to_string());
-    let life = MessageTtl::After(EVENT_TTL);
-    let put = storage.put_message(&cx, to, &text, life, Duration::ZERO);
-    match put.await {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind == ErrorKind::NotFound => Err(anyhow::Error::new(error).context(
-            format!("no trigger queue `{to}` exists; a listener creates it when it starts"),
-        )),
-        Err(error) => Err(error.into()),
+    async fn post(&self, event: &Trigger) -> anyhow::Result<u64> {
+        let shown = self.authorization.as_deref();
+        let answer = web::post(&self.to, &json!(event), shown).await?;
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
+        let woken = answer["woken"].as_u64();
+        woken.with_context(|| format!("{} is not the health address of a listener", self.to))
     }
 }
 
-async fn post(to: &str, event: &Trigger, shown: Option<&str>) -> anyhow::Result<ExitCode> {
-    let answer = web::post(&address(to), &json!(event), shown).await?;
-    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
-    match answer["woken"].as_u64() {
-        Some(0) => {
-            println!("no listener at that address processes {}", event.queue);
-            Ok(ExitCode::from(smalt_worker::exit::FAILED_ITEMS))
+#[async_trait]
+impl Destination for Webhook {
+    async fn deliver(&self, event: &Trigger, delay: Duration) -> Result<u64, Undelivered> {
+        // Only a queue keeps an event until its time; the watchdog finds the delayed message.
+        match delay.is_zero() {
+            true => Ok(self.post(event).await?),
+            false => Ok(0),
         }
-        Some(woken) => {
-            println!("woken: {woken}");
-            Ok(ExitCode::SUCCESS)
-        }
-        None => anyhow::bail!("{to} is not the health address of a listener"),
     }
 }
 
@@ -114,23 +167,6 @@ fn address(to: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::exit;
-    use crate::cli::support::{FakeStorage, QUEUE};
-
-    #[tokio::test]
-    async fn a_missing_trigger_queue_is_an_error() {
-        let storage = FakeStorage::new(&[QUEUE]);
-        let event = Trigger {
-            queue: "jobs".to_owned(),
-            account: None,
-        };
-        put(&storage, QUEUE, &event).await.unwrap();
-        let error = put(&storage, "nosuchqueue", &event).await.unwrap_err();
-        assert!(format!("{error:#}").contains("no trigger queue `nosuchqueue`"));
-        assert_eq!(exit::code(&error), smalt_worker::exit::UNREACHABLE);
-        let cx = CallContext::default();
-        assert!(storage.queue_properties(&cx, "nosuchqueue").await.is_err());
-    }
 
     #[test]
     fn an_address_without_path_gets_notify() {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smalt_listener::config::file::{ConfigFile, HandlerLayer, QueueLayer, TRIGGER_EVERY};
-use smalt_listener::config::queue_name;
 use smalt_listener::handler::Handler;
 use smalt_listener::handler::exec::ExecHandler;
 use smalt_listener::handler::http::HttpHandler;
+use smalt_listener::notify::Topic;
 use smalt_listener::partition::PartitionSettings;
 use smalt_listener::rules::cost::EXAMPLE_PRICE_PER_10K;
 use smalt_listener::{ACCOUNT_RATE_PER_S, AccountLimit, ListenerConfig};
@@ -33,7 +33,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Returns the trigger queue and the polling interval.
+    /// Returns the topic whose events wake the listener, and the polling interval.
     pub(crate) fn trigger(&self) -> Option<(&str, Duration)> {
         let every = self.merged.trigger.every.map_or(TRIGGER_EVERY, |e| e.0);
         let queue = self.merged.trigger.queue.as_deref();
@@ -221,7 +221,7 @@ fn queue(
 fn trigger_faults(merged: &QueueLayer, config: &ListenerConfig) -> Vec<anyhow::Error> {
     let mut faults = Vec::new();
     if let Some(trigger) = &merged.trigger.queue {
-        if let Err(fault) = queue_name("trigger.queue", trigger) {
+        if let Err(fault) = Topic::check("trigger.queue", trigger) {
             faults.push(fault.into());
         } else if *trigger == config.queue || *trigger == config.poison_queue() {
             faults.push(anyhow::anyhow!(

@@ -55,7 +55,8 @@ fn plain_word(line: &str) -> Option<&str> {
     (word.chars().all(plain) && !own).then_some(word)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -9,14 +9,15 @@ use clap::Args;
 use futures_util::stream::{self, StreamExt};
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::config::{ConfigError, Encoding, queue_name};
+use smalt_listener::notify::{Destination, When};
 use smalt_listener::partition::{PartitionError, PartitionSender, Partitions};
 use smalt_listener::payload::{Offload, SendError, SendOptions, Sender, Sent};
-use smalt_sleeve::port::{CallContext, MessageTtl};
+use smalt_sleeve::port::{CallContext, MessageTtl, Storage};
 use smalt_worker::{process, span};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::storage::{self, Retries};
-use super::{Common, ambient, inspect, partitions};
+use super::{Common, ambient, inspect, notify, partitions};
 
 const AT_ONCE: usize = 16;
 
@@ -47,6 +48,25 @@ pub(crate) struct SendFlags {
     /// Create the queue if it does not exist.
     #[arg(long)]
     create_queue: bool,
+    /// Where to publish events about the messages, so that sleeping listeners wake: the URL of a
+    /// listener's --health address, or queue:TOPIC. May be repeated. Default: the topic of the
+    /// queue's `trigger` in the --config file.
+    #[arg(
+        long,
+        value_name = "URL|queue:TOPIC",
+        env = "LISTENER_NOTIFY_TO",
+        value_delimiter = ','
+    )]
+    notify_to: Vec<String>,
+    /// Messages to publish an event about: each, first (into an empty queue), or a number: the one
+    /// that brings the queue to this depth. `first` and a number look at the depth, once a second
+    /// at most.
+    #[arg(long, value_name = "each|first|N", default_value = "first")]
+    notify: When,
+    /// Token that the URLs require: env:NAME or file:/path. Default: the value of
+    /// LISTENER_NOTIFY_TOKEN, if that variable is set.
+    #[arg(long, value_name = "env:NAME|file:PATH")]
+    notify_token: Option<String>,
 }
 
 /// Parses a time to live: a duration or `never`.
@@ -73,16 +93,16 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     let encoding = inspect::encoding(&file, &flags.queue, flags.encoding);
     let offload = offload(&file, &flags.queue)?;
     let seed = process::seed()?;
+    let (to, when) = (destinations(&storage, &file, &flags)?, flags.notify);
     let sender = match partitions::of(&file, &flags.queue)? {
         None => {
             let sender = Sender::new(storage, &flags.queue, encoding, offload, seed)?;
-            To::One(Box::new(sender))
+            To::One(Box::new(sender.notifying(to, when)))
         }
         Some(set) => {
             let set = Arc::new(Partitions::new(storage, set)?);
-            To::Many(Box::new(PartitionSender::new(
-                set, encoding, offload, seed,
-            )?))
+            let sender = PartitionSender::new(set, encoding, offload, seed)?;
+            To::Many(Box::new(sender.notifying(to, when)))
         }
     };
     let options = SendOptions {
@@ -118,6 +138,25 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Returns where the events go: as the flags say, or to the topic of the queue's listeners.
+fn destinations(
+    storage: &Arc<dyn Storage>,
+    file: &ConfigFile,
+    flags: &SendFlags,
+) -> anyhow::Result<Vec<Arc<dyn Destination>>> {
+    let token = flags.notify_token.as_deref();
+    if !flags.notify_to.is_empty() {
+        return notify::destinations(storage, &flags.notify_to, token);
+    }
+    let layer = file.queue(&flags.queue);
+    let topic = layer.and_then(|layer| layer.trigger.queue.as_ref());
+    let topic: Vec<_> = topic
+        .map(|topic| format!("queue:{topic}"))
+        .into_iter()
+        .collect();
+    notify::destinations(storage, &topic, token)
 }
 
 /// Rejects a delay that reaches the time to live: a message must become visible before it expires

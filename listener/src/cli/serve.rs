@@ -7,14 +7,14 @@ use http::request::Parts;
 use http::{StatusCode, header};
 use serde_json::json;
 use smalt_listener::metrics::{Look, Metrics, prometheus};
+use smalt_listener::notify::Relay;
 use smalt_listener::rules::budget::Today;
 use smalt_listener::rules::trigger::{EVENT_MAX_BYTES, Trigger};
-use smalt_listener::{AccountLimit, PoolState, PoolStatus, QueueListener};
+use smalt_listener::{AccountLimit, Observer, PoolState, PoolStatus, QueueListener};
 use smalt_worker::face::{Answer, Face};
 use tokio::sync::watch;
 
 use super::token::Token;
-use super::trigger::{Wakers, Woken};
 
 /// One listener and its state.
 #[derive(Clone)]
@@ -96,7 +96,8 @@ fn trigger_status(metrics: &Metrics) -> serde_json::Value {
 /// The state of the process that its addresses serve.
 pub(crate) struct Surface {
     pub(crate) worker: String,
-    pub(crate) wakers: Arc<Wakers>,
+    /// Wakes the listeners.
+    pub(crate) relay: Relay,
     /// The token that `POST /notify` requires.
     pub(crate) token: Option<Token>,
     pub(crate) price: Option<f64>,
@@ -105,7 +106,7 @@ pub(crate) struct Surface {
     pub(crate) queues: Mutex<Vec<Watched>>,
     /// The request counts of the partitioned queues' maps; their listeners come and go.
     pub(crate) sets: Vec<Arc<Metrics>>,
-    /// The request counts of the trigger queues.
+    /// The request counts of the subscriptions.
     pub(crate) triggers: Vec<Arc<Metrics>>,
 }
 
@@ -119,9 +120,9 @@ impl Surface {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a listener. Returns its metrics, which continue those of an earlier listener on
-    /// the same queue.
-    pub(crate) fn add(&self, listener: &QueueListener, set: Option<&str>) -> Arc<Metrics> {
+    /// Registers a listener and lets its metrics observe it, which continue those of an earlier
+    /// listener on the same queue.
+    pub(crate) fn add(&self, listener: QueueListener, set: Option<&str>) -> QueueListener {
         let (config, mut queues) = (listener.config(), self.locked());
         let before = queues
             .iter()
@@ -138,11 +139,9 @@ impl Surface {
         });
         queues.sort_by(|one, other| one.metrics.queue().cmp(other.metrics.queue()));
         drop(queues);
-        self.wakers.add(Woken {
-            set: set.map(str::to_owned),
-            waker: listener.waker(),
-        });
-        metrics
+        let listener = listener.observed_by(metrics as Arc<dyn Observer>);
+        self.relay.add(set, listener.waker());
+        listener
     }
 
     fn uptime(&self) -> Duration {
@@ -169,7 +168,7 @@ impl Face for Surface {
         let queues = queues.iter().map(|queue| queue.status(is_spent));
         json!({
             "worker": self.worker,
-            "account": self.wakers.account,
+            "account": self.relay.account(),
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.uptime().as_secs_f64(),
             "budget": self.account.today().map(|today| budget_status(&today)),
@@ -244,7 +243,7 @@ impl Face for Surface {
         let event = std::str::from_utf8(body).map_err(|error| error.to_string());
         match event.and_then(Trigger::parse) {
             Ok(event) => {
-                let woken = self.wakers.wake(&event);
+                let woken = self.relay.relay(&event);
                 tracing::debug!(op = "notify", queue = %event.queue(), woken, "event");
                 Answer::json(StatusCode::ACCEPTED, &json!({ "woken": woken }))
             }

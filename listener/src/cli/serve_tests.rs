@@ -27,10 +27,7 @@ fn surface() -> (Arc<FakeStorage>, QueueListener, Arc<Surface>) {
     let listener = QueueListener::new(config, port, handler, 1).unwrap();
     let surface = Surface {
         worker: "w".to_owned(),
-        wakers: Arc::new(Wakers {
-            account: "fake".to_owned(),
-            wakers: Mutex::default(),
-        }),
+        relay: Relay::new("fake"),
         token: None,
         price: None,
         account: AccountLimit::new(1_000),
@@ -38,8 +35,7 @@ fn surface() -> (Arc<FakeStorage>, QueueListener, Arc<Surface>) {
         sets: Vec::new(),
         triggers: Vec::new(),
     };
-    let metrics = surface.add(&listener, None);
-    let listener = listener.observed_by(metrics as Arc<dyn Observer>);
+    let listener = surface.add(listener, None);
     (storage, listener, Arc::new(surface))
 }
 
@@ -120,7 +116,7 @@ async fn a_partitioned_queue_is_addressed_by_its_name() {
         let port = Arc::clone(&storage) as Arc<dyn Storage>;
         let handler = Arc::new(function(|_, _| async { Verdict::Ok }));
         let part = QueueListener::new(ListenerConfig::new(queue), port, handler, 1).unwrap();
-        surface.add(&part, Some("mails"));
+        surface.add(part, Some("mails"));
     }
     assert_eq!(surface.queues().len(), 3, "a restart adds no second one");
     let event = r#"{"queue":"MAILS"}"#;

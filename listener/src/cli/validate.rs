@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, CommandFactory};
+use clap::{ArgMatches, Args, Command};
 use serde_json::json;
 use smalt_listener::config::connection::{NamedBy, connection};
 use smalt_listener::config::effective::settings;
@@ -17,7 +17,7 @@ use smalt_worker::span;
 use super::dry_run::{self, Mode};
 use super::flags::ListenFlags;
 use super::plan::{self, Plan};
-use super::{Cli, Common, exit};
+use super::{Common, exit};
 
 #[derive(Args, Clone)]
 pub(crate) struct ValidateFlags {
@@ -79,8 +79,7 @@ pub(super) fn account(common: &Common, file: &ConfigFile) -> anyhow::Result<Sett
 /// Returns the environment variable that gave a flag its value, if one did.
 fn variable(matches: &ArgMatches, flag: &str) -> Option<String> {
     let (name, matches) = matches.subcommand()?;
-    let command = Cli::command();
-    let command = command.find_subcommand(name)?;
+    let command = ValidateFlags::augment_args(Command::new(name.to_owned()));
     let arg = command.get_arguments().find(|arg| arg.get_id() == flag)?;
     let by_variable = matches.value_source(flag) == Some(ValueSource::EnvVariable);
     let variable = arg.get_env().filter(|_| by_variable)?;

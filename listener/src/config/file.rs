@@ -99,7 +99,7 @@ pub struct QueueLayer {
     pub offload: OffloadLayer,
     /// Settings of a partitioned queue.
     pub partitions: PartitionsLayer,
-    /// Trigger queue whose events wake the listener.
+    /// Topic whose events wake the listener.
     pub trigger: TriggerLayer,
     /// What handles the messages.
     pub handler: HandlerLayer,
@@ -109,13 +109,13 @@ pub struct QueueLayer {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TriggerLayer {
-    /// Queue of the events; may serve many listeners.
+    /// Topic of the events; may serve many listeners.
     pub queue: Option<String>,
     /// Interval between two looks; `None` for [`TRIGGER_EVERY`].
     pub every: Option<Span>,
 }
 
-/// Default interval between two looks at the trigger queue.
+/// Default interval between two looks at the events of a topic.
 pub const TRIGGER_EVERY: Duration = Duration::from_secs(1);
 
 /// `idle = { min, max }`.

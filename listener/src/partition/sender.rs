@@ -7,6 +7,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::set::{PartitionError, Partitions, Read};
 use crate::config::{ConfigError, Encoding};
+use crate::notify::{Destination, Publisher, When};
 use crate::payload::{Offload, SendOptions, Sender, Sent};
 
 /// Attempts to put a message whose queue was retired meanwhile.
@@ -18,6 +19,7 @@ pub struct PartitionSender {
     encoding: Encoding,
     offload: Option<Offload>,
     seed: u64,
+    publisher: Option<Publisher>,
     map: AsyncMutex<Option<Read>>,
     senders: Mutex<BTreeMap<String, Arc<Sender>>>,
 }
@@ -41,9 +43,18 @@ impl PartitionSender {
             encoding,
             offload,
             seed,
+            publisher: None,
             map: AsyncMutex::new(None),
             senders: Mutex::default(),
         })
+    }
+
+    /// Publishes events, as [`Sender::notifying`].
+    #[must_use]
+    pub fn notifying(mut self, to: Vec<Arc<dyn Destination>>, when: When) -> Self {
+        let publisher = Publisher::new(to, when);
+        self.publisher = (!publisher.is_silent()).then_some(publisher);
+        self
     }
 
     /// Puts one message into the queue of `key`. `Ok` means that the message is in a queue that is
@@ -100,7 +111,8 @@ impl PartitionSender {
         let storage = Arc::clone(self.partitions.storage());
         let offload = self.offload.clone();
         let sender = Sender::new(storage, queue, self.encoding, offload, self.seed)?;
-        let sender = Arc::new(sender);
+        let publisher = self.publisher.as_ref().map(Publisher::of_another_queue);
+        let sender = Arc::new(sender.publishing(publisher));
         senders.insert(queue.to_owned(), Arc::clone(&sender));
         Ok(sender)
     }

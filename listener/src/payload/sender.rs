@@ -22,6 +22,7 @@ use super::store::INLINE_BYTES_MAX;
 use super::{Offload, PayloadStore};
 use crate::config::{ConfigError, Encoding, queue_name};
 use crate::jitter;
+use crate::notify::{Destination, Publisher, When};
 use crate::rules::envelope::MESSAGE_MAX_BYTES;
 
 const PUT_ATTEMPTS: u32 = 3;
@@ -37,6 +38,7 @@ pub struct Sender {
     encoding: Encoding,
     payloads: Option<PayloadStore>,
     names: Mutex<ChaCha8Rng>,
+    publisher: Option<Publisher>,
     /// The service's time of the latest answer, and when it arrived.
     told: Mutex<Option<(Instant, Timestamp)>>,
 }
@@ -124,8 +126,22 @@ impl Sender {
             queue,
             encoding,
             names: Mutex::new(ChaCha8Rng::seed_from_u64(seed)),
+            publisher: None,
             told: Mutex::new(None),
         })
+    }
+
+    /// Publishes an event about each put that `when` names, to all destinations. A failure to
+    /// publish is logged and fails no put.
+    #[must_use]
+    pub fn notifying(self, to: Vec<Arc<dyn Destination>>, when: When) -> Self {
+        let publisher = Publisher::new(to, when);
+        self.publishing((!publisher.is_silent()).then_some(publisher))
+    }
+
+    pub(crate) fn publishing(mut self, publisher: Option<Publisher>) -> Self {
+        self.publisher = publisher;
+        self
     }
 
     /// Returns the queue's name.
@@ -139,6 +155,21 @@ impl Sender {
     /// The message was not put, or it is unknown whether it was: [`SendError::Unknown`]. Dropping
     /// the future is the second case.
     pub async fn send(&self, body: &[u8], options: SendOptions) -> Result<Sent, SendError> {
+        let Some(publisher) = &self.publisher else {
+            return self.put(body, options).await;
+        };
+        let delay = options.delay;
+        let storage = self.storage.as_ref();
+        let event = publisher.due(storage, &self.queue, body, delay).await;
+        let sent = self.put(body, options).await;
+        // Published after the put (DL19), also if the message only may have been put.
+        if let (Some(event), Ok(_) | Err(SendError::Unknown(_))) = (event, &sent) {
+            publisher.publish(&event, delay).await;
+        }
+        sent
+    }
+
+    async fn put(&self, body: &[u8], options: SendOptions) -> Result<Sent, SendError> {
         if let Some(payloads) = self
             .payloads
             .as_ref()

@@ -75,9 +75,34 @@ pub fn sentinel_requests(interval_s: f64, tasks: f64, lease_every_s: f64, hours:
     one.requests(hours) + tasks * hours * HOUR_S / lease_every_s
 }
 
+/// Listeners that sleep until an event (L13: notifications are billed as well).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Push {
+    /// Processes that get every event.
+    pub processes: f64,
+    /// Seconds between two looks at the queue of a subscription; `None` for webhooks, which cost no
+    /// requests to storage.
+    pub every_s: Option<f64>,
+    /// Seconds between two looks of a watchdog.
+    pub watchdog_s: f64,
+}
+
+impl Push {
+    /// Returns the requests of `events` events and of `hours` hours of waiting for them. An event
+    /// costs a look at the depth, and a put and a delete for each subscription.
+    pub fn requests(&self, events: f64, hours: f64) -> f64 {
+        let looks = |every_s: f64| self.processes * hours * HOUR_S / every_s;
+        let copies = match self.every_s {
+            Some(_) => 2.0 * self.processes,
+            None => 0.0,
+        };
+        events * (1.0 + copies) + looks(self.watchdog_s) + self.every_s.map_or(0.0, looks)
+    }
+}
+
 /// Returns the requests of a listener in an idle hour, with its tasks at their longest intervals.
 /// `map` is the number of queues of a partitioned queue and its map's `max_age`; `trigger` is the
-/// polling interval of a trigger queue. Jitter does not change the mean.
+/// polling interval of a subscription. Jitter does not change the mean.
 pub fn idle_requests_per_hour(
     config: &ListenerConfig,
     map: Option<(u32, Duration)>,
@@ -207,6 +232,35 @@ mod tests {
         same(cost(daily * DAYS_PER_MONTH, EXAMPLE_PRICE_PER_10K), 18.216);
         let longer = sentinel_requests(30.0, 200.0, 30.0, IDLE_HOURS);
         assert!(longer > 200.0 * IDLE_HOURS * HOUR_S / 30.0);
+    }
+
+    /// L13: what push saves, and at how many events it saves nothing more.
+    #[test]
+    fn l13_push_against_polling() {
+        let polling = Polling {
+            tasks: 200.0,
+            interval_s: 1.0,
+            requests_per_poll: 1.0,
+        };
+        let polled = polling.requests(IDLE_HOURS);
+        let webhook = Push {
+            processes: 200.0,
+            every_s: None,
+            watchdog_s: 60.0,
+        };
+        // 200 watchdogs once a minute for 22 hours, and one look at the depth per event.
+        same(webhook.requests(0.0, IDLE_HOURS), 264_000.0);
+        same(webhook.requests(1_000.0, IDLE_HOURS), 265_000.0);
+        let topic = |every_s| Push {
+            every_s: Some(every_s),
+            ..webhook
+        };
+        same(topic(60.0).requests(1.0, IDLE_HOURS), 528_401.0);
+        // A topic that is read as often as the queue would be saves nothing for one queue.
+        assert!(topic(1.0).requests(0.0, IDLE_HOURS) > polled);
+        let (few, many) = (10_000.0, 40_000.0);
+        assert!(topic(60.0).requests(few, IDLE_HOURS) < polled);
+        assert!(topic(60.0).requests(many, IDLE_HOURS) > polled);
     }
 
     /// DL25: 22 working days and 8 idle days.

@@ -11,6 +11,7 @@
 //! no gets.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The policy that sets the number of tasks.
@@ -179,6 +180,20 @@ pub struct Target {
     pub awake: u32,
 }
 
+/// A rule that chooses the number of tasks; [`Policy`] names the built-in ones (L30). It runs in
+/// the controller, about once a second while there is work.
+pub trait ScalingRule: Send {
+    /// Returns the number of tasks to run from `now` on, counted from the listener's start, and how
+    /// many of them the current load needs; the others rest.
+    fn target(&mut self, now: Duration, load: &Load) -> Target;
+
+    /// Forgets the history, because the queue has gone idle.
+    fn reset(&mut self) {}
+}
+
+/// Makes the scaling rule of a run.
+pub(crate) type MakeRule = Arc<dyn Fn(&Limits) -> Box<dyn ScalingRule> + Send + Sync>;
+
 /// Scales up at once; scales down after the cooldown, to the largest number wanted during it.
 #[derive(Clone, Debug)]
 pub struct Scaler {
@@ -196,10 +211,10 @@ impl Scaler {
             wishes: VecDeque::new(),
         }
     }
+}
 
-    /// Returns the number of tasks to run from `now` on, and how many of them the current load
-    /// needs; the others rest.
-    pub fn target(&mut self, now: Duration, load: &Load) -> Target {
+impl ScalingRule for Scaler {
+    fn target(&mut self, now: Duration, load: &Load) -> Target {
         let wished = wish(self.policy, &self.limits, load);
         if load.throttled {
             // Throttled, so the earlier numbers were too high.
@@ -221,9 +236,20 @@ impl Scaler {
         }
     }
 
-    /// Forgets the history, because the queue has gone idle.
-    pub fn reset(&mut self) {
+    fn reset(&mut self) {
         self.wishes.clear();
+    }
+}
+
+impl Target {
+    /// Keeps both numbers within the limits of the listener.
+    pub fn within(self, limits: &Limits) -> Self {
+        let most = limits.max.max(1);
+        let clamp = |tasks: u32| tasks.clamp(limits.min.clamp(1, most), most);
+        Target {
+            tasks: clamp(self.tasks),
+            awake: clamp(self.awake),
+        }
     }
 }
 

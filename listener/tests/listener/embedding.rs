@@ -1,12 +1,15 @@
 //! The listener as a library: the builder, typed bodies, batches, observers.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use smalt_listener::handler::{
     BatchHandler, Context, Handler, Message, Verdict, batched, json, text, typed_function,
 };
 use smalt_listener::observers::{Called, Expiring, Fetched, Idle, LostLock, Renewed, Started};
+use smalt_listener::rules::scaling::{Load, ScalingRule, Target};
 use smalt_listener::{
     Decision, ListenerConfig, Observer, Outcome, PoolState, PoolStatus, QueueListener, Report,
 };
@@ -426,4 +429,49 @@ async fn ll2_alarm_while_the_handler_runs() {
     listener.run_until(story).await.unwrap();
     assert_eq!(witness.count("expiring"), 1, "once");
     assert!(log.all()[0].expiring, "{:?}", log.all());
+}
+
+/// A rule of the application: as many tasks as it says while messages wait.
+struct AsManyAs(u32);
+
+impl ScalingRule for AsManyAs {
+    fn target(&mut self, _now: Duration, load: &Load) -> Target {
+        let tasks = match load.visible_backlog {
+            0 => 1,
+            _ => self.0,
+        };
+        Target {
+            tasks,
+            awake: tasks,
+        }
+    }
+}
+
+/// L30: a rule of the application chooses the number of tasks, within the settings' limits.
+#[tokio::test(start_paused = true)]
+async fn l30_a_rule_of_the_application_scales() {
+    for (wanted, most) in [(3, 3), (50, 8)] {
+        let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+        for number in 0..500 {
+            storage.put(QUEUE, &number.to_string());
+        }
+        let peak = Arc::new(Peak::default());
+        let (listener, _) = listener(config(), &storage, Obey::default());
+        let listener = Arc::into_inner(listener).unwrap();
+        let listener = listener
+            .observed_by(Arc::clone(&peak) as Arc<dyn Observer>)
+            .scaled_by(move |_| AsManyAs(wanted));
+        listener.once().await.unwrap();
+        assert_eq!(peak.0.load(Ordering::Relaxed), most);
+    }
+}
+
+/// Keeps the largest number of tasks.
+#[derive(Default)]
+struct Peak(AtomicU32);
+
+impl Observer for Peak {
+    fn scaled(&self, pool: &PoolStatus) {
+        self.0.fetch_max(pool.tasks, Ordering::Relaxed);
+    }
 }

@@ -14,6 +14,7 @@ mod failures;
 mod fleet;
 #[cfg(unix)]
 mod handlers;
+mod notify;
 mod partitioned;
 mod properties;
 #[cfg(unix)]

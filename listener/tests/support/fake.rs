@@ -11,7 +11,7 @@ use smalt_protocol::Timestamp;
 use smalt_sleeve::port::*;
 use tokio::time::Instant;
 
-use super::faults::{Fault, Faults, Op, error};
+use super::faults::{Crash, Fault, Faults, Op, error};
 use super::model::{Blob, Queue, Stored};
 
 /// An account with queues, and blobs that can only be leased.
@@ -37,27 +37,6 @@ struct State {
     batch_sizes: Vec<u32>,
     visibilities: Vec<Duration>,
     crash: Option<Crash>,
-}
-
-/// The crash of a worker in the middle of a request.
-struct Crash {
-    worker: &'static str,
-    /// Requests before the crash.
-    requests: u64,
-    /// Whether the request still reaches the service.
-    after: bool,
-}
-
-impl State {
-    fn crash_now(&mut self, cx: &CallContext) -> Option<bool> {
-        let crash = self.crash.as_mut()?;
-        if !cx.client_request_id.contains(crash.worker) {
-            return None;
-        }
-        let now = crash.requests == 0;
-        crash.requests = crash.requests.wrapping_sub(1);
-        now.then_some(crash.after)
-    }
 }
 
 impl FakeStorage {
@@ -202,7 +181,10 @@ impl FakeStorage {
                 let worker = context["worker"].as_str().unwrap().to_owned();
                 state.getters.push((Instant::now(), worker));
             }
-            (state.faults.next(op), state.crash_now(cx))
+            (
+                state.faults.next(op),
+                state.crash.as_mut().and_then(|crash| crash.is_now(cx)),
+            )
         };
         if let Some(after) = crash {
             if after {
@@ -261,6 +243,22 @@ impl Storage for FakeStorage {
             let fresh = !state.queues.contains_key(name);
             state.queues.entry(name.to_owned()).or_default();
             Ok(fresh)
+        })
+        .await
+    }
+
+    async fn list_queues(&self, cx: &CallContext, prefix: &str) -> PortResult<Vec<String>> {
+        self.call(cx, Op::List, |state, _| {
+            let names = state.queues.keys();
+            Ok(names.filter(|n| n.starts_with(prefix)).cloned().collect())
+        })
+        .await
+    }
+
+    async fn delete_queue(&self, cx: &CallContext, name: &str) -> PortResult<()> {
+        self.call(cx, Op::DeleteQueue, |state, _| {
+            let removed = state.queues.remove(name);
+            removed.map(drop).ok_or(ErrorKind::NotFound)
         })
         .await
     }

@@ -1,6 +1,10 @@
-//! Delays between attempts, as pure functions.
+//! Delays between attempts, as pure functions of a seeded stream of jitter.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
 
 /// Number of attempts and the delays between them (failure policy of the workers: five attempts,
 /// 0.8 s doubling, full jitter, `Retry-After` takes precedence).
@@ -48,6 +52,22 @@ impl RetrySettings {
     fn ceiling(&self, failed: u32) -> Duration {
         let doubled = 2u32.saturating_pow(failed.saturating_sub(1));
         self.base_delay.saturating_mul(doubled).min(self.delay_max)
+    }
+}
+
+/// A seeded stream of jitter.
+#[derive(Debug)]
+pub(crate) struct Dice(Mutex<ChaCha8Rng>);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Dice(Mutex::new(ChaCha8Rng::seed_from_u64(seed)))
+    }
+
+    /// Returns the next number, uniform in `0.0..=1.0`.
+    pub(crate) fn roll(&self) -> f64 {
+        let mut dice = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        f64::from(dice.next_u32()) / f64::from(u32::MAX)
     }
 }
 

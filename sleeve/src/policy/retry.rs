@@ -9,18 +9,16 @@
 //! - The [`Call`] records what happened, so that the last response is interpreted correctly.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use azure_core::error::ErrorKind;
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{AsyncRawResponse, Context, Request};
-use rand_chacha::ChaCha8Rng;
-use rand_core::{RngCore, SeedableRng};
 use smalt_protocol::Timestamp;
 
-use super::backoff::RetrySettings;
+use super::backoff::{Dice, RetrySettings};
 use super::{Repeat, call};
 use crate::clock::Clock;
 use crate::transport::TransportError;
@@ -80,7 +78,7 @@ impl Attempt {
 pub(crate) struct RetryPolicy {
     settings: RetrySettings,
     clock: Arc<dyn Clock>,
-    dice: Mutex<ChaCha8Rng>,
+    dice: Dice,
 }
 
 impl RetryPolicy {
@@ -88,13 +86,8 @@ impl RetryPolicy {
         RetryPolicy {
             settings,
             clock,
-            dice: Mutex::new(ChaCha8Rng::seed_from_u64(seed)),
+            dice: Dice::new(seed),
         }
-    }
-
-    fn roll(&self) -> f64 {
-        let mut dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner);
-        f64::from(dice.next_u32()) / f64::from(u32::MAX)
     }
 
     fn judge(&self, result: &PolicyResult) -> Attempt {
@@ -155,7 +148,7 @@ impl Policy for RetryPolicy {
             }
             let Some(wait) = self
                 .settings
-                .delay(failed, attempt.retry_after(), self.roll())
+                .delay(failed, attempt.retry_after(), self.dice.roll())
             else {
                 return result;
             };

@@ -35,6 +35,7 @@ pub(super) struct Answer<'a> {
     pub(super) pop_receipt: Option<&'a str>,
     pub(super) next_visible: Option<&'a str>,
     pub(super) approximate_count: Option<&'a str>,
+    pub(super) public_access: Option<&'a str>,
     pub(super) metadata: Metadata,
 }
 
@@ -68,6 +69,7 @@ impl<'a> Answer<'a> {
             "x-ms-copy-status-description" => &mut self.copy_description,
             "x-ms-popreceipt" => &mut self.pop_receipt,
             "x-ms-time-next-visible" => &mut self.next_visible,
+            "x-ms-blob-public-access" => &mut self.public_access,
             "x-ms-approximate-messages-count" => &mut self.approximate_count,
             _ => {
                 if let Some(name) = name.strip_prefix("x-ms-meta-") {
@@ -88,7 +90,8 @@ impl<'a> Answer<'a> {
     /// Returns the ETag; null and empty values are errors (G13).
     pub(super) fn tag(&self, call: &Call) -> Result<Tag, PortError> {
         let etag = self.etag.filter(|etag| !etag.trim().is_empty());
-        etag.map(tag).ok_or_else(|| call.unreadable("no ETag"))
+        etag.map(Tag::from_text)
+            .ok_or_else(|| call.unreadable("no ETag"))
     }
 
     /// Returns the properties of a whole blob (HEAD or GET).
@@ -138,16 +141,6 @@ impl<'a> Answer<'a> {
             source: self.copy_source.map(redact),
             description: self.copy_description.map(str::to_owned),
         }))
-    }
-}
-
-/// Normalizes an ETag to the quoted form of headers. Listings omit the quotes, but conditions and
-/// comparisons need one form.
-pub(super) fn tag(text: &str) -> Tag {
-    if text.starts_with('"') || text.starts_with("W/") {
-        Tag(text.to_owned())
-    } else {
-        Tag(format!("\"{text}\""))
     }
 }
 

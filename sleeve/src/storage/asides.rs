@@ -1,27 +1,24 @@
 //! Queries about a blob beyond its properties: snapshots and index tags.
 
-use std::sync::Arc;
-
 use azure_core::http::pager::PagerOptions;
 use azure_storage_blob::models::{
     BlobClientGetTagsOptions, BlobContainerClientListBlobsOptions, ListBlobsIncludeItem,
 };
 use futures_util::StreamExt;
 
-use super::AzureStorage;
+use super::begin::{BlobClient, ContainerClient};
 use crate::policy::{Repeat, context, options};
-use crate::port::{BlobId, CallContext, Metadata, PortResult};
+use crate::port::{Metadata, PortResult};
 
-impl AzureStorage {
+impl ContainerClient {
     /// Lists one entry: snapshots precede their blob under the same name, so the first entry is
     /// decisive (List Blobs).
-    pub(super) async fn snapshots(&self, cx: &CallContext, blob: &BlobId) -> PortResult<bool> {
-        let container = &blob.container;
-        let (call, client) = self.on_container("List Blobs", Repeat::Read, cx, container)?;
+    pub(super) async fn has_snapshots(&self, blob: &str) -> PortResult<bool> {
+        let (call, client) = self.begin("List Blobs", Repeat::Read)?;
         let asked = BlobContainerClientListBlobsOptions {
             include: Some(vec![ListBlobsIncludeItem::Snapshots]),
             maxresults: Some(1),
-            prefix: Some(blob.name.clone()),
+            prefix: Some(blob.to_owned()),
             method_options: PagerOptions {
                 context: context(&call),
                 ..Default::default()
@@ -36,14 +33,13 @@ impl AzureStorage {
         let page = page.map_err(|error| call.fail(&error))?;
         let page = page.into_model().map_err(|error| call.fail(&error))?;
         let first = page.blob_items.first();
-        Ok(first.is_some_and(|item| {
-            item.name.as_deref() == Some(&blob.name) && item.snapshot.is_some()
-        }))
+        Ok(first.is_some_and(|item| item.name.as_deref() == Some(blob) && item.snapshot.is_some()))
     }
+}
 
-    pub(super) async fn tags(&self, cx: &CallContext, blob: &BlobId) -> PortResult<Metadata> {
-        let (call, client) = self.on_blob("Get Blob Tags", Repeat::Read, cx, blob)?;
-        let call = Arc::new(call);
+impl BlobClient {
+    pub(super) async fn tags(&self) -> PortResult<Metadata> {
+        let (call, client) = self.begin("Get Blob Tags", Repeat::Read)?;
         let asked = BlobClientGetTagsOptions {
             method_options: options(&call),
             ..Default::default()

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use azure_core::http::Etag;
-#[cfg(feature = "entra")]
-use azure_storage_blob::BlobServiceClient;
-use azure_storage_blob::{BlobClient, BlobContainerClient};
-use azure_storage_queue::QueueClient;
+use azure_storage_blob::{BlobContainerClient, BlobServiceClient};
+use azure_storage_queue::{QueueClient, QueueServiceClient};
 
 use super::AzureStorage;
-use crate::context;
+use crate::context::{self, ContextError};
 use crate::error::PortError;
 use crate::names;
 use crate::policy::{Call, Repeat};
@@ -18,21 +16,74 @@ use crate::port::{BlobId, CallContext, Conditions, PortResult, Tag};
 /// Wire form of the condition on absence.
 const ANY: &str = "*";
 
-impl AzureStorage {
-    pub(super) fn on_blob(
+/// One blob or container as one context addresses it: checks, URL and request id are made once, for
+/// any number of calls. What is wrong with them is the error of each call.
+pub(crate) struct Client<C> {
+    resource: String,
+    pub(crate) container: String,
+    pub(crate) blob: Option<String>,
+    request_id: Result<Option<String>, ContextError>,
+    sdk: Result<C, String>,
+}
+
+pub(crate) type BlobClient = Client<azure_storage_blob::BlobClient>;
+pub(crate) type ContainerClient = Client<BlobContainerClient>;
+
+impl<C> Client<C> {
+    pub(crate) fn begin(
         &self,
         operation: &'static str,
         repeat: Repeat,
-        cx: &CallContext,
-        blob: &BlobId,
-    ) -> PortResult<(Call, BlobClient)> {
-        let resource = format!("{}/{}/{}", self.shared.account, blob.container, blob.name);
-        let call = begin(operation, resource, repeat, cx)?;
-        let service = (self.shared.blobs.as_ref())
-            .ok_or_else(|| call.invalid("the account has no blob endpoint"))?;
-        let client = service.blob_client(&blob.container, &blob.name);
-        names::check_blob(blob, client.url()).map_err(|why| call.invalid(&why))?;
-        Ok((call, client))
+    ) -> PortResult<(Arc<Call>, &C)> {
+        self.begin_as(operation, repeat, |call| call)
+    }
+
+    pub(super) fn begin_as(
+        &self,
+        operation: &'static str,
+        repeat: Repeat,
+        finish: impl FnOnce(Call) -> Call,
+    ) -> PortResult<(Arc<Call>, &C)> {
+        let mut call = Call::new(operation, self.resource.clone(), repeat, None);
+        let request_id = self.request_id.as_ref();
+        call.request_id = (request_id.map_err(|why| call.invalid(&why.to_string()))?).clone();
+        let sdk = self.sdk.as_ref().map_err(|why| call.invalid(why))?;
+        Ok((Arc::new(finish(call)), sdk))
+    }
+}
+
+impl AzureStorage {
+    pub(crate) fn blob(&self, cx: &CallContext, blob: &BlobId) -> BlobClient {
+        let sdk = || {
+            let client = self.blobs()?.blob_client(&blob.container, &blob.name);
+            names::check_blob(blob, client.url()).map(|()| client)
+        };
+        Client {
+            resource: format!("{}/{}/{}", self.shared.account, blob.container, blob.name),
+            container: blob.container.clone(),
+            blob: Some(blob.name.clone()),
+            request_id: context::header_value(cx),
+            sdk: sdk(),
+        }
+    }
+
+    pub(crate) fn container(&self, cx: &CallContext, container: &str) -> ContainerClient {
+        let sdk = || {
+            names::check_container(container)?;
+            Ok(self.blobs()?.blob_container_client(container))
+        };
+        Client {
+            resource: format!("{}/{container}", self.shared.account),
+            container: container.to_owned(),
+            blob: None,
+            request_id: context::header_value(cx),
+            sdk: sdk(),
+        }
+    }
+
+    fn blobs(&self) -> Result<&BlobServiceClient, String> {
+        let service = self.shared.blobs.as_ref();
+        service.ok_or_else(|| "the account has no blob endpoint".to_owned())
     }
 
     /// Starts a call on the account's Blob service.
@@ -44,24 +95,21 @@ impl AzureStorage {
         cx: &CallContext,
     ) -> PortResult<(Arc<Call>, &BlobServiceClient)> {
         let call = begin(operation, self.shared.account.clone(), repeat, cx)?;
-        let service = (self.shared.blobs.as_ref())
-            .ok_or_else(|| call.invalid("the account has no blob endpoint"))?;
+        let service = self.blobs().map_err(|why| call.invalid(&why))?;
         Ok((Arc::new(call), service))
     }
 
-    pub(super) fn on_container(
+    /// Starts a call on the account's Queue service.
+    pub(super) fn on_queues(
         &self,
         operation: &'static str,
         repeat: Repeat,
         cx: &CallContext,
-        container: &str,
-    ) -> PortResult<(Arc<Call>, BlobContainerClient)> {
-        let resource = format!("{}/{container}", self.shared.account);
-        let call = begin(operation, resource, repeat, cx)?;
-        names::check_container(container).map_err(|why| call.invalid(&why))?;
-        let service = (self.shared.blobs.as_ref())
-            .ok_or_else(|| call.invalid("the account has no blob endpoint"))?;
-        Ok((Arc::new(call), service.blob_container_client(container)))
+    ) -> PortResult<(Arc<Call>, &QueueServiceClient)> {
+        let call = begin(operation, self.shared.account.clone(), repeat, cx)?;
+        let service = (self.shared.queues.as_ref())
+            .ok_or_else(|| call.invalid("the account has no queue endpoint"))?;
+        Ok((Arc::new(call), service))
     }
 
     pub(super) fn on_queue(
@@ -90,7 +138,7 @@ fn begin(
     cx: &CallContext,
 ) -> Result<Call, PortError> {
     let mut call = Call::new(operation, resource, repeat, None);
-    call.request_id = context::header_value(cx).map_err(|why| call.invalid(&why))?;
+    call.request_id = context::header_value(cx).map_err(|why| call.invalid(&why.to_string()))?;
     Ok(call)
 }
 

@@ -1,41 +1,35 @@
-//! Blobs and containers: read, put, set metadata, delete.
+//! Blobs: read, put, set metadata, properties and tier, delete.
 
-use std::collections::HashMap;
-use std::num::NonZero;
-use std::sync::Arc;
-
+use azure_core::base64;
 use azure_core::http::Body;
 use azure_storage_blob::models::{
     BlobClientDeleteOptions, BlobClientDownloadOptions, BlobClientGetPropertiesOptions,
-    BlobClientSetMetadataOptions, BlobContainerClientCreateOptions, BlockBlobClientUploadOptions,
-    DeleteSnapshotsOptionType, HttpRange,
+    BlobClientSetMetadataOptions, BlobClientSetPropertiesOptions, BlobClientSetTierOptions,
+    BlockBlobClientUploadOptions, DeleteSnapshotsOptionType, HttpRange,
 };
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
+use std::collections::HashMap;
+use std::num::NonZero;
 
-use super::AzureStorage;
 use super::answer::Answer;
-use super::begin::{if_match, if_none_match};
+use super::begin::{BlobClient, if_match, if_none_match};
 use crate::error::ErrorKind;
 use crate::names;
 use crate::policy::{Repeat, options};
 use crate::port::{
-    BlobId, BlobProperties, CallContext, Conditions, DeleteSnapshots, Downloaded, Metadata,
-    PortResult, PutBlob, Written,
+    BlobHeaders, BlobProperties, Conditions, DeleteSnapshots, Downloaded, Metadata, PortResult,
+    PutBlob, Written,
 };
 
 /// Longer than any blob (190.7 TiB). The service rejects larger range ends as malformed.
 const BLOB_BYTES_MAX: u64 = 1 << 50;
 
-impl AzureStorage {
-    pub(super) async fn head(
-        &self,
-        cx: &CallContext,
-        blob: &BlobId,
-    ) -> PortResult<(BlobProperties, Timestamp)> {
-        let (call, client) = self.on_blob("Get Blob Properties", Repeat::Read, cx, blob)?;
-        let call = Arc::new(call);
+impl BlobClient {
+    pub(crate) async fn head(&self, on: &Conditions) -> PortResult<(BlobProperties, Timestamp)> {
+        let (call, client) = self.begin("Get Blob Properties", Repeat::Read)?;
         let asked = BlobClientGetPropertiesOptions {
+            if_match: if_match(on),
             method_options: options(&call),
             ..Default::default()
         };
@@ -48,16 +42,11 @@ impl AzureStorage {
 
     /// Makes one ranged request for one byte more than allowed: the response contains the blob's
     /// length, and a blob of any size costs no more than that.
-    pub(super) async fn get(
-        &self,
-        cx: &CallContext,
-        blob: &BlobId,
-        most_bytes: u64,
-    ) -> PortResult<Downloaded> {
-        let (call, client) = self.on_blob("Get Blob", Repeat::Read, cx, blob)?;
-        let call = Arc::new(call);
+    pub(crate) async fn get(&self, most_bytes: u64, on: &Conditions) -> PortResult<Downloaded> {
+        let (call, client) = self.begin("Get Blob", Repeat::Read)?;
         let window = most_bytes.min(BLOB_BYTES_MAX).saturating_add(1);
         let asked = BlobClientDownloadOptions {
+            if_match: if_match(on),
             range: Some(HttpRange::new(0, window)),
             partition_size: usize::try_from(window).ok().and_then(NonZero::new),
             parallel: NonZero::new(1),
@@ -85,16 +74,9 @@ impl AzureStorage {
         })
     }
 
-    pub(super) async fn put(
-        &self,
-        cx: &CallContext,
-        blob: &BlobId,
-        content: Bytes,
-        put: &PutBlob,
-    ) -> PortResult<Written> {
-        let (call, client) = self.on_blob("Put Blob", Repeat::Conditional, cx, blob)?;
+    pub(crate) async fn put(&self, content: Bytes, put: &PutBlob) -> PortResult<Written> {
+        let (call, client) = self.begin("Put Blob", Repeat::Conditional)?;
         names::check_metadata(&put.metadata).map_err(|why| call.invalid(&why))?;
-        let call = Arc::new(call);
         let asked = BlockBlobClientUploadOptions {
             blob_content_type: put.content_type.clone(),
             metadata: Some(map(&put.metadata)),
@@ -121,16 +103,13 @@ impl AzureStorage {
         })
     }
 
-    pub(super) async fn describe(
+    pub(crate) async fn describe(
         &self,
-        cx: &CallContext,
-        blob: &BlobId,
         metadata: &Metadata,
         conditions: &Conditions,
     ) -> PortResult<Written> {
-        let (call, client) = self.on_blob("Set Blob Metadata", Repeat::Conditional, cx, blob)?;
+        let (call, client) = self.begin("Set Blob Metadata", Repeat::Conditional)?;
         names::check_metadata(metadata).map_err(|why| call.invalid(&why))?;
-        let call = Arc::new(call);
         let asked = BlobClientSetMetadataOptions {
             if_match: if_match(conditions),
             if_tags: conditions.if_tags.clone(),
@@ -148,15 +127,12 @@ impl AzureStorage {
         })
     }
 
-    pub(super) async fn delete(
+    pub(crate) async fn delete(
         &self,
-        cx: &CallContext,
-        blob: &BlobId,
         conditions: &Conditions,
         snapshots: DeleteSnapshots,
     ) -> PortResult<()> {
-        let (call, client) = self.on_blob("Delete Blob", Repeat::Removal, cx, blob)?;
-        let call = Arc::new(call);
+        let (call, client) = self.begin("Delete Blob", Repeat::Removal)?;
         let asked = BlobClientDeleteOptions {
             if_match: if_match(conditions),
             if_tags: conditions.if_tags.clone(),
@@ -181,21 +157,50 @@ impl AzureStorage {
         }
     }
 
-    pub(super) async fn make_container(&self, cx: &CallContext, name: &str) -> PortResult<bool> {
-        let (call, client) = self.on_container("Create Container", Repeat::Idempotent, cx, name)?;
-        let asked = BlobContainerClientCreateOptions {
+    /// Set Blob Properties: replaces all of them.
+    pub(crate) async fn set_headers(
+        &self,
+        headers: &BlobHeaders,
+        conditions: &Conditions,
+    ) -> PortResult<Written> {
+        let (call, client) = self.begin("Set Blob Properties", Repeat::Conditional)?;
+        let md5 = headers.content_md5.as_deref().map(base64::decode);
+        let md5 = md5
+            .transpose()
+            .map_err(|why| call.invalid(&format!("Content-MD5: {why}")))?;
+        let asked = BlobClientSetPropertiesOptions {
+            blob_cache_control: headers.cache_control.clone(),
+            blob_content_disposition: headers.content_disposition.clone(),
+            blob_content_encoding: headers.content_encoding.clone(),
+            blob_content_language: headers.content_language.clone(),
+            blob_content_md5: md5,
+            blob_content_type: headers.content_type.clone(),
+            if_match: if_match(conditions),
+            if_tags: conditions.if_tags.clone(),
+            if_none_match: if_none_match(conditions),
+            lease_id: conditions.lease_id.clone(),
             method_options: options(&call),
             ..Default::default()
         };
-        match client
-            .create(Some(asked))
-            .await
-            .map_err(|error| call.fail(&error))
-        {
-            Err(error) if error.kind == ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error),
-            Ok(_) => Ok(true),
-        }
+        let response = client.set_properties(Some(asked)).await;
+        let response = response.map_err(|error| call.fail(&error))?;
+        let answer = Answer::read(response.headers());
+        Ok(Written {
+            etag: answer.tag(&call)?,
+            server_time: answer.server_time(&call)?,
+        })
+    }
+
+    /// Set Blob Tier.
+    pub(crate) async fn set_tier(&self, tier: &str) -> PortResult<()> {
+        let (call, client) = self.begin("Set Blob Tier", Repeat::Idempotent)?;
+        let tier = tier.parse().map_err(|_| call.invalid("unknown tier"))?;
+        let asked = BlobClientSetTierOptions {
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let response = client.set_tier(tier, Some(asked)).await;
+        response.map(drop).map_err(|error| call.fail(&error))
     }
 }
 

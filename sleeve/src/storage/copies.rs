@@ -1,38 +1,31 @@
 //! Copies within the service: start and abort.
 
-use std::sync::Arc;
-
 use azure_storage_blob::models::{BlobClientAbortCopyOptions, BlobClientStartCopyFromUrlOptions};
 
-use super::AzureStorage;
 use super::answer::{Answer, copy_status};
-use super::begin::{etag, if_match, if_none_match};
+use super::begin::{BlobClient, etag, if_match, if_none_match};
 use super::blobs::map;
 use crate::names;
 use crate::policy::{Repeat, options};
-use crate::port::{BlobId, CallContext, CopyStarted, PortResult, StartCopy};
+use crate::port::{CopyStarted, PortResult, StartCopy};
 
-impl AzureStorage {
+impl BlobClient {
     /// The synchronous form (Copy Blob From URL) differs by one header that the SDK does not
     /// support.
-    pub(super) async fn copy(
-        &self,
-        cx: &CallContext,
-        blob: &BlobId,
-        copy: &StartCopy,
-    ) -> PortResult<CopyStarted> {
+    pub(crate) async fn copy(&self, copy: &StartCopy) -> PortResult<CopyStarted> {
         let operation = match copy.synchronous {
             true => "Copy Blob From URL",
             false => "Copy Blob",
         };
-        let (mut call, client) = self.on_blob(operation, Repeat::Conditional, cx, blob)?;
-        if copy.synchronous {
-            call = call.with_header("x-ms-requires-sync", "true");
-        }
+        let (call, client) = self.begin_as(operation, Repeat::Conditional, |call| {
+            match copy.synchronous {
+                true => call.with_header("x-ms-requires-sync", "true"),
+                false => call,
+            }
+        })?;
         if let Some(metadata) = &copy.metadata {
             names::check_metadata(metadata).map_err(|why| call.invalid(&why))?;
         }
-        let call = Arc::new(call);
         let asked = BlobClientStartCopyFromUrlOptions {
             source_if_match: copy.source_if_match.as_ref().and_then(etag),
             metadata: copy.metadata.as_ref().map(map),
@@ -61,14 +54,8 @@ impl AzureStorage {
         })
     }
 
-    pub(super) async fn stop_copy(
-        &self,
-        cx: &CallContext,
-        blob: &BlobId,
-        copy_id: &str,
-    ) -> PortResult<()> {
-        let (call, client) = self.on_blob("Abort Copy Blob", Repeat::Removal, cx, blob)?;
-        let call = Arc::new(call);
+    pub(super) async fn stop_copy(&self, copy_id: &str) -> PortResult<()> {
+        let (call, client) = self.begin("Abort Copy Blob", Repeat::Removal)?;
         let asked = BlobClientAbortCopyOptions {
             method_options: options(&call),
             ..Default::default()

@@ -15,41 +15,58 @@ use crate::names;
 use crate::policy::Repeat;
 use crate::port::{
     BlobId, BlobPage, BlobProperties, CallContext, Conditions, CopyStarted, DeleteSnapshots,
-    Downloaded, Lease, ListBlobs, MessageTtl, Metadata, PortResult, PutBlob, QueueMessages,
-    QueueProperties, Receipt, StartCopy, Storage, Written,
+    Downloaded, Lease, ListBlobs, MessageTtl, Metadata, PortResult, PublicAccess, PutBlob,
+    QueueMessages, QueueProperties, Receipt, StartCopy, Storage, Written,
 };
 
-/// SAS version used by [`Storage::readable_url`]; supported by all current services, including
+/// SAS version used by [`AzureStorage::signed_url`]; supported by all current services, including
 /// emulators.
 pub(super) const SAS_VERSION: ApiVersion = ApiVersion::V2021_12_02;
 
 impl AzureStorage {
-    fn plain_url(&self, blob: &BlobId) -> String {
-        match &self.shared.blob_endpoint {
-            Some(endpoint) => names::blob_url(endpoint, blob),
-            None => String::new(),
-        }
-    }
-
-    /// Returns the SAS target for one blob.
-    pub(super) fn sas_target<'a>(&'a self, blob: &'a BlobId) -> SasTarget<'a> {
-        SasTarget {
+    /// Returns a URL with a SAS for a container, or for one of its blobs, for those who need
+    /// credentials of their own, such as encoders (G14). `permissions` has Azure's letters in their
+    /// documented order, such as `rcw`. Only a key or a fetched signing key can choose them: an
+    /// account opened with a SAS passes on that SAS.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Invalid`](crate::ErrorKind) for invalid names, and for an account opened with a
+    /// token whose signing key was not fetched ([`Storage::fetch_signing_key`]).
+    pub fn signed_url(
+        &self,
+        container: &str,
+        blob: Option<&str>,
+        permissions: &str,
+        lifetime: Duration,
+    ) -> PortResult<String> {
+        let (cx, sign) = (CallContext::default(), "Sign Blob URL");
+        // The checks are the same as before a request, so that the URL never refers to another
+        // blob.
+        let url = match blob {
+            Some(blob) => {
+                let blob = BlobId::new(container, blob);
+                self.blob(&cx, &blob).begin(sign, Repeat::Read)?;
+                self.plain_url(&blob)
+            }
+            None => {
+                let client = self.container(&cx, container);
+                let (_, client) = client.begin(sign, Repeat::Read)?;
+                client.url().to_string()
+            }
+        };
+        let target = SasTarget {
             service: Service::Blob,
             account: &self.shared.account,
-            name: &blob.container,
-            blob: Some(&blob.name),
+            name: container,
+            blob,
             snapshot: "",
-        }
-    }
-
-    /// Omits `spr` when a key signs, so that the SAS also works over an emulator's plain HTTP.
-    fn url_with_sas(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String> {
-        let url = self.plain_url(blob);
+        };
         let sas = match &self.shared.credential {
+            // Without `spr`, so that the SAS also works over an emulator's plain HTTP.
             Credential::Key(key) => ServiceSas {
                 version: SAS_VERSION,
-                target: self.sas_target(blob),
-                permissions: "r",
+                target,
+                permissions,
                 start: None,
                 expiry: Some(self.shared.clock.now().plus(lifetime)),
                 policy_id: "",
@@ -61,9 +78,16 @@ impl AzureStorage {
             Credential::Sas(sas) => sas.clone(),
             Credential::Anonymous => return Ok(url),
             #[cfg(feature = "entra")]
-            Credential::Token(_) => self.delegated_sas(blob, lifetime)?,
+            Credential::Token(_) => self.delegated_sas(target, permissions, lifetime)?,
         };
         Ok(format!("{url}?{sas}"))
+    }
+
+    fn plain_url(&self, blob: &BlobId) -> String {
+        match &self.shared.blob_endpoint {
+            Some(endpoint) => names::blob_url(endpoint, blob),
+            None => String::new(),
+        }
     }
 }
 
@@ -78,10 +102,7 @@ impl Storage for AzureStorage {
     }
 
     fn readable_url(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String> {
-        // Applies the same checks as before a request, so that the URL never refers to another
-        // blob.
-        self.on_blob("Sign Blob URL", Repeat::Read, &CallContext::default(), blob)?;
-        self.url_with_sas(blob, lifetime)
+        self.signed_url(&blob.container, Some(&blob.name), "r", lifetime)
     }
 
     #[cfg(feature = "entra")]
@@ -102,7 +123,7 @@ impl Storage for AzureStorage {
         container: &str,
         list: &ListBlobs,
     ) -> PortResult<BlobPage> {
-        self.list(cx, container, list).await
+        self.container(cx, container).list(list).await
     }
 
     async fn blob_properties(
@@ -110,7 +131,7 @@ impl Storage for AzureStorage {
         cx: &CallContext,
         blob: &BlobId,
     ) -> PortResult<(BlobProperties, Timestamp)> {
-        self.head(cx, blob).await
+        self.blob(cx, blob).head(&Conditions::default()).await
     }
 
     async fn get_blob(
@@ -119,7 +140,8 @@ impl Storage for AzureStorage {
         blob: &BlobId,
         most_bytes: u64,
     ) -> PortResult<Downloaded> {
-        self.get(cx, blob, most_bytes).await
+        let any = Conditions::default();
+        self.blob(cx, blob).get(most_bytes, &any).await
     }
 
     async fn put_blob(
@@ -129,7 +151,7 @@ impl Storage for AzureStorage {
         content: Bytes,
         put: &PutBlob,
     ) -> PortResult<Written> {
-        self.put(cx, blob, content, put).await
+        self.blob(cx, blob).put(content, put).await
     }
 
     async fn set_blob_metadata(
@@ -139,7 +161,7 @@ impl Storage for AzureStorage {
         metadata: &Metadata,
         conditions: &Conditions,
     ) -> PortResult<Written> {
-        self.describe(cx, blob, metadata, conditions).await
+        self.blob(cx, blob).describe(metadata, conditions).await
     }
 
     async fn delete_blob(
@@ -149,7 +171,7 @@ impl Storage for AzureStorage {
         conditions: &Conditions,
         snapshots: DeleteSnapshots,
     ) -> PortResult<()> {
-        self.delete(cx, blob, conditions, snapshots).await
+        self.blob(cx, blob).delete(conditions, snapshots).await
     }
 
     async fn start_copy(
@@ -158,11 +180,11 @@ impl Storage for AzureStorage {
         blob: &BlobId,
         copy: &StartCopy,
     ) -> PortResult<CopyStarted> {
-        self.copy(cx, blob, copy).await
+        self.blob(cx, blob).copy(copy).await
     }
 
     async fn abort_copy(&self, cx: &CallContext, blob: &BlobId, copy_id: &str) -> PortResult<()> {
-        self.stop_copy(cx, blob, copy_id).await
+        self.blob(cx, blob).stop_copy(copy_id).await
     }
 
     async fn acquire_lease(
@@ -172,7 +194,8 @@ impl Storage for AzureStorage {
         proposed_id: &str,
         duration_s: u32,
     ) -> PortResult<Lease> {
-        self.acquire(cx, blob, proposed_id, duration_s).await
+        let blob = self.blob(cx, blob);
+        blob.acquire(proposed_id, duration_s).await
     }
 
     async fn renew_lease(
@@ -181,7 +204,7 @@ impl Storage for AzureStorage {
         blob: &BlobId,
         lease_id: &str,
     ) -> PortResult<Lease> {
-        self.renew(cx, blob, lease_id).await
+        self.blob(cx, blob).renew(lease_id).await
     }
 
     async fn release_lease(
@@ -190,27 +213,38 @@ impl Storage for AzureStorage {
         blob: &BlobId,
         lease_id: &str,
     ) -> PortResult<()> {
-        self.release(cx, blob, lease_id).await
+        self.blob(cx, blob).release(lease_id).await
     }
 
     async fn break_lease(&self, cx: &CallContext, blob: &BlobId) -> PortResult<bool> {
-        self.break_off(cx, blob).await
+        self.blob(cx, blob).break_off().await
     }
 
     async fn has_snapshots(&self, cx: &CallContext, blob: &BlobId) -> PortResult<bool> {
-        self.snapshots(cx, blob).await
+        let container = self.container(cx, &blob.container);
+        container.has_snapshots(&blob.name).await
     }
 
     async fn blob_tags(&self, cx: &CallContext, blob: &BlobId) -> PortResult<Metadata> {
-        self.tags(cx, blob).await
+        self.blob(cx, blob).tags().await
     }
 
     async fn create_container(&self, cx: &CallContext, container: &str) -> PortResult<bool> {
-        self.make_container(cx, container).await
+        let container = self.container(cx, container);
+        let created = container.create(PublicAccess::Private).await?;
+        Ok(created.0)
     }
 
     async fn create_queue(&self, cx: &CallContext, queue: &str) -> PortResult<bool> {
         self.make_queue(cx, queue).await
+    }
+
+    async fn list_queues(&self, cx: &CallContext, prefix: &str) -> PortResult<Vec<String>> {
+        self.queue_names(cx, prefix).await
+    }
+
+    async fn delete_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()> {
+        AzureStorage::delete_queue(self, cx, queue).await
     }
 
     async fn queue_properties(&self, cx: &CallContext, queue: &str) -> PortResult<QueueProperties> {

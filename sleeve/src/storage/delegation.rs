@@ -11,6 +11,7 @@ use std::time::Duration;
 use azure_core::http::RequestContent;
 use azure_storage_blob::models::BlobServiceClientGetUserDelegationKeyOptions;
 use smalt_protocol::Timestamp;
+use smalt_protocol::signing::sas::SasTarget;
 use smalt_protocol::signing::sas::build::UserDelegationSas;
 use smalt_protocol::xml::user_delegation_key::{KeyInfo, UserDelegationKey};
 
@@ -18,7 +19,7 @@ use super::AzureStorage;
 use super::delegate::SAS_VERSION;
 use crate::error::ErrorKind;
 use crate::policy::{Call, Repeat, options};
-use crate::port::{BlobId, CallContext, PortResult};
+use crate::port::{CallContext, PortResult};
 
 /// A key is valid from this long before its request, because clocks of the service's machines
 /// differ.
@@ -74,19 +75,24 @@ impl AzureStorage {
         Ok(())
     }
 
-    /// Returns a SAS that reads one blob, signed with the kept key; for HTTPS only, like the token
-    /// that fetched the key.
-    pub(super) fn delegated_sas(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String> {
+    /// Returns a SAS signed with the kept key; for HTTPS only, like the token that fetched the key.
+    pub(super) fn delegated_sas(
+        &self,
+        target: SasTarget<'_>,
+        permissions: &str,
+        lifetime: Duration,
+    ) -> PortResult<String> {
         let expiry = self.shared.clock.now().plus(lifetime);
         let key = self.delegated_key(expiry).ok_or_else(|| {
-            let resource = format!("{}/{}/{}", self.shared.account, blob.container, blob.name);
+            let path = [Some(target.account), Some(target.name), target.blob];
+            let resource = path.into_iter().flatten().collect::<Vec<_>>().join("/");
             let call = Call::new("Sign Blob URL", resource, Repeat::Read, None);
             call.invalid("there is no user delegation key that lasts long enough")
         })?;
         let sas = UserDelegationSas {
             version: SAS_VERSION,
-            target: self.sas_target(blob),
-            permissions: "r",
+            target,
+            permissions,
             start: None,
             expiry,
             protocol: "https",

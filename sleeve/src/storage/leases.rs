@@ -1,33 +1,24 @@
 //! Leases on blobs: acquire with a proposed id, renew, release, break.
 
-use std::sync::Arc;
-
 use azure_storage_blob::models::{
     BlobClientAcquireLeaseOptions, BlobClientBreakLeaseOptions, BlobClientReleaseLeaseOptions,
     BlobClientRenewLeaseOptions,
 };
 use smalt_protocol::limits;
 
-use super::AzureStorage;
 use super::answer::Answer;
+use super::begin::BlobClient;
 use crate::error::ErrorKind;
 use crate::policy::{Repeat, options};
-use crate::port::{BlobId, CallContext, Lease, PortResult};
+use crate::port::{Lease, PortResult};
 
-impl AzureStorage {
+impl BlobClient {
     /// Idempotent: the service grants a lease again for the id that holds it.
-    pub(super) async fn acquire(
-        &self,
-        cx: &CallContext,
-        blob: &BlobId,
-        proposed_id: &str,
-        duration_s: u32,
-    ) -> PortResult<Lease> {
-        let (call, client) = self.on_blob("Acquire Lease", Repeat::Idempotent, cx, blob)?;
+    pub(super) async fn acquire(&self, proposed_id: &str, duration_s: u32) -> PortResult<Lease> {
+        let (call, client) = self.begin("Acquire Lease", Repeat::Idempotent)?;
         let permitted = limits::LEASE_DURATION_S.contains(&i64::from(duration_s));
         let duration = i32::try_from(duration_s).ok().filter(|_| permitted);
         let duration = duration.ok_or_else(|| call.invalid("a lease lasts 15 to 60 s"))?;
-        let call = Arc::new(call);
         let asked = BlobClientAcquireLeaseOptions {
             proposed_lease_id: Some(proposed_id.to_owned()),
             method_options: options(&call),
@@ -42,14 +33,8 @@ impl AzureStorage {
         })
     }
 
-    pub(super) async fn renew(
-        &self,
-        cx: &CallContext,
-        blob: &BlobId,
-        lease_id: &str,
-    ) -> PortResult<Lease> {
-        let (call, client) = self.on_blob("Renew Lease", Repeat::Idempotent, cx, blob)?;
-        let call = Arc::new(call);
+    pub(super) async fn renew(&self, lease_id: &str) -> PortResult<Lease> {
+        let (call, client) = self.begin("Renew Lease", Repeat::Idempotent)?;
         let asked = BlobClientRenewLeaseOptions {
             method_options: options(&call),
             ..Default::default()
@@ -63,14 +48,8 @@ impl AzureStorage {
         })
     }
 
-    pub(super) async fn release(
-        &self,
-        cx: &CallContext,
-        blob: &BlobId,
-        lease_id: &str,
-    ) -> PortResult<()> {
-        let (call, client) = self.on_blob("Release Lease", Repeat::Removal, cx, blob)?;
-        let call = Arc::new(call);
+    pub(super) async fn release(&self, lease_id: &str) -> PortResult<()> {
+        let (call, client) = self.begin("Release Lease", Repeat::Removal)?;
         let asked = BlobClientReleaseLeaseOptions {
             method_options: options(&call),
             ..Default::default()
@@ -85,9 +64,8 @@ impl AzureStorage {
     }
 
     /// Uses a break period of zero, which frees the blob at once, whoever holds the lease.
-    pub(super) async fn break_off(&self, cx: &CallContext, blob: &BlobId) -> PortResult<bool> {
-        let (call, client) = self.on_blob("Break Lease", Repeat::Idempotent, cx, blob)?;
-        let call = Arc::new(call);
+    pub(super) async fn break_off(&self) -> PortResult<bool> {
+        let (call, client) = self.begin("Break Lease", Repeat::Idempotent)?;
         let asked = BlobClientBreakLeaseOptions {
             break_period: Some(0),
             method_options: options(&call),

@@ -1,28 +1,22 @@
 //! Listings: one page of blobs with metadata and copy state.
 
-use std::sync::Arc;
-
 use azure_core::http::pager::PagerOptions;
 use azure_storage_blob::models::{BlobContainerClientListBlobsOptions, ListBlobsIncludeItem};
 use futures_util::StreamExt;
 use smalt_protocol::limits;
 
 use super::answer::Answer;
-use super::{AzureStorage, page};
+use super::begin::ContainerClient;
+use super::page;
 use crate::policy::{Repeat, context};
-use crate::port::{BlobPage, CallContext, ListBlobs, PortResult};
+use crate::port::{BlobPage, ListBlobs, PortResult};
 
-impl AzureStorage {
-    pub(super) async fn list(
-        &self,
-        cx: &CallContext,
-        container: &str,
-        list: &ListBlobs,
-    ) -> PortResult<BlobPage> {
-        let (mut call, client) = self.on_container("List Blobs", Repeat::Read, cx, container)?;
-        if let Some(call) = Arc::get_mut(&mut call) {
+impl ContainerClient {
+    pub(crate) async fn list(&self, list: &ListBlobs) -> PortResult<BlobPage> {
+        let (call, client) = self.begin_as("List Blobs", Repeat::Read, |mut call| {
             call.keeps_body = true;
-        }
+            call
+        })?;
         if list.page_size > limits::LIST_RESULTS_MAX {
             return Err(call.invalid("a page has at most 5000 blobs"));
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use azure_core::http::pager::PagerOptions;
 use azure_core::http::{RequestContent, XmlFormat};
 use azure_core::time::OffsetDateTime;
 use azure_storage_queue::QueueClient;
@@ -11,14 +12,15 @@ use azure_storage_queue::models::{
     QueueClientDeleteMessageOptions, QueueClientDeleteOptions, QueueClientGetPropertiesOptions,
     QueueClientPeekMessagesOptions, QueueClientReceiveMessagesOptions,
     QueueClientSendMessageOptions, QueueClientUpdateMessageOptions, QueueMessage as SdkMessage,
-    ReceivedMessage,
+    QueueServiceClientListQueuesOptions, ReceivedMessage,
 };
+use futures_util::StreamExt;
 use smalt_protocol::{Timestamp, limits};
 
 use super::AzureStorage;
 use super::answer::{Answer, time};
 use crate::error::{ErrorKind, PortError};
-use crate::policy::{Call, Repeat, options};
+use crate::policy::{Call, Repeat, context, options};
 use crate::port::{
     CallContext, MessageTtl, PortResult, QueueMessage, QueueMessages, QueueProperties, Receipt,
 };
@@ -49,7 +51,31 @@ impl AzureStorage {
         }
     }
 
-    /// Delete Queue, with all messages. Not part of the port, because no worker needs it.
+    pub(super) async fn queue_names(
+        &self,
+        cx: &CallContext,
+        prefix: &str,
+    ) -> PortResult<Vec<String>> {
+        let (call, service) = self.on_queues("List Queues", Repeat::Read, cx)?;
+        let asked = QueueServiceClientListQueuesOptions {
+            prefix: Some(prefix.to_owned()).filter(|prefix| !prefix.is_empty()),
+            method_options: PagerOptions {
+                context: context(&call),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let listed = service.list_queues(Some(asked));
+        let listed = listed.map_err(|error| call.fail(&error))?;
+        let mut names = Vec::new();
+        let mut queues = std::pin::pin!(listed);
+        while let Some(queue) = queues.next().await {
+            names.extend(queue.map_err(|error| call.fail(&error))?.name);
+        }
+        Ok(names)
+    }
+
+    /// Delete Queue, with all messages.
     pub async fn delete_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()> {
         let (call, client) = self.on_queue("Delete Queue", Repeat::Removal, cx, queue)?;
         let asked = QueueClientDeleteOptions {

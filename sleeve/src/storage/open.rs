@@ -14,7 +14,7 @@ use super::{AzureStorage, Shared};
 use crate::account::{Account, AccountError, Credential};
 use crate::ambient::{self, SystemClock};
 use crate::clock::Clock;
-use crate::policy::backoff::RetrySettings;
+use crate::policy::backoff::{Dice, RetrySettings};
 use crate::policy::keep::KeepPolicy;
 use crate::policy::query::QueryPolicy;
 use crate::policy::retry::RetryPolicy;
@@ -90,6 +90,8 @@ impl AzureStorage {
                 #[cfg(feature = "entra")]
                 delegation: super::delegation::Kept::default(),
                 clock: settings.clock,
+                retry: settings.retry,
+                dice: Dice::new(settings.seed.unwrap_or_else(ambient::seed)),
             }),
         })
     }

@@ -8,7 +8,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use smalt_protocol::Timestamp;
 
-use super::answer::{copy_status, kind, lease, tag, time};
+use super::answer::{copy_status, kind, lease, time};
 use crate::error::PortError;
 use crate::policy::Call;
 use crate::port::{
@@ -281,7 +281,7 @@ impl<'a> Page<'a> {
     fn property(&mut self, element: &Element<'a>, found: &mut Found) -> PortResult<()> {
         let place = match element.name() {
             "Etag" => {
-                found.etag = Some(tag(&self.text(element)?));
+                found.etag = Some(Tag::from_text(&self.text(element)?));
                 return Ok(());
             }
             "Last-Modified" => {

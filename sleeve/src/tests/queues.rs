@@ -200,6 +200,30 @@ async fn queues() {
     assert_eq!(texts[3], format!("GET {URL}?comp=metadata"));
 }
 
+/// A listing follows the markers to its end.
+#[tokio::test]
+async fn list_queues() {
+    let page = |names: [&str; 2], next: &str| {
+        let queues = names.map(|name| format!("<Queue><Name>{name}</Name></Queue>"));
+        format!(
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults><Prefix>j</Prefix>\
+             <Queues>{}</Queues><NextMarker>{next}</NextMarker></EnumerationResults>",
+            queues.concat()
+        )
+    };
+    let xml = [("content-type", "application/xml")];
+    let service = Service::with([
+        reply(200, &xml, &page(["j1", "j2"], "/a/j3")),
+        reply(200, &xml, &page(["j3", "j4"], "")),
+    ]);
+    let names = service.storage().list_queues(&cx(), "j").await.unwrap();
+    assert_eq!(names, ["j1", "j2", "j3", "j4"]);
+    let texts = service.texts();
+    let of_account = URL.trim_end_matches("/jobs");
+    assert_eq!(texts[0], format!("GET {of_account}?comp=list&prefix=j"));
+    assert!(texts[1].contains("marker=%2Fa%2Fj3"), "{}", texts[1]);
+}
+
 /// A queue that is missing after an unanswered attempt counts as deleted; otherwise it is not
 /// found.
 #[tokio::test(start_paused = true)]

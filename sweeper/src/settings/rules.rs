@@ -6,7 +6,7 @@ use serde::Deserialize;
 use smalt_protocol::Size;
 use smalt_worker::span::Span;
 
-use super::{SettingsError, wrong};
+use super::fault::{SettingsError, wrong};
 use crate::decide::Rule;
 
 #[derive(Debug, Deserialize)]

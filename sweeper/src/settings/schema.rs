@@ -10,8 +10,9 @@ use smalt_worker::access::Access;
 use smalt_worker::budget::Budget;
 use smalt_worker::span::Span;
 
+use super::fault::{SettingsError, wrong};
 use super::rules::RuleEntry;
-use super::{Settings, SettingsError, sound, wrong};
+use super::{Settings, sound};
 use crate::config::{
     Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy,
 };

@@ -3,7 +3,8 @@
 
 use toml::{Table, Value};
 
-use super::{SettingsError, first_line, put, schema};
+use super::fault::{SettingsError, first_line};
+use super::schema;
 
 /// Returns the valid part of the table; records a fault for every other value.
 pub(super) fn sift(table: Table, faults: &mut SettingsError) -> Table {
@@ -51,4 +52,21 @@ fn reads(path: &str, value: Value, shown: &str, faults: &mut SettingsError) -> b
             .push(format!("{shown}: {}", first_line(error)));
     }
     read.is_ok()
+}
+
+/// Inserts a value at a dotted path.
+pub(super) fn put(table: &mut Table, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => {
+            table.insert(path.to_owned(), value);
+        }
+        Some((head, rest)) => {
+            let inner = table
+                .entry(head)
+                .or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = inner {
+                put(inner, rest, value);
+            }
+        }
+    }
 }

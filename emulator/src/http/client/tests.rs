@@ -27,10 +27,10 @@ fn client(rules: &[&str]) -> SourceClient {
     SourceClient::new(SourceRules::new(rules)).unwrap()
 }
 
-fn get(url: &str) -> Request<()> {
+fn get(url: &str) -> Request<Bytes> {
     Request::get(url)
         .header("range", "bytes=1-")
-        .body(())
+        .body(Bytes::new())
         .unwrap()
 }
 

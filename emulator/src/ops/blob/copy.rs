@@ -31,6 +31,7 @@ use super::source::{Request, Source, SourceUrl, Wanted};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobName, Place};
+use crate::ops::tree;
 use crate::records::{BlobRecord, CopyRecord};
 use crate::reply::Reply;
 use crate::rules::conditions::Conditions;
@@ -132,6 +133,7 @@ impl Write for CopyBlob {
         let content = copied::content(tx, staged, &found)?;
         let key = source.key(tx, stamp.now)?;
         let thaw = self.overrides.thaw(&found);
+        let thaws = thaw.is_some();
         let copy = copied::finished(self.copy_id, source.shown, found.length, stamp.now);
         let new = NewBlob {
             kind: found.kind,
@@ -147,11 +149,12 @@ impl Write for CopyBlob {
             sequence_number: found.sequence_number,
         };
         let blob = creation::make(tx, &self.name, &checked.place, new, stamp)?;
-        let destination = self.name.key(checked.place.container.generation);
+        let folder = tree::folder_of(tx, &self.name, stamp.now)?;
+        let destination = self.name.key(folder);
         match source.hold.or(thaw) {
             // A copy of a blob onto itself is not delayed.
             Some(hold) if key.as_ref() != Some(&destination) && self.version >= COPIES_HAVE_IDS => {
-                pending::hold(tx, blob, destination, key, &hold, stamp)
+                pending::hold(tx, blob, destination, key, (&hold, thaws), stamp)
             }
             _ => Ok(blob),
         }

@@ -18,6 +18,7 @@ use super::{pending, replace, uncommitted};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::lookup::{self, BlobAddress, BlobPart, Place};
+use crate::ops::tree;
 use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
@@ -186,6 +187,11 @@ impl DeleteBlob {
             return Err(ErrorCode::BlobNotFound.into());
         };
         self.guard.check_write(blob)?;
+        if let Some(id) = blob.directory
+            && !tree::is_empty(view, id, now)?
+        {
+            return Err(ErrorCode::DirectoryIsNotEmpty.into());
+        }
         guard::check_settled(blob)?;
         match self.snapshots {
             Snapshots::Only => Ok(Part::Snapshots),

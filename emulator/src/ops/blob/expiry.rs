@@ -55,7 +55,7 @@ impl Write for SetBlobExpiry {
             guard: Guard::of_write(call)?,
             expiry: Expiry::of(call)?,
         };
-        if !call.settings.blob_expiry {
+        if !call.settings.blob_expiry && !call.settings.hierarchical_namespace {
             return Err(ErrorCode::HierarchicalNamespaceNotEnabled.into());
         }
         Ok(set)
@@ -134,7 +134,7 @@ impl Expiry {
 }
 
 /// Removes the reminder of a base blob's expiry.
-pub(super) fn forget(tx: &mut Transaction<'_>, key: Vec<u8>, blob: &BlobRecord) {
+pub fn forget(tx: &mut Transaction<'_>, key: Vec<u8>, blob: &BlobRecord) {
     if let Some(expires) = blob.expires {
         tx.delete(keys::expiring(expires, &key));
     }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::headers;
 use crate::call::Call;
 use crate::ops::lookup::{Found, Place};
+use crate::ops::tree;
 use crate::records::BlobRecord;
 use crate::rules::conditions::{Conditions, Current};
 use crate::rules::encryption::Requested;
@@ -88,6 +89,17 @@ impl Guard {
         blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
     }
 
+    /// Checks a Data Lake request that creates or replaces a path of any kind.
+    ///
+    /// # Errors
+    /// As [`Guard::check_create`].
+    pub fn check_path(&self, place: &Place) -> Result<(), StorageError> {
+        let blob = place.blob.as_ref();
+        lease::check_create(blob.map(|blob| blob.lease), self.lease)?;
+        self.unless_leased(self.conditions.check_create(blob.map(Current::from)))?;
+        blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
+    }
+
     /// Checks a copy onto a name; errors of unmet conditions name the target.
     ///
     /// # Errors
@@ -122,9 +134,10 @@ impl Guard {
     /// Checks only the lease of a write that may create the blob.
     ///
     /// # Errors
-    /// 412 for a missing or wrong lease id.
+    /// 412 for a missing or wrong lease id; those of [`tree::check_file`].
     pub fn check_lease(&self, place: &Place) -> Result<(), StorageError> {
         let blob = place.blob.as_ref();
+        tree::check_file(place.container.generation, blob)?;
         if blob.is_none() && self.version < LEASE_NEEDS_BLOB {
             return Ok(());
         }

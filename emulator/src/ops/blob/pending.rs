@@ -7,7 +7,7 @@ use smalt_protocol::StorageError;
 
 use super::content;
 use crate::faults::Hold;
-use crate::records::{BlobContent, BlobRecord, CopyReader, CopyStatus, Record};
+use crate::records::{BlobContent, BlobRecord, CopyReader, CopyStatus, PendingCopy, Record};
 use crate::rules::pending_copy::{self, SOURCE_CHANGED};
 use crate::store::{Stamp, StoreResult, Transaction};
 
@@ -16,7 +16,7 @@ use crate::store::{Stamp, StoreResult, Transaction};
 const READERS_MAX: usize = 32;
 
 /// Makes a new copy pending as `hold` says. `source` is the source's key, given if it may change
-/// meanwhile.
+/// meanwhile; `thaws` says whether it is archived.
 ///
 /// # Errors
 /// When the store fails.
@@ -25,12 +25,13 @@ pub fn hold(
     mut blob: BlobRecord,
     destination: Vec<u8>,
     source: Option<Vec<u8>>,
-    hold: &Hold,
+    (hold, thaws): (&Hold, bool),
     stamp: &Stamp,
 ) -> Result<BlobRecord, StorageError> {
     let Some(plan) = pending_copy::plan(hold, blob.length, stamp.now) else {
         return Ok(blob);
     };
+    let plan = PendingCopy { thaws, ..plan };
     if let Some(unwanted) = pending_copy::begin(&mut blob, plan) {
         content::release(tx, unwanted)?;
     }

@@ -44,6 +44,11 @@ const SEALS: ApiVersion = ApiVersion::V2019_12_12;
 /// `x-ms-rehydrate-priority` in responses; recordings of 2019-02-02 lack it.
 const PRIORITY: ApiVersion = ApiVersion::V2019_12_12;
 
+/// Owner, group and permissions of a path. "Version 2020-06-12".
+const OWNERS: ApiVersion = ApiVersion::V2020_06_12;
+/// Whether a path is a file or a directory. "Version 2020-10-02".
+const PATH_TYPES: ApiVersion = ApiVersion::V2020_10_02;
+
 const VERSION_ID: &str = "x-ms-version-id";
 /// Header capacity of a full response: enough for most blobs.
 const HEADERS: usize = 32;
@@ -127,7 +132,32 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     {
         copy(headers, record);
     }
+    if blob.posix.is_some() {
+        path(headers, blob, shown.version);
+    }
     pages(headers, blob);
+}
+
+/// Adds what a blob is as a path of a hierarchical namespace.
+fn path(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
+    let is_directory = blob.directory.is_some();
+    if is_directory {
+        fixed(headers, "x-ms-meta-hdi_isfolder", "true");
+    }
+    if version >= OWNERS {
+        let posix = blob.posix();
+        for (name, value) in [
+            ("x-ms-owner", posix.owner.clone()),
+            ("x-ms-group", posix.group.clone()),
+            ("x-ms-permissions", posix.permissions()),
+        ] {
+            set(headers, HeaderName::from_static(name), value);
+        }
+    }
+    if version >= PATH_TYPES {
+        let kind = if is_directory { "directory" } else { "file" };
+        fixed(headers, "x-ms-resource-type", kind);
+    }
 }
 
 /// Adds the id of the version that a write created.

@@ -12,6 +12,7 @@ use super::tag_index::Owner;
 use super::{content, expiry, pending};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
+use crate::ops::tree;
 use crate::records::{
     Access, BlobContent, BlobKind, BlobRecord, BlockRecord, ContentHeaders, CopyRecord,
     Immutability, Record,
@@ -70,10 +71,8 @@ pub fn replace(
     new: NewBlob,
     stamp: &Stamp,
 ) -> Result<BlobRecord, StorageError> {
-    let spot = Spot {
-        name,
-        generation: place.container.generation,
-    };
+    let generation = tree::make_folder(tx, name, place.container.generation, stamp)?;
+    let spot = Spot { name, generation };
     let old = place.blob.as_ref();
     let snapshots = match old {
         Some(old) => {
@@ -90,6 +89,10 @@ pub fn replace(
     // Recorded: where versions are kept, a copy keeps the creation time and Put Blob does not.
     let makes_version = name.container.settings.versioning && new.copy.is_none();
     let kept_birth = old.filter(|_| !makes_version);
+    let posix = match old {
+        Some(old) => old.posix.clone(),
+        None => tree::posix_of_new(tx, name, generation, stamp.now)?,
+    };
     let had = old.map_or(&[][..], |old| &old.tags);
     Owner::base(spot.generation, &name.blob).change(tx, had, &new.tags);
     let blob = BlobRecord {
@@ -120,6 +123,8 @@ pub fn replace(
         protection: None,
         last_access: None,
         copied_to: Vec::new(),
+        directory: None,
+        posix,
     };
     blob.save(tx, name.key(spot.generation))?;
     Ok(blob)

@@ -17,6 +17,7 @@ use super::tag_index::{self, Owner};
 use super::{content, expiry, replace};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, ContainerName};
+use crate::ops::tree;
 use crate::records::{BlobContent, BlobKind, BlobRecord, Deleted, Record};
 use crate::rules::lease::LeaseState;
 use crate::store::{Stamp, StoreResult, Transaction, View};
@@ -208,6 +209,9 @@ impl Spot<'_> {
             }
             None => {
                 content::release(tx, blob.content)?;
+                if let Some(id) = blob.directory {
+                    tree::drop_directory(tx, id);
+                }
                 Ok(true)
             }
         }

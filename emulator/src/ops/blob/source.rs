@@ -25,6 +25,7 @@ pub use url::SourceUrl;
 
 use crate::faults::Hold;
 use crate::ops::lookup::BlobAddress;
+use crate::ops::tree;
 use crate::records::BlobRecord;
 use crate::rules::conditions::Conditions;
 use crate::store::{Staged, View};
@@ -111,8 +112,8 @@ impl Source {
     pub fn key(&self, view: &dyn View, now: Timestamp) -> Result<Option<Vec<u8>>, StorageError> {
         match &self.origin {
             Origin::Here(address) if address.is_base() => {
-                let container = address.name.container.find(view, now)?;
-                Ok(Some(address.name.key(container.generation)))
+                let folder = tree::folder_of(view, &address.name, now)?;
+                Ok(Some(address.name.key(folder)))
             }
             _ => Ok(None),
         }

@@ -12,7 +12,8 @@ use super::guard::{self, Guard};
 use super::replace;
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
-use crate::records::{BlobKind, BlockRecord, Record, UncommittedRecord};
+use crate::ops::tree;
+use crate::records::{BlobKind, BlockRecord, ContainerRecord, Record, UncommittedRecord};
 use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{self, PayloadId, Stamp, StoreResult, Transaction, View};
 
@@ -41,8 +42,23 @@ pub fn check(
     let place = name.find_place(view, now)?;
     guard.check_lease(&place)?;
     check_block_blob(&place)?;
-    let generation = place.container.generation;
-    let policy = &place.container.encryption_scope;
+    slot(view, name, &place.container, encryption, id, now)
+}
+
+/// Returns the slot of a block of a blob that may be written.
+///
+/// # Errors
+/// As [`check`], from `InvalidBlobOrBlock` on.
+pub fn slot(
+    view: &dyn View,
+    name: &BlobName,
+    container: &ContainerRecord,
+    encryption: &Requested,
+    id: &[u8],
+    now: Timestamp,
+) -> Result<Slot, StorageError> {
+    let generation = container.generation;
+    let policy = &container.encryption_scope;
     let record = record(view, generation, &name.blob, now)?;
     if let Some(record) = &record {
         encryption.check_write(record.encryption.as_ref(), policy)?;
@@ -106,7 +122,7 @@ pub fn keep(
     block: BlockRecord,
     stamp: &Stamp,
 ) -> StoreResult<()> {
-    let generation = slot.generation;
+    let generation = tree::make_folder(tx, name, slot.generation, stamp)?;
     let mut record = match slot.record {
         Some(record) => record,
         None => {

@@ -42,7 +42,8 @@ type Part = (Vec<u8>, BlobRecord);
 
 impl Write for UndeleteBlob {
     type Checked = Checked;
-    type Output = ();
+    /// The restored blob, if there was one.
+    type Output = Option<BlobRecord>;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(UndeleteBlob {
@@ -73,7 +74,7 @@ impl Write for UndeleteBlob {
         checked: Checked,
         tx: &mut Transaction<'_>,
         _: &Stamp,
-    ) -> Result<(), StorageError> {
+    ) -> Result<Option<BlobRecord>, StorageError> {
         let generation = checked.generation;
         let restored = checked.snapshots.len() as u64;
         for (key, part) in checked.snapshots.into_iter().chain(checked.versions) {
@@ -84,6 +85,7 @@ impl Write for UndeleteBlob {
             ..blob
         };
         let waiting = keys::deleted_blob(generation, &self.name.blob);
+        let mut back = checked.base.clone();
         match (checked.base, checked.waiting) {
             (Some(base), _) if restored > 0 => {
                 counted(base).save(tx, self.name.key(generation))?;
@@ -93,17 +95,29 @@ impl Write for UndeleteBlob {
                     tx.delete(keys::expiring(deleted.until(), &waiting));
                     tx.delete(waiting);
                     Owner::base(generation, &self.name.blob).change(tx, &[], &blob.tags);
-                    counted(blob).save(tx, self.name.key(generation))?;
+                    let blob = counted(blob);
+                    blob.save(tx, self.name.key(generation))?;
+                    back = Some(blob);
                 }
                 None => counted(blob).save(tx, waiting)?,
             },
             _ => {}
         }
-        Ok(())
+        Ok(back)
     }
 
-    fn render((): (), _: &Call) -> Result<Reply, StorageError> {
-        Ok(Reply::new(200))
+    fn render(back: Option<BlobRecord>, _: &Call) -> Result<Reply, StorageError> {
+        let shown = back.filter(|blob| blob.posix.is_some());
+        let kind = |blob: &BlobRecord| match blob.directory {
+            Some(_) => "directory",
+            None => "file",
+        };
+        Ok(Reply::new(200)
+            .maybe("x-ms-resource-type", shown.as_ref().map(kind))
+            .maybe(
+                "x-ms-creation-time",
+                shown.map(|blob| blob.created.rfc1123()),
+            ))
     }
 }
 

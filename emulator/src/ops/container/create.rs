@@ -13,6 +13,7 @@
 use smalt_protocol::{ETag, ErrorCode, Metadata, StorageError, Timestamp};
 
 use crate::call::Call;
+use crate::keys::tree;
 use crate::operation::Write;
 use crate::ops::container::access::parse_public_access;
 use crate::ops::lookup::ContainerName;
@@ -62,8 +63,12 @@ impl Write for CreateContainer {
         stamp: &Stamp,
     ) -> Result<Created, StorageError> {
         let etag = stamp.etag();
+        let generation = match self.name.settings.hierarchical_namespace {
+            true => tree::directory(stamp.tick.ticks()),
+            false => stamp.tick.ticks(),
+        };
         let container = ContainerRecord {
-            generation: stamp.tick.ticks(),
+            generation,
             etag,
             last_modified: stamp.now,
             metadata: self.metadata,
@@ -73,6 +78,7 @@ impl Write for CreateContainer {
             deleted_at: None,
             retention_days: None,
             encryption_scope: self.encryption_scope,
+            posix: None,
         };
         container.save(tx, self.name.key())?;
         Ok(Created {

@@ -12,13 +12,15 @@
 //! ```
 
 mod entry;
-mod marker;
-mod walk;
+pub mod marker;
+pub mod tree;
+pub mod walk;
 
 use smalt_protocol::xml::{ListBlobsDocument, ListHead};
 use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use crate::call::Call;
+use crate::keys::tree::is_hierarchical;
 use crate::operation::{Read, Weight};
 use crate::ops::listing::{NAMES_ONLY, check_include, given, includes};
 use crate::ops::lookup::ContainerName;
@@ -28,7 +30,8 @@ use crate::store::{Store, View};
 
 use entry::ShownParts;
 use marker::Position;
-use walk::{Includes, Item, Range, Walk};
+use tree::{Order, TreeWalk};
+use walk::{Includes, Item, Range};
 
 /// Values of `include`, with the versions that introduced them. Same page.
 const INCLUDES: [(&str, ApiVersion); 11] = [
@@ -113,8 +116,16 @@ impl Read for ListBlobs {
             includes: self.includes,
         };
         // One more item shows whether there is a next page.
-        let items = self.delimiter.is_none().then_some(self.paging.most + 1);
-        let mut walk = Walk::new(view, &range, now, items)?;
+        let by_directory =
+            is_hierarchical(range.generation) && self.delimiter.as_deref() == Some("/");
+        let reads_ahead = self.delimiter.is_none() || by_directory;
+        let items = reads_ahead.then_some(self.paging.most + 1);
+        let order = if by_directory {
+            Order::Children
+        } else {
+            Order::Paths
+        };
+        let mut walk = TreeWalk::new(view, &range, now, items, order)?;
         let mut entries = Vec::new();
         let mut next = None;
         while let Some(position) = walk.peek()? {
@@ -123,11 +134,16 @@ impl Read for ListBlobs {
                 break;
             }
             if let Some(prefix) = self.common_prefix(&position.name) {
-                walk.jump(prefix);
+                walk.jump(prefix)?;
                 entries.push(Entry::Prefix(prefix.to_owned()));
             } else {
                 match walk.next()? {
                     None | Some((_, Item::Gone)) => {}
+                    Some((position, Item::Blob(blob)))
+                        if by_directory && blob.directory.is_some() =>
+                    {
+                        entries.push(Entry::Prefix(format!("{}/", position.name)));
+                    }
                     Some((position, item)) => entries.push(Entry::Item(position, item)),
                 }
             }

@@ -39,7 +39,8 @@ impl Read for GetAccountInfo {
         let reply = Reply::new(200)
             .header("x-ms-sku-name", call.settings.sku.as_str())
             .header("x-ms-account-kind", "StorageV2");
+        let is_hierarchical = call.settings.hierarchical_namespace.to_string();
         let tells = call.version >= TELLS_NAMESPACE;
-        Ok(reply.maybe("x-ms-is-hns-enabled", tells.then_some("false")))
+        Ok(reply.maybe("x-ms-is-hns-enabled", tells.then_some(is_hierarchical)))
     }
 }

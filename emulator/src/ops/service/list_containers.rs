@@ -142,6 +142,16 @@ impl Read for ListContainers {
 }
 
 impl ListContainers {
+    /// Returns the names and records of a page, and the marker of the next one.
+    pub fn names(&self, page: Page) -> (Vec<(String, ContainerRecord)>, Option<String>) {
+        let next = page.next.map(|next| self.marker(&next));
+        let shown = page.containers.into_iter();
+        (
+            shown.map(|(place, found)| (place.name, found)).collect(),
+            next,
+        )
+    }
+
     /// Returns the existing containers of a page and the one after it.
     fn living(
         &self,

@@ -387,6 +387,7 @@ impl ContainerDocument {
         let properties = &self.properties;
         let (state, duration) = (&properties.lease_state, &properties.lease_duration);
         Ok(ContainerRecord {
+            posix: None,
             generation,
             etag: document::etag(&properties.etag)?,
             last_modified: document::time(&properties.last_modified)?,

@@ -160,6 +160,8 @@ impl Judge<'_> {
             }
             Seen::Slept(_) => self.mark("machine slept"),
             Seen::Woken => self.mark("trigger sent"),
+            Seen::Unreliable { copies: 0 } => self.mark("trigger lost"),
+            Seen::Unreliable { .. } => self.mark("trigger doubled"),
             _ => {}
         }
     }

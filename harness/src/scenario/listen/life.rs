@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
 use smalt_listener::observers::Expiring;
 use smalt_listener::partition::{PartitionSettings, PartitionedListener, Partitions};
 use smalt_listener::{AccountLimit, Decision, Ended, Observer, PoolStatus, QueueListener, Waker};
@@ -47,6 +49,8 @@ pub(super) struct Crew {
     /// Whether partitions replace the queue.
     is_set: bool,
     wakers: Wakers,
+    /// Decides what becomes of each trigger.
+    triggers: Mutex<ChaCha8Rng>,
     lives: JoinSet<Result<(), String>>,
 }
 
@@ -60,6 +64,7 @@ impl Crew {
             skew_s: Vec::new(),
             is_set: plan.shape.partitions.is_some(),
             wakers: Arc::default(),
+            triggers: Mutex::new(ChaCha8Rng::seed_from_u64(plan.seed)),
             lives: JoinSet::new(),
         };
         let account = plan.shape.account_per_s.map(AccountLimit::new);
@@ -94,7 +99,8 @@ impl Crew {
         }
     }
 
-    /// Sends a trigger to all listeners; `in_capitals` changes the case of the queue's name.
+    /// Sends a trigger to each listener, which is a process of its own: some lose it, some get it
+    /// twice. `in_capitals` changes the case of the queue's name.
     pub(super) fn announce(&self, in_capitals: bool) {
         let name = if in_capitals {
             self.queue.to_ascii_uppercase()
@@ -102,13 +108,30 @@ impl Crew {
             self.queue.clone()
         };
         for (actor, wakers) in locked(&self.wakers).iter() {
-            self.wire.note(actor, Happening::Listener(Seen::Woken));
-            for waker in wakers {
-                match self.is_set {
-                    true => waker.wake(),
-                    false => drop(waker.wake_for(&name)),
+            let copies = self.copies();
+            if copies != 1 {
+                let seen = Seen::Unreliable { copies };
+                self.wire.note(actor, Happening::Listener(seen));
+            }
+            for _ in 0..copies {
+                self.wire.note(actor, Happening::Listener(Seen::Woken));
+                for waker in wakers {
+                    match self.is_set {
+                        true => waker.wake(),
+                        false => drop(waker.wake_for(&name)),
+                    }
                 }
             }
+        }
+    }
+
+    /// Returns how often the next trigger arrives: a fifth is lost, a fifth arrives twice.
+    fn copies(&self) -> u8 {
+        let mut triggers = locked(&self.triggers);
+        match triggers.next_u32() % 5 {
+            0 => 0,
+            1 => 2,
+            _ => 1,
         }
     }
 

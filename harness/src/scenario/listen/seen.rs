@@ -32,6 +32,11 @@ pub enum Seen {
     Of(String, Box<Seen>),
     /// A trigger reached the listener.
     Woken,
+    /// A trigger arrives this number of times in place of once; 0 if it is lost.
+    Unreliable {
+        /// Arrivals.
+        copies: u8,
+    },
     /// The listener has stopped.
     Left(Ended),
     /// The machine of all listeners slept for this many seconds.
@@ -49,7 +54,7 @@ pub enum Stage {
     Idle,
     /// One message arrives in the idle queue.
     Late {
-        /// Whether a trigger follows it.
+        /// Whether triggers follow it, which may all be lost.
         announced: bool,
     },
     /// Messages arrive at a constant rate that the listeners can process.

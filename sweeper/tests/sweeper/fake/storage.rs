@@ -270,6 +270,7 @@ impl Storage for Account {
         conditions: &Conditions,
         snapshots: DeleteSnapshots,
     ) -> PortResult<()> {
+        assert!(cx.muted, "a sweep is housekeeping (G8)");
         let said: serde_json::Value = serde_json::from_str(&cx.client_request_id).unwrap();
         let of = |name: &str| said[name].as_str().unwrap_or_default().to_owned();
         let by = format!("{} {}", of("worker"), of("page"));
@@ -291,10 +292,11 @@ impl Storage for Account {
 
     async fn start_copy(
         &self,
-        _: &CallContext,
+        cx: &CallContext,
         blob: &BlobId,
         wanted: &StartCopy,
     ) -> PortResult<CopyStarted> {
+        assert!(cx.muted, "a sweep is housekeeping (G8)");
         self.on_blob("start_copy", blob, |inner, now, key| {
             let blob = copy(inner, now, key, wanted)?;
             Ok(CopyStarted {
@@ -383,6 +385,14 @@ impl Storage for Account {
     }
 
     async fn create_queue(&self, _: &CallContext, _: &str) -> PortResult<bool> {
+        no_queues()
+    }
+
+    async fn list_queues(&self, _: &CallContext, _: &str) -> PortResult<Vec<String>> {
+        no_queues()
+    }
+
+    async fn delete_queue(&self, _: &CallContext, _: &str) -> PortResult<()> {
         no_queues()
     }
 

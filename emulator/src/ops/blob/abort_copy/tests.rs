@@ -45,6 +45,7 @@ async fn begin(store: &Store) -> BlobRecord {
                     failure: None,
                     content: BlobContent::Payload(store::adopt(tx, staged)?),
                     content_md5: None,
+                    thaws: false,
                 }),
             }),
         };

@@ -26,6 +26,7 @@ fn name() -> BlobName {
             account: "a".to_owned(),
             container: "box".to_owned(),
             settings: Default::default(),
+            data_lake: false,
         },
         blob: "b".to_owned(),
     }
@@ -33,6 +34,7 @@ fn name() -> BlobName {
 
 fn container() -> ContainerRecord {
     ContainerRecord {
+        posix: None,
         generation: GENERATION,
         etag: ETag::from_tick(Timestamp::from_ticks(1)),
         last_modified: Timestamp::from_unix_s(1),

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE,
     CONTENT_RANGE, CONTENT_TYPE, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH,
@@ -75,7 +76,7 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
     let shown = asked.url.shown(&call.origin);
     let uri = asked.url.whole().and_then(|url| url.parse::<Uri>().ok());
     let uri = uri.ok_or_else(|| StorageError::invalid_header("x-ms-copy-source", &shown))?;
-    let mut request = http::Request::new(());
+    let mut request = http::Request::new(Bytes::new());
     *request.uri_mut() = uri;
     *request.headers_mut() = headers_of(call, range);
     let answer = fetch.fetch(request).await;

@@ -3,7 +3,7 @@
 //! Source: "List Blobs"; recordings for what each version shows.
 
 use smalt_protocol::xml::{BlobContent, BlobCopy, BlobEntry, BlobLease, ListBlobsDocument};
-use smalt_protocol::{ApiVersion, Timestamp};
+use smalt_protocol::{ApiVersion, Metadata, Timestamp};
 
 use super::marker::Position;
 use super::walk::Item;
@@ -12,6 +12,7 @@ use crate::config::DefaultTier;
 use crate::ops::blob::last_access;
 use crate::ops::blob::properties::{LAST_ACCESS, inferred_tier};
 use crate::ops::listing::includes;
+use crate::ops::tree::FOLDER_MARKER;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
 use crate::rules::encryption::Encryption;
 
@@ -85,6 +86,7 @@ impl ShownParts {
         blob: &BlobRecord,
         item: &Item,
     ) {
+        let marked = blob.directory.map(|_| marked(&blob.metadata));
         let is_snapshot = matches!(item, Item::Snapshot(_));
         let snapshot = is_snapshot.then(|| place.time.iso_ticks());
         let version_id = blob.version_id.filter(|_| self.since(SHOWS_VERSIONS));
@@ -139,7 +141,9 @@ impl ShownParts {
             deletion: deletion(blob, self.now),
             immutability_policy: policy.map(|policy| (policy.until, policy.mode())),
             legal_hold: blob.legal_hold.filter(|_| self.legal_hold),
-            metadata: self.metadata.then_some(&blob.metadata),
+            metadata: self
+                .metadata
+                .then_some(marked.as_ref().unwrap_or(&blob.metadata)),
             tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),
             has_replication_metadata: self.since(SHOWS_TAGS),
             sequence_number: (blob.kind == BlobKind::Page).then_some(blob.sequence_number),
@@ -194,6 +198,12 @@ impl ShownParts {
     fn since(&self, first: ApiVersion) -> bool {
         self.version >= first
     }
+}
+
+/// Returns the metadata of a directory, with the entry that tells clients what it is.
+fn marked(metadata: &Metadata) -> Metadata {
+    let marker = (FOLDER_MARKER, "true");
+    Metadata::from_named(metadata.iter().chain([marker])).unwrap_or_default()
 }
 
 /// Recorded: the lease of a deleted blob has an empty status and no state.

@@ -21,7 +21,7 @@ use crate::store::{StoreResult, View};
 
 /// Maximum number of hidden items that one walk passes: smalt's own limit. A page may have fewer
 /// results than `maxresults`, or none, and a marker: "List Blobs".
-pub(super) const HIDDEN_MAX: usize = 20_000;
+pub const HIDDEN_MAX: usize = 20_000;
 
 /// The part of a container to list.
 #[derive(Clone, Debug)]

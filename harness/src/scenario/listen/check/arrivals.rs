@@ -29,12 +29,10 @@ impl Pace<'_> {
             .iter()
             .enumerate()
             .find_map(|(number, event)| match &event.what {
-                Happening::Listener(Seen::Stage(Stage::Late { announced })) => {
-                    Some((number, event.at, *announced))
-                }
+                Happening::Listener(Seen::Stage(Stage::Late { .. })) => Some((number, event.at)),
                 _ => None,
             });
-        let Some((number, put, announced)) = stage else {
+        let Some((number, put)) = stage else {
             return;
         };
         let is_get = |event: &&Event| match &event.what {
@@ -49,6 +47,11 @@ impl Pace<'_> {
             .skip(number)
             .find(is_get)
             .map(|event| event.at);
+        // One listener that a trigger reaches is enough.
+        let end = got.unwrap_or(Timestamp::MAX);
+        let announced = (self.history.iter().skip(number))
+            .take_while(|event| event.at <= end)
+            .any(|event| event.what == Happening::Listener(Seen::Woken));
         // An outage may extend into the quiet part: nobody can take anything before its end.
         let away = self.away_until(number, got);
         let mut most = SLACK + 4 * self.lag;

@@ -35,6 +35,8 @@ pub(in crate::scenario::listen) const SOMETIMES: &[&str] = &[
     "sentinel's lease renewed",
     "sentinel's lease taken",
     "told to stop with work in flight",
+    "trigger doubled",
+    "trigger lost",
     "trigger sent",
     "watchdog woke",
     "worker died",

@@ -1,0 +1,140 @@
+//! Operations of the Data Lake interface on the paths of a hierarchical container.
+//!
+//! They work on the same records as those of the Blob service: a file is a blob, a file system a
+//! container. Where an operation of the Blob service does the same, the register names that one.
+//!
+//! Source: "Azure Data Lake Storage REST API", operation groups *Filesystem* and *Path*.
+
+pub mod access;
+pub mod append;
+pub mod create;
+pub mod delete;
+pub mod filesystem;
+pub mod flush;
+pub mod list;
+pub mod recursive;
+pub mod rename;
+pub mod set_properties;
+pub mod status;
+
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+
+use crate::call::Call;
+use crate::keys::Generation;
+use crate::ops::lookup::{BlobName, ContainerName, Found};
+use crate::records::{BlobRecord, ContainerRecord, ContentHeaders};
+use crate::store::View;
+
+/// What a path names: the root of a file system, or a file or directory in it.
+pub enum Path {
+    /// The root directory.
+    Root(ContainerName),
+    /// A file or directory.
+    Entry(BlobName),
+}
+
+/// An existing root, file or directory.
+pub enum Target {
+    /// The record of the file system.
+    Root(Box<ContainerRecord>),
+    /// The record of the file or directory.
+    Entry(Box<Found>),
+}
+
+impl Path {
+    /// Returns the path that a call names.
+    ///
+    /// # Errors
+    /// 400 for a malformed name.
+    pub fn of(call: &Call) -> Result<Self, StorageError> {
+        Ok(if call.blob().is_empty() {
+            Path::Root(ContainerName::of(call)?)
+        } else {
+            Path::Entry(BlobName::of_write(call)?)
+        })
+    }
+
+    /// Loads what the path names.
+    ///
+    /// # Errors
+    /// 404 `ContainerNotFound`, 404 `BlobNotFound`.
+    pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<Target, StorageError> {
+        Ok(match self {
+            Path::Root(name) => Target::Root(Box::new(name.find(view, now)?)),
+            Path::Entry(name) => Target::Entry(Box::new(name.find(view, now)?)),
+        })
+    }
+}
+
+/// Parses the content headers of a path: `x-ms-content-type` and its like. Returns `None` for those
+/// that the request does not have.
+fn content_headers(call: &Call) -> Result<ContentHeaders, StorageError> {
+    let read = |name| -> Result<Option<String>, StorageError> {
+        let value = call.header(name)?.filter(|value| !value.is_empty());
+        Ok(value.map(str::to_owned))
+    };
+    Ok(ContentHeaders {
+        content_type: read("x-ms-content-type")?,
+        content_encoding: read("x-ms-content-encoding")?,
+        content_language: read("x-ms-content-language")?,
+        content_md5: read("x-ms-content-md5")?,
+        cache_control: read("x-ms-cache-control")?,
+        content_disposition: read("x-ms-content-disposition")?,
+    })
+}
+
+/// Replaces the headers that a request has.
+fn lay_over(stored: &mut ContentHeaders, given: ContentHeaders) {
+    let lay = |old: &mut Option<String>, new: Option<String>| {
+        if new.is_some() {
+            *old = new;
+        }
+    };
+    lay(&mut stored.content_type, given.content_type);
+    lay(&mut stored.content_encoding, given.content_encoding);
+    lay(&mut stored.content_language, given.content_language);
+    lay(&mut stored.content_md5, given.content_md5);
+    lay(&mut stored.cache_control, given.cache_control);
+    lay(&mut stored.content_disposition, given.content_disposition);
+}
+
+/// Parses a query parameter that is `true` or `false`.
+fn flag(call: &Call, name: &str) -> Result<Option<bool>, StorageError> {
+    match call.query(name).filter(|text| !text.is_empty()) {
+        None => Ok(None),
+        Some(text) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
+        Some(text) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
+        Some(text) => Err(StorageError::invalid_query(name, text, "")),
+    }
+}
+
+/// Parses a query parameter that is a number.
+fn number(call: &Call, name: &str) -> Result<Option<u64>, StorageError> {
+    let Some(text) = call.query(name).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let refused = |_| StorageError::invalid_query(name, text, "");
+    text.parse().map(Some).map_err(refused)
+}
+
+/// Rejects an operation on a file's content for a directory.
+fn check_file(blob: &BlobRecord) -> Result<(), StorageError> {
+    match blob.directory {
+        Some(_) => Err(ErrorCode::PathConflict.into()),
+        None => Ok(()),
+    }
+}
+
+/// Returns a time as Windows counts it: ticks since 1601.
+fn filetime(time: Timestamp) -> u64 {
+    time.ticks()
+        .saturating_sub(Timestamp::WINDOWS_EPOCH.ticks())
+}
+
+/// Returns the word for a kind of path.
+fn resource_type(directory: Option<Generation>) -> &'static str {
+    match directory {
+        Some(_) => "directory",
+        None => "file",
+    }
+}

@@ -1,0 +1,232 @@
+//! Path - Create with `x-ms-rename-source`: renames a file, or a directory with all that it holds.
+//!
+//! Source: "Path - Create"; recordings: the file keeps its ETag. One commit moves one record: the
+//! contents of a directory are keyed by its id, which stays.
+//!
+//! ```http
+//! PUT /devstoreaccount1/lake/2026/done
+//! x-ms-rename-source: /lake/2026/running
+//!
+//! 201 Created
+//! ```
+
+use smalt_protocol::{ApiVersion, ETag, ErrorCode, Metadata, StorageError, Timestamp, names, uri};
+use uuid::Uuid;
+
+use crate::call::Call;
+use crate::keys::tree::{BLOCKED, MISSING};
+use crate::keys::{self, Generation};
+use crate::operation::Write;
+use crate::ops::blob::guard::{self, Guard};
+use crate::ops::blob::retention::Spot;
+use crate::ops::blob::{expiry, pending, replace};
+use crate::ops::leasing::source_lease_id;
+use crate::ops::lookup::{BlobName, ContainerName, Found, Place};
+use crate::ops::tree;
+use crate::records::{BlobRecord, Record};
+use crate::reply::Reply;
+use crate::rules::conditions::Conditions;
+use crate::rules::lease::{self, Leased};
+use crate::store::{Stamp, StoreResult, Transaction, View};
+
+const SOURCE: &str = "x-ms-rename-source";
+/// Since this version, the response has an ETag, as recorded.
+const HAS_ETAG: ApiVersion = ApiVersion::V2020_06_12;
+
+/// The renaming of a path.
+pub struct RenamePath {
+    name: BlobName,
+    guard: Guard,
+    source: BlobName,
+    conditions: Conditions,
+    source_lease: Option<Uuid>,
+    metadata: Option<Metadata>,
+}
+
+/// The source, and the place of the destination.
+pub struct Checked {
+    source: Found,
+    place: Place,
+}
+
+impl Write for RenamePath {
+    type Checked = Checked;
+    type Output = (ETag, Timestamp);
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        let metadata = call.metadata()?;
+        Ok(RenamePath {
+            name: BlobName::of_write(call)?,
+            guard: Guard::of_write(call)?,
+            source: source(call)?,
+            conditions: Conditions::of_source(&call.headers)?,
+            source_lease: source_lease_id(call)?,
+            metadata: (!metadata.is_empty()).then_some(metadata),
+        })
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Checked, StorageError> {
+        let place = self.name.find_place(view, stamp.now)?;
+        let source = self.source.find(view, stamp.now).map_err(|e| lost(&e))?;
+        self.conditions.check_source((&source.blob).into())?;
+        lease::check_write(Leased::Blob, source.blob.lease, self.source_lease)?;
+        guard::check_settled(&source.blob)?;
+        match place.container.generation {
+            BLOCKED => return Err(ErrorCode::PathConflict.into()),
+            MISSING => return Err(ErrorCode::RenameDestinationParentPathNotFound.into()),
+            _ => {}
+        }
+        let is_same = self.name == self.source;
+        if source.blob.directory.is_some()
+            && (is_same || self.is_inside(view, &source, stamp.now)?)
+        {
+            return Err(ErrorCode::InvalidRenameSourcePath.into());
+        }
+        self.guard.check_path(&place)?;
+        if let Some(old) = place.blob.as_ref().filter(|_| !is_same) {
+            match (source.blob.directory, old.directory) {
+                (None, None) => {}
+                (Some(_), Some(id)) if tree::is_empty(view, id, stamp.now)? => {}
+                (Some(_), Some(_)) => return Err(ErrorCode::PathAlreadyExists.into()),
+                _ => return Err(ErrorCode::InvalidSourceOrDestinationResourceType.into()),
+            }
+        }
+        Ok(Checked { source, place })
+    }
+
+    fn apply(
+        self,
+        Checked { source, place }: Checked,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<(ETag, Timestamp), StorageError> {
+        let outcome = (stamp.etag(), stamp.now);
+        let to = place.container.generation;
+        let from = source.container.generation;
+        let mut blob = source.blob;
+        if let Some(metadata) = self.metadata {
+            blob.metadata = metadata;
+        }
+        if self.name == self.source {
+            blob.save(tx, self.name.key(to))?;
+            return Ok(outcome);
+        }
+        if let Some(old) = &place.blob {
+            let spot = Spot {
+                name: &self.name,
+                generation: to,
+            };
+            pending::fail_readers(tx, &old.copied_to, stamp)?;
+            if old.snapshots > 0 {
+                spot.delete_snapshots(tx, stamp)?;
+            }
+            spot.delete_base(tx, old, stamp)?;
+        }
+        pending::fail_readers(tx, &std::mem::take(&mut blob.copied_to), stamp)?;
+        let (old, new) = (self.source.key(from), self.name.key(to));
+        expiry::forget(tx, old.clone(), &blob);
+        if let Some(expires) = blob.expires {
+            tx.put(keys::expiring(expires, &new), "");
+        }
+        if blob.directory.is_none() {
+            move_parts(tx, (from, &self.source.blob), (to, &self.name.blob))?;
+        }
+        tx.delete(old);
+        blob.save(tx, new)?;
+        Ok(outcome)
+    }
+
+    fn render(
+        (etag, last_modified): (ETag, Timestamp),
+        call: &Call,
+    ) -> Result<Reply, StorageError> {
+        let reply = Reply::new(201);
+        Ok(if call.version >= HAS_ETAG {
+            reply.version(etag, last_modified)
+        } else {
+            reply
+        })
+    }
+}
+
+impl RenamePath {
+    /// Whether the destination is below the source.
+    fn is_inside(
+        &self,
+        view: &dyn View,
+        source: &Found,
+        now: Timestamp,
+    ) -> Result<bool, StorageError> {
+        let mut id = self.name.container.find(view, now)?.generation;
+        for segment in tree::segments(&self.name.blob) {
+            let found = BlobRecord::load(view, &keys::blob(id, segment))?;
+            match found.and_then(|found| found.directory) {
+                Some(next) if Some(next) == source.blob.directory => return Ok(true),
+                Some(next) => id = next,
+                None => break,
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Moves what a file has besides its record: snapshots and uncommitted blocks.
+fn move_parts(
+    tx: &mut Transaction<'_>,
+    from: (Generation, &str),
+    to: (Generation, &str),
+) -> StoreResult<()> {
+    for prefix in [keys::snapshots, keys::blocks] {
+        let (old, new) = (prefix(from.0, from.1), prefix(to.0, to.1));
+        for key in replace::keys_from(tx, old.clone())? {
+            let moved = [&new, key.get(old.len()..).unwrap_or_default()].concat();
+            if let Some(value) = tx.get(&key)? {
+                tx.put(moved, value);
+            }
+            tx.delete(key);
+        }
+    }
+    let (old, new) = (
+        keys::uncommitted(from.0, from.1),
+        keys::uncommitted(to.0, to.1),
+    );
+    if let Some(value) = tx.get(&old)? {
+        tx.put(new, value);
+        tx.delete(old);
+    }
+    Ok(())
+}
+
+/// Parses the source: `/file-system/path`, percent-encoded, perhaps with a signature. A client of
+/// an address in path style may have written the account in front of it.
+fn source(call: &Call) -> Result<BlobName, StorageError> {
+    let text = call.required_header(SOURCE)?;
+    let refused = || StorageError::from(ErrorCode::InvalidSourceUri);
+    let (path, _) = text.split_once('?').unwrap_or((text, ""));
+    let path = uri::percent_decode(path).map_err(|_| refused())?;
+    let path = path.trim_start_matches('/');
+    let own = path
+        .strip_prefix(call.account())
+        .and_then(|rest| rest.strip_prefix('/'));
+    let path = own.filter(|rest| rest.contains('/')).unwrap_or(path);
+    let (container, blob) = path.split_once('/').ok_or_else(refused)?;
+    let blob = blob.trim_matches('/');
+    names::validate_container_name(container).map_err(|_| refused())?;
+    names::validate_blob_name(blob).map_err(|_| refused())?;
+    Ok(BlobName {
+        container: ContainerName {
+            account: call.account().to_owned(),
+            container: container.to_owned(),
+            settings: call.settings.clone(),
+            data_lake: true,
+        },
+        blob: blob.to_owned(),
+    })
+}
+
+fn lost(error: &StorageError) -> StorageError {
+    match error.code() {
+        ErrorCode::BlobNotFound => ErrorCode::SourcePathNotFound.into(),
+        _ => error.clone(),
+    }
+}

@@ -1,0 +1,210 @@
+//! The directories of a hierarchical container: finds, makes and drops them.
+//!
+//! The path of a blob is resolved to the id of the directory that holds it, which takes the place
+//! of the container's generation in all keys: see [`keys::tree`]. In a flat container, every
+//! function returns the generation itself. A write makes the directories that its path lacks.
+
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+
+use crate::keys::tree::{BLOCKED, MISSING, directory, directory_last, is_hierarchical};
+use crate::keys::{self, Generation};
+use crate::ops::lookup::BlobName;
+use crate::records::{BlobKind, BlobRecord, Record};
+use crate::rules::acl::{self, Posix};
+use crate::store::{Stamp, StoreError, StoreResult, Transaction, View};
+
+/// Name of the metadata by which the Blob service shows that a blob is a directory.
+pub const FOLDER_MARKER: &str = "hdi_isfolder";
+
+/// Returns the segments of a path; empty ones do not count.
+pub fn segments(path: &str) -> impl DoubleEndedIterator<Item = &str> {
+    path.split('/').filter(|segment| !segment.is_empty())
+}
+
+/// Returns the generation that keys the blob of a path: the id of its parent directory, or
+/// [`MISSING`] or [`BLOCKED`].
+///
+/// # Errors
+/// When the store fails.
+pub fn folder(
+    view: &dyn View,
+    root: Generation,
+    path: &str,
+    now: Timestamp,
+) -> StoreResult<Generation> {
+    if !is_hierarchical(root) {
+        return Ok(root);
+    }
+    let mut id = root;
+    for segment in parents(path) {
+        let found = BlobRecord::load(view, &keys::blob(id, segment))?;
+        id = match found.filter(|found| found.is_there(now)) {
+            None => return Ok(MISSING),
+            Some(found) => match found.directory {
+                None => return Ok(BLOCKED),
+                Some(id) => id,
+            },
+        };
+    }
+    Ok(id)
+}
+
+/// Returns the generation that keys a blob, as [`folder`].
+///
+/// # Errors
+/// 404 `ContainerNotFound`.
+pub fn folder_of(
+    view: &dyn View,
+    name: &BlobName,
+    now: Timestamp,
+) -> Result<Generation, StorageError> {
+    let root = name.container.find(view, now)?.generation;
+    Ok(folder(view, root, &name.blob, now)?)
+}
+
+/// Makes the missing directories of a blob's path. `found` is what [`folder`] returned; returns the
+/// generation that keys the blob.
+///
+/// # Errors
+/// When the store fails.
+pub fn make_folder(
+    tx: &mut Transaction<'_>,
+    name: &BlobName,
+    found: Generation,
+    stamp: &Stamp,
+) -> StoreResult<Generation> {
+    if found != MISSING {
+        return Ok(found);
+    }
+    let gone = || StoreError::Corrupt("a container is gone within a commit".to_owned());
+    let container = name.container.find(tx, stamp.now).map_err(|_| gone())?;
+    let mut parent = container.posix();
+    let mut id = container.generation;
+    for segment in parents(&name.blob) {
+        let key = keys::blob(id, segment);
+        let there = BlobRecord::load(tx, &key)?.filter(|found| found.is_there(stamp.now));
+        let record = match there {
+            Some(record) => record,
+            None => {
+                let posix = Posix::of_new(true, None, acl::UMASK_DEFAULT, Some(&parent));
+                let record = new_directory(tx, posix, stamp)?;
+                record.save(tx, key)?;
+                record
+            }
+        };
+        parent = record.posix();
+        id = record.directory.unwrap_or(BLOCKED);
+    }
+    Ok(id)
+}
+
+/// Returns the record of a new, empty directory.
+///
+/// # Errors
+/// When the store fails.
+pub fn new_directory(
+    tx: &mut Transaction<'_>,
+    posix: Posix,
+    stamp: &Stamp,
+) -> StoreResult<BlobRecord> {
+    let key = directory_last();
+    let last = match tx.get(&key)? {
+        None => 0,
+        Some(bytes) => {
+            let number = bytes.as_ref().try_into().map(u64::from_be_bytes);
+            number.map_err(|_| StoreError::Corrupt("not a number".to_owned()))?
+        }
+    };
+    tx.put(key, (last + 1).to_be_bytes().to_vec());
+    Ok(BlobRecord {
+        directory: Some(directory(last + 1)),
+        posix: Some(Box::new(posix)),
+        origin: stamp.tick.ticks(),
+        ..BlobRecord::new(BlobKind::Block, stamp.etag(), stamp.now)
+    })
+}
+
+/// Returns owner and permissions of the directory of a path; of the next one above it, if it does
+/// not exist yet.
+///
+/// # Errors
+/// 404 `ContainerNotFound`.
+pub fn parent_posix(
+    view: &dyn View,
+    name: &BlobName,
+    now: Timestamp,
+) -> Result<Posix, StorageError> {
+    let container = name.container.find(view, now)?;
+    let (mut posix, mut id) = (container.posix(), container.generation);
+    for segment in parents(&name.blob) {
+        let found = BlobRecord::load(view, &keys::blob(id, segment))?;
+        let Some(found) = found.filter(|found| found.is_there(now)) else {
+            break;
+        };
+        posix = found.posix();
+        id = found.directory.unwrap_or(BLOCKED);
+    }
+    Ok(posix)
+}
+
+/// Returns owner and permissions of a blob that the Blob service makes in the directory
+/// `generation`; `None` in a flat container.
+///
+/// # Errors
+/// 404 `ContainerNotFound`.
+pub fn posix_of_new(
+    view: &dyn View,
+    name: &BlobName,
+    generation: Generation,
+    now: Timestamp,
+) -> Result<Option<Box<Posix>>, StorageError> {
+    if !is_hierarchical(generation) {
+        return Ok(None);
+    }
+    let parent = parent_posix(view, name, now)?;
+    let posix = Posix::of_new(false, None, acl::UMASK_DEFAULT, Some(&parent));
+    Ok(Some(Box::new(posix)))
+}
+
+/// Whether a directory has no children, not counting deleted ones.
+///
+/// # Errors
+/// When the store fails.
+pub fn is_empty(view: &dyn View, id: Generation, now: Timestamp) -> StoreResult<bool> {
+    let from = keys::blob(id, "");
+    let mut child = Ok(false);
+    view.scan(&from, &keys::after(from.clone()), &mut |_, value| {
+        child = BlobRecord::decode(value).map(|found| found.is_there(now));
+        match child {
+            Ok(false) => std::ops::ControlFlow::Continue(()),
+            _ => std::ops::ControlFlow::Break(()),
+        }
+    })?;
+    child.map(|has_child| !has_child)
+}
+
+/// Marks the contents of a directory that no path leads to any more as garbage.
+pub fn drop_directory(tx: &mut Transaction<'_>, id: Generation) {
+    tx.put(keys::garbage(id), "");
+}
+
+/// Rejects a write to a path with a file in place of a directory, and one of a file in place of a
+/// directory.
+///
+/// # Errors
+/// 409 `PathConflict`, 409 `ResourceTypeMismatch`.
+pub fn check_file(folder: Generation, found: Option<&BlobRecord>) -> Result<(), StorageError> {
+    if folder == BLOCKED {
+        return Err(ErrorCode::PathConflict.into());
+    }
+    match found {
+        Some(found) if found.directory.is_some() => Err(ErrorCode::ResourceTypeMismatch.into()),
+        _ => Ok(()),
+    }
+}
+
+fn parents(path: &str) -> impl Iterator<Item = &str> {
+    let mut segments = segments(path);
+    segments.next_back();
+    segments
+}

@@ -1,0 +1,469 @@
+//! Owner, group and access control list of a path in a hierarchical namespace.
+//!
+//! Sources: "Access control lists (ACLs) in Azure Data Lake Storage", "Path - Create", "Path -
+//! Update"; recordings for the defaults of new paths.
+
+use serde::{Deserialize, Serialize};
+use smalt_protocol::StorageError;
+
+/// The owner and the group of paths that the account's key creates, as recorded.
+pub const SUPERUSER: &str = "$superuser";
+/// `x-ms-umask` of a request that has none. "Path - Create".
+pub const UMASK_DEFAULT: u16 = 0o027;
+/// Permissions of a file before the umask.
+const FILE_MODE: u16 = 0o666;
+/// Permissions of a directory before the umask.
+const DIRECTORY_MODE: u16 = 0o777;
+const STICKY: u16 = 0o1000;
+/// Most entries of an access list, and of a default list. "Access control lists (ACLs)".
+const ENTRIES_MAX: usize = 32;
+
+const ACL: &str = "x-ms-acl";
+const PERMISSIONS: &str = "x-ms-permissions";
+
+/// Owner, group and access control list of a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Posix {
+    /// `x-ms-owner`.
+    pub owner: String,
+    /// `x-ms-group`.
+    pub group: String,
+    /// Whether only an owner may remove or rename the children of the directory.
+    pub sticky: bool,
+    /// Access entries in order, then default entries in order.
+    pub acl: Vec<AclEntry>,
+}
+
+/// An entry of an access control list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AclEntry {
+    /// Whether new children of the directory get the entry.
+    pub is_default: bool,
+    /// The kind of identity.
+    pub class: Class,
+    /// Id of a named user or group; empty for the owner, the owning group, mask and others.
+    pub id: String,
+    /// Read 4, write 2 and execute 1.
+    pub bits: u8,
+}
+
+/// The kind of identity of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Class {
+    /// `user`.
+    User,
+    /// `group`.
+    Group,
+    /// `mask`.
+    Mask,
+    /// `other`.
+    Other,
+}
+
+impl Class {
+    const ALL: [(Class, &'static str); 4] = [
+        (Class::User, "user"),
+        (Class::Group, "group"),
+        (Class::Mask, "mask"),
+        (Class::Other, "other"),
+    ];
+
+    fn name(self) -> &'static str {
+        let mut all = Class::ALL.into_iter();
+        all.find(|(class, _)| *class == self)
+            .map_or("", |(_, name)| name)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut all = Class::ALL.into_iter();
+        all.find(|(_, name)| text.eq_ignore_ascii_case(name))
+            .map(|(class, _)| class)
+    }
+}
+
+/// How a list changes one that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AclMode {
+    /// Replaces it.
+    Set,
+    /// Adds its entries, and replaces those of the same identity.
+    Modify,
+    /// Removes the entries of its identities.
+    Remove,
+}
+
+fn entry(class: Class, bits: u16) -> AclEntry {
+    AclEntry {
+        is_default: false,
+        class,
+        id: String::new(),
+        // Three bits.
+        bits: (bits & 7) as u8,
+    }
+}
+
+impl Posix {
+    /// Returns what a new path gets: of its parent's default list, if it has one, or of the given
+    /// permissions and umask.
+    pub fn of_new(
+        is_directory: bool,
+        mode: Option<u16>,
+        umask: u16,
+        parent: Option<&Posix>,
+    ) -> Self {
+        let usual = if is_directory {
+            DIRECTORY_MODE
+        } else {
+            FILE_MODE
+        };
+        let mode = mode.unwrap_or(usual);
+        let mut new = Posix {
+            owner: SUPERUSER.to_owned(),
+            group: SUPERUSER.to_owned(),
+            sticky: mode & STICKY != 0,
+            acl: Vec::new(),
+        };
+        let inherited = parent.map_or(&[][..], |parent| &parent.acl);
+        let inherited: Vec<_> = inherited.iter().filter(|e| e.is_default).cloned().collect();
+        if inherited.is_empty() {
+            new.set_mode(mode & !umask);
+            return new;
+        }
+        new.acl = inherited.iter().cloned().map(of_access).collect();
+        let has_mask = new.acl.iter().any(|e| e.class == Class::Mask);
+        for found in &mut new.acl {
+            let shift = match (found.class, found.id.is_empty()) {
+                (Class::User, true) => 6,
+                (Class::Mask, _) => 3,
+                (Class::Group, true) if !has_mask => 3,
+                (Class::Other, _) => 0,
+                _ => continue,
+            };
+            found.bits &= (mode >> shift) as u8 & 7;
+        }
+        if is_directory {
+            new.acl.extend(inherited);
+        }
+        new.acl.sort();
+        new
+    }
+
+    /// Sets the permissions of owner, group and others. The group's are those of the mask, if there
+    /// is one.
+    pub fn set_mode(&mut self, mode: u16) {
+        self.sticky = mode & STICKY != 0;
+        let has_mask = self.has(Class::Mask);
+        let group = if has_mask { Class::Mask } else { Class::Group };
+        for new in [
+            entry(Class::User, mode >> 6),
+            entry(group, mode >> 3),
+            entry(Class::Other, mode),
+        ] {
+            self.put(new);
+        }
+    }
+
+    fn has(&self, class: Class) -> bool {
+        let mut access = self.acl.iter().filter(|e| !e.is_default);
+        access.any(|e| e.class == class)
+    }
+
+    fn put(&mut self, new: AclEntry) {
+        self.acl.retain(|old| !is_same(old, &new));
+        self.acl.push(new);
+        self.acl.sort();
+    }
+
+    /// Changes the list. A list with named entries gets a mask that permits all of them.
+    ///
+    /// # Errors
+    /// 400 `InvalidHeaderValue` for more than 32 entries of a kind, and for a new list without
+    /// owner, group and others.
+    pub fn change(&mut self, mode: AclMode, given: &[AclEntry]) -> Result<(), StorageError> {
+        let whole = |found: &Posix| {
+            let classes = [Class::User, Class::Group, Class::Other];
+            classes.into_iter().all(|class| {
+                let mut access = found.acl.iter().filter(|e| !e.is_default);
+                access.any(|e| e.class == class && e.id.is_empty())
+            })
+        };
+        match mode {
+            AclMode::Set => {
+                let keeps = !given.iter().any(|e| e.is_default);
+                self.acl.retain(|old| old.is_default && keeps);
+                given.iter().cloned().for_each(|new| self.put(new));
+            }
+            AclMode::Modify => given.iter().cloned().for_each(|new| self.put(new)),
+            AclMode::Remove => {
+                for gone in given {
+                    self.acl.retain(|old| !is_same(old, gone));
+                }
+            }
+        }
+        self.complete_mask();
+        let too_many = |is_default: bool| {
+            let kind = self.acl.iter().filter(|e| e.is_default == is_default);
+            kind.count() > ENTRIES_MAX
+        };
+        if !whole(self) || too_many(false) || too_many(true) {
+            return Err(StorageError::invalid_header(ACL, ""));
+        }
+        Ok(())
+    }
+
+    fn complete_mask(&mut self) {
+        for is_default in [false, true] {
+            let of_kind = |e: &&AclEntry| e.is_default == is_default;
+            let named = self.acl.iter().filter(of_kind).any(|e| !e.id.is_empty());
+            let has_mask = self
+                .acl
+                .iter()
+                .filter(of_kind)
+                .any(|e| e.class == Class::Mask);
+            if named && !has_mask {
+                let masked = self.acl.iter().filter(of_kind);
+                let masked = masked.filter(|e| e.class == Class::Group || !e.id.is_empty());
+                let bits = masked.fold(0, |all, e| all | e.bits);
+                self.put(AclEntry {
+                    is_default,
+                    ..entry(Class::Mask, u16::from(bits))
+                });
+            }
+        }
+    }
+
+    /// Returns `x-ms-permissions`: `rwxr-x---`, with `t` or `T` for the sticky bit, and `+` when
+    /// there are more entries than owner, group and others.
+    pub fn permissions(&self) -> String {
+        let bits = |class: Class| {
+            let mut access = self.acl.iter().filter(|e| !e.is_default && e.id.is_empty());
+            access.find(|e| e.class == class).map_or(0, |e| e.bits)
+        };
+        let group = if self.has(Class::Mask) {
+            Class::Mask
+        } else {
+            Class::Group
+        };
+        let mut text: String = [Class::User, group, Class::Other]
+            .map(|class| letters(bits(class)))
+            .concat();
+        if self.sticky {
+            let last = if text.pop() == Some('x') { 't' } else { 'T' };
+            text.push(last);
+        }
+        if self.acl.len() > 3 {
+            text.push('+');
+        }
+        text
+    }
+
+    /// Returns `x-ms-acl`.
+    pub fn acl_text(&self) -> String {
+        let texts: Vec<_> = self.acl.iter().map(AclEntry::text).collect();
+        texts.join(",")
+    }
+}
+
+impl AclEntry {
+    fn text(&self) -> String {
+        let scope = if self.is_default { "default:" } else { "" };
+        let (class, bits) = (self.class.name(), letters(self.bits));
+        format!("{scope}{class}:{}:{bits}", self.id)
+    }
+}
+
+fn of_access(entry: AclEntry) -> AclEntry {
+    AclEntry {
+        is_default: false,
+        ..entry
+    }
+}
+
+fn is_same(one: &AclEntry, other: &AclEntry) -> bool {
+    (one.is_default, one.class, &one.id) == (other.is_default, other.class, &other.id)
+}
+
+fn letters(bits: u8) -> String {
+    let letter = |bit: u8, letter: char| if bits & bit != 0 { letter } else { '-' };
+    [letter(4, 'r'), letter(2, 'w'), letter(1, 'x')]
+        .iter()
+        .collect()
+}
+
+/// Parses `x-ms-acl`. Entries that are to be removed have no permissions.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue`.
+pub fn parse_acl(text: &str, mode: AclMode) -> Result<Vec<AclEntry>, StorageError> {
+    let entries = text.split(',').filter(|entry| !entry.is_empty());
+    entries
+        .map(|text| parse_entry(text.trim(), mode))
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| StorageError::invalid_header(ACL, text))
+}
+
+fn parse_entry(text: &str, mode: AclMode) -> Option<AclEntry> {
+    let (is_default, text) = match text.split_once(':') {
+        Some((scope, rest)) if scope.eq_ignore_ascii_case("default") => (true, rest),
+        _ => (false, text),
+    };
+    let mut parts = text.split(':');
+    let class = Class::parse(parts.next()?)?;
+    let id = parts.next().unwrap_or_default().to_owned();
+    let bits = match (parts.next(), mode) {
+        (None, AclMode::Remove) => 0,
+        (Some(bits), _) => parse_bits(bits)?,
+        (None, _) => return None,
+    };
+    let has_id = !id.is_empty();
+    let may_have_id = matches!(class, Class::User | Class::Group);
+    (parts.next().is_none() && (may_have_id || !has_id)).then_some(AclEntry {
+        is_default,
+        class,
+        id,
+        bits,
+    })
+}
+
+fn parse_bits(text: &str) -> Option<u8> {
+    let letters: [char; 3] = text.chars().collect::<Vec<_>>().try_into().ok()?;
+    let mut bits = 0;
+    for (found, (letter, bit)) in letters.into_iter().zip([('r', 4), ('w', 2), ('x', 1)]) {
+        match found {
+            '-' => {}
+            found if found == letter => bits |= bit,
+            _ => return None,
+        }
+    }
+    Some(bits)
+}
+
+/// Parses `x-ms-permissions` or `x-ms-umask`: four octal digits, or nine letters of which the last
+/// may be a sticky bit.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue`.
+pub fn parse_mode(name: &'static str, text: &str) -> Result<u16, StorageError> {
+    let refused = || StorageError::invalid_header(name, text);
+    if text.len() == 4 || text.len() == 3 {
+        let mode = u16::from_str_radix(text, 8).map_err(|_| refused())?;
+        return (mode <= 0o1777).then_some(mode).ok_or_else(refused);
+    }
+    let symbolic = || {
+        let text = text.strip_suffix('+').unwrap_or(text);
+        let (rest, last) = text.split_at_checked(8)?;
+        let (last, sticky) = match last {
+            "t" => ("x", STICKY),
+            "T" => ("-", STICKY),
+            last => (last, 0),
+        };
+        let text = format!("{rest}{last}");
+        let mut mode = sticky;
+        for (at, shift) in [(0, 6), (3, 3), (6, 0)] {
+            mode |= u16::from(parse_bits(text.get(at..at + 3)?)?) << shift;
+        }
+        (text.len() == 9).then_some(mode)
+    };
+    symbolic().ok_or_else(refused)
+}
+
+/// Parses `x-ms-permissions`.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue`.
+pub fn parse_permissions(text: &str) -> Result<u16, StorageError> {
+    parse_mode(PERMISSIONS, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new(is_directory: bool) -> Posix {
+        Posix::of_new(is_directory, None, UMASK_DEFAULT, None)
+    }
+
+    #[test]
+    fn new_paths_have_the_recorded_permissions() {
+        assert_eq!(new(false).permissions(), "rw-r-----");
+        assert_eq!(new(true).permissions(), "rwxr-x---");
+        assert_eq!(new(true).acl_text(), "user::rwx,group::r-x,other::---");
+    }
+
+    #[test]
+    fn permissions_are_written_as_parsed() {
+        for (given, shown) in [
+            ("0777", Some("rwxrwxrwx")),
+            ("1770", Some("rwxrwx--T")),
+            ("rw-r-x-wT", Some("rw-r-x-wT")),
+            ("rwxrwxrwt", Some("rwxrwxrwt")),
+            ("rwxrwxrwxx", None),
+            ("rwzr-x---", None),
+            ("0888", None),
+            ("7777", None),
+            ("", None),
+            ("ä", None),
+        ] {
+            let mode = parse_permissions(given).ok();
+            let found = mode.map(|mode| {
+                let mut posix = new(false);
+                posix.set_mode(mode);
+                posix.permissions()
+            });
+            assert_eq!(found.as_deref(), shown, "{given}");
+        }
+    }
+
+    #[test]
+    fn lists_are_set_modified_and_removed() {
+        let mut posix = new(true);
+        let acl = |text, mode| parse_acl(text, mode).unwrap();
+        let given = acl("user:bob:rwx", AclMode::Modify);
+        posix.change(AclMode::Modify, &given).unwrap();
+        let text = "user::rwx,user:bob:rwx,group::r-x,mask::rwx,other::---";
+        assert_eq!(posix.acl_text(), text);
+        assert_eq!(posix.permissions(), "rwxrwx---+");
+        let gone = acl("mask:,user:bob", AclMode::Remove);
+        posix.change(AclMode::Remove, &gone).unwrap();
+        assert_eq!(posix.acl_text(), "user::rwx,group::r-x,other::---");
+        let given = acl(
+            "user::r--,group::r--,other::r--,default:user::rwx",
+            AclMode::Set,
+        );
+        posix.change(AclMode::Set, &given).unwrap();
+        assert_eq!(
+            posix.acl_text(),
+            "user::r--,group::r--,other::r--,default:user::rwx"
+        );
+        assert!(posix.change(AclMode::Set, &given[..2]).is_err());
+    }
+
+    #[test]
+    fn children_inherit_the_default_list() {
+        let mut parent = new(true);
+        let text = "default:user::rwx,default:group::r-x,default:other::--x,default:user:bob:rwx";
+        let given = parse_acl(text, AclMode::Modify).unwrap();
+        parent.change(AclMode::Modify, &given).unwrap();
+        let file = Posix::of_new(false, None, UMASK_DEFAULT, Some(&parent));
+        assert_eq!(
+            file.acl_text(),
+            "user::rw-,user:bob:rwx,group::r-x,mask::rw-,other::---"
+        );
+        let directory = Posix::of_new(true, None, UMASK_DEFAULT, Some(&parent));
+        assert!(directory.acl_text().contains("default:user:bob:rwx"));
+    }
+
+    #[test]
+    fn malformed_entries_are_rejected() {
+        for text in [
+            "user",
+            "user:",
+            "u::rwx",
+            "mask:bob:rwx",
+            "user::rwxx",
+            "user:a:b:rwx",
+        ] {
+            assert!(parse_acl(text, AclMode::Set).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Events of changes that take their time: they come when the change completes, and only then.
+
+use serde_json::json;
+use smalt::faults::{Fault, Hold, Rule};
+
+use super::world::{World, short};
+use crate::support::Client;
+
+const TIER: &str = "x-ms-access-tier";
+
+/// Creates a world in which the copy from `a` to `b` is pending for a minute.
+async fn copying(failure: Option<&str>) -> World {
+    let world = World::of(Client::new()).await;
+    world.put("a").await;
+    world.subscribe("all", json!({})).await;
+    world.client.emulator().faults().add(Rule {
+        operation: "Blob_StartCopyFromURL".to_owned(),
+        resource: String::new(),
+        nth: 1,
+        times: 1,
+        fault: Fault::PendingCopy(Hold {
+            duration_s: Some(60),
+            failure: failure.map(str::to_owned),
+            ..Hold::default()
+        }),
+    });
+    let source = world.client.url("/box/a");
+    let copied = [("x-ms-copy-source", source.as_str())];
+    assert_eq!(world.send("PUT", "/box/b", &copied, "").await, 202);
+    world
+}
+
+async fn shown(world: &World) -> Vec<String> {
+    world.deliver().await;
+    world.events("all").await.iter().map(short).collect()
+}
+
+#[tokio::test]
+async fn pending_copy_raises_its_event_when_it_completes() {
+    let world = copying(None).await;
+    assert_eq!(world.deliver().await, Some(60));
+    world.client.advance_s(60);
+    world.deliver().await;
+    let events = world.events("all").await;
+    assert_eq!(events.len(), 1);
+    assert_eq!(short(&events[0]), "BlobCreated CopyBlob b");
+    assert_eq!(events[0]["data"]["contentLength"], 4);
+    assert_eq!(events[0]["eventTime"], "2023-11-14T22:14:20.0000000Z");
+    let head = world.client.send("HEAD", "/box/b", &[], "").await;
+    assert_eq!(
+        events[0]["data"]["eTag"],
+        head.header("etag").trim_matches('"')
+    );
+}
+
+#[tokio::test]
+async fn completed_copy_raises_its_event_although_the_blob_was_deleted_since() {
+    let world = copying(None).await;
+    world.client.advance_s(61);
+    world.send("DELETE", "/box/b", &[], "").await;
+    let expected = ["BlobCreated CopyBlob b", "BlobDeleted DeleteBlob b"];
+    assert_eq!(shown(&world).await, expected);
+}
+
+#[tokio::test]
+async fn copy_that_fails_or_is_aborted_raises_no_event() {
+    let world = copying(Some("500 InternalError \"x\"")).await;
+    world.client.advance_s(60);
+    assert_eq!(shown(&world).await, [""; 0]);
+    let world = copying(None).await;
+    let head = world.client.send("HEAD", "/box/b", &[], "").await;
+    let path = format!("/box/b?comp=copy&copyid={}", head.header("x-ms-copy-id"));
+    let abort = [("x-ms-copy-action", "abort")];
+    assert_eq!(world.send("PUT", &path, &abort, "").await, 204);
+    world.client.advance_s(60);
+    assert_eq!(shown(&world).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn rehydration_raises_one_event_at_its_start_and_one_at_its_end() {
+    let world = World::of(Client::new()).await;
+    world.put("a").await;
+    world
+        .send("PUT", "/box/a?comp=tier", &[(TIER, "Archive")], "")
+        .await;
+    world.subscribe("all", json!({})).await;
+    world
+        .send("PUT", "/box/a?comp=tier", &[(TIER, "Cool")], "")
+        .await;
+    assert_eq!(
+        shown(&world).await,
+        ["AsyncOperationInitiated SetBlobTier a"]
+    );
+    assert_eq!(world.deliver().await, Some(15 * 3600));
+    world.client.advance_s(15 * 3600);
+    world.deliver().await;
+    let events = world.events("all").await;
+    assert_eq!(events.len(), 1);
+    assert_eq!(short(&events[0]), "BlobTierChanged SetBlobTier a");
+    assert_eq!(events[0]["data"]["accessTier"], "Cool");
+    assert_eq!(events[0]["data"]["previousTier"], "Archive");
+}
+
+#[tokio::test]
+async fn copy_of_an_archived_blob_raises_one_event_at_its_start_and_one_at_its_end() {
+    let world = World::of(Client::new()).await;
+    world.put("a").await;
+    let archive = [(TIER, "Archive")];
+    world.send("PUT", "/box/a?comp=tier", &archive, "").await;
+    world.subscribe("all", json!({})).await;
+    let source = world.client.url("/box/a");
+    let copied = [("x-ms-copy-source", source.as_str()), (TIER, "Hot")];
+    assert_eq!(world.send("PUT", "/box/b", &copied, "").await, 202);
+    assert_eq!(shown(&world).await, ["AsyncOperationInitiated CopyBlob b"]);
+    world.client.advance_s(15 * 3600);
+    assert_eq!(shown(&world).await, ["BlobCreated CopyBlob b"]);
+}
+
+#[tokio::test]
+async fn rehydration_of_a_deleted_blob_raises_no_second_event() {
+    let world = World::of(Client::new()).await;
+    world.put("a").await;
+    world
+        .send("PUT", "/box/a?comp=tier", &[(TIER, "Archive")], "")
+        .await;
+    world.subscribe("all", json!({})).await;
+    world
+        .send("PUT", "/box/a?comp=tier", &[(TIER, "Hot")], "")
+        .await;
+    world.send("DELETE", "/box/a", &[], "").await;
+    world.client.advance_s(15 * 3600);
+    let expected = [
+        "AsyncOperationInitiated SetBlobTier a",
+        "BlobDeleted DeleteBlob a",
+    ];
+    assert_eq!(shown(&world).await, expected);
+}
