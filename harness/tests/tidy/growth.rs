@@ -41,8 +41,8 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        67_984,
-        "Headers that recorders of Data Lake traffic dropped.",
+        68_104,
+        "Circumstances of histories; recordings of hierarchical accounts.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 6_696, "The search of the bursts uses it."),
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 235_204;
+pub(crate) const TOTAL: usize = 235_329;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
