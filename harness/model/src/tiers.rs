@@ -4,7 +4,6 @@
 use smalt_protocol::{ErrorCode, Timestamp};
 
 use crate::expected::{Answer, Expected, Fact, Refusal};
-use crate::state::Model;
 use crate::vocabulary::{Priority, Tier};
 
 /// The longest rehydration at each priority, in seconds.
