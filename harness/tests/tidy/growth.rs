@@ -41,8 +41,8 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1798, ""),
     (
         "harness/",
-        67_643,
-        "The saga of the sleeves; recordings of hierarchical accounts.",
+        67_690,
+        "The saga's outside system subscribes a queue; columns of the channels.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 5254, "The search of the bursts uses it."),
