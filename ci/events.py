@@ -149,7 +149,7 @@ def ports():
 
 def upload(connection, stop, file):
     """Uploads until the file `stop` exists and notes each acknowledged blob."""
-    # One retry fewer than would hide a kill: an unacknowledged upload is not noted.
+    # Without retries, so that an upload whose answer is lost is not noted.
     blobs = BlobServiceClient.from_connection_string(connection, retry_total=0)
     queue(connection, "kills").create_queue()
     container = blobs.create_container("kills")
@@ -169,6 +169,8 @@ def upload(connection, stop, file):
 def compare(connection, control, file):
     with open(file, encoding="utf-8") as lines:
         acknowledged = dict(line.split() for line in lines)
+    if not acknowledged:
+        sys.exit("FAILED: no upload was acknowledged, so nothing is compared")
     wait_ready(control)
     client = queue(connection, "kills")
     seen = {}

@@ -112,15 +112,16 @@ pub fn arrive(
 /// Returns the version of a request that names none.
 fn unnamed_version(method: &Method, target: &Target) -> ApiVersion {
     match target.resource {
-        // This form of Put Message ended with the next version.
+        // The next version ended this form of Put Message, so the client is older than versions.
         Resource::Messages(_) if *method == Method::PUT => ApiVersion::V2009_07_17,
         _ => UNNAMED,
     }
 }
 
-/// Returns the method that a POST with `X-HTTP-Method` stands for: some proxies between clients and
-/// the Table service only pass GET and POST. *Authorization for the Azure Storage services* has the
-/// sent method signed. An invalid header has no effect here; the register refuses it.
+/// Returns the method that `X-HTTP-Method` names in a request to the Table service, since some
+/// proxies only pass GET and POST, or `X-HTTP-Method-Override` in one to the Data Lake interface;
+/// else the sent one. *Authorization for the Azure Storage services* has the sent method signed. An
+/// invalid header has no effect here; the register refuses it.
 fn tunnelled(sent: &Method, headers: &HeaderMap, target: &Target) -> Method {
     let service = target.service;
     if target.data_lake {

@@ -8,13 +8,10 @@
 //! file. Prefixes below `0x10` belong to the store itself.
 
 mod entity;
-mod event;
 mod kind;
 pub mod tree;
 
 pub use kind::{Kind, all_of, kind, owner, tag_name};
-
-pub use event::{event, events, subscription, subscription_name, waiting, waiting_blob};
 
 pub use entity::{entities, entity, entity_names, entity_part, partition, position, table};
 
@@ -62,6 +59,14 @@ fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
         key.extend_from_slice(part);
     }
     key
+}
+
+/// Returns a key of something of a blob.
+fn below(prefix: u8, generation: Generation, name: &str, rest: &[&[u8]]) -> Vec<u8> {
+    let generation_bytes = generation.to_be_bytes();
+    let mut parts: Vec<&[u8]> = vec![&generation_bytes, tree::part(generation, name)];
+    parts.extend_from_slice(rest);
+    key(prefix, &parts)
 }
 
 /// A record that refers to shared data, by its key.
@@ -114,22 +119,16 @@ pub fn container(account: &str, name: &str) -> Vec<u8> {
 
 /// Returns the key of a base blob. With an empty name, returns where the container's blobs start.
 pub fn blob(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        BLOB,
-        &[&generation.to_be_bytes(), tree::part(generation, name)],
-    )
+    below(BLOB, generation, name, &[])
 }
 
 /// Returns the key of a snapshot.
 pub fn snapshot(generation: Generation, name: &str, tick: Timestamp) -> Vec<u8> {
-    key(
+    below(
         SNAPSHOT,
-        &[
-            &generation.to_be_bytes(),
-            tree::part(generation, name),
-            &[0],
-            &tick.ticks().to_be_bytes(),
-        ],
+        generation,
+        name,
+        &[&[0], &tick.ticks().to_be_bytes()],
     )
 }
 
@@ -142,31 +141,18 @@ pub fn version(generation: Generation, name: &str, id: Timestamp) -> Vec<u8> {
 
 /// Returns where the previous versions of a blob start; [`after`] gives their end.
 pub fn versions(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        VERSION,
-        &[
-            &generation.to_be_bytes(),
-            tree::part(generation, name),
-            &[0],
-        ],
-    )
+    below(VERSION, generation, name, &[&[0]])
 }
 
 /// Returns where the previous versions of a container's blobs start, from blob `name` on.
 pub fn versions_from(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        VERSION,
-        &[&generation.to_be_bytes(), tree::part(generation, name)],
-    )
+    below(VERSION, generation, name, &[])
 }
 
 /// Returns the key of a deleted base blob: one that can be undeleted, or that left previous
 /// versions.
 pub fn deleted_blob(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        DELETED_BLOB,
-        &[&generation.to_be_bytes(), tree::part(generation, name)],
-    )
+    below(DELETED_BLOB, generation, name, &[])
 }
 
 /// Returns the key of a container that was deleted at `at` and can be restored.
@@ -209,35 +195,17 @@ pub fn expiring_key(key: &[u8]) -> &[u8] {
 
 /// Returns where the snapshots of a blob start; [`after`] gives their end.
 pub fn snapshots(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        SNAPSHOT,
-        &[
-            &generation.to_be_bytes(),
-            tree::part(generation, name),
-            &[0],
-        ],
-    )
+    below(SNAPSHOT, generation, name, &[&[0]])
 }
 
 /// Returns where the snapshots of a container's blobs start, from blob `name` on.
 pub fn snapshots_from(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        SNAPSHOT,
-        &[&generation.to_be_bytes(), tree::part(generation, name)],
-    )
+    below(SNAPSHOT, generation, name, &[])
 }
 
 /// Returns the key of an uncommitted block.
 pub fn block(generation: Generation, name: &str, block_id: &[u8]) -> Vec<u8> {
-    key(
-        BLOCK,
-        &[
-            &generation.to_be_bytes(),
-            tree::part(generation, name),
-            &[0],
-            block_id,
-        ],
-    )
+    below(BLOCK, generation, name, &[&[0], block_id])
 }
 
 /// Returns where the uncommitted blocks of a blob start; [`after`] gives their end.
@@ -247,10 +215,7 @@ pub fn blocks(generation: Generation, name: &str) -> Vec<u8> {
 
 /// Returns the key of the record of a blob's uncommitted blocks.
 pub fn uncommitted(generation: Generation, name: &str) -> Vec<u8> {
-    key(
-        UNCOMMITTED,
-        &[&generation.to_be_bytes(), tree::part(generation, name)],
-    )
+    below(UNCOMMITTED, generation, name, &[])
 }
 
 /// Returns the key of a part of a committed block list.
@@ -362,6 +327,40 @@ pub fn message_count(generation: Generation) -> Vec<u8> {
 /// Returns the key of the properties of a service of an account.
 pub fn service(account: &str, service: &str) -> Vec<u8> {
     key(SERVICE, &[account.as_bytes(), &[0], service.as_bytes()])
+}
+
+/// Returns the key of an event subscription.
+pub fn subscription(name: &str) -> Vec<u8> {
+    key(SUBSCRIPTION, &[name.as_bytes()])
+}
+
+/// Returns the name from the key of an event subscription.
+pub fn subscription_name(key: &[u8]) -> String {
+    String::from_utf8_lossy(key.get(1..).unwrap_or_default()).into_owned()
+}
+
+/// Returns the key of an event that a subscription has to deliver: the tick of its commit and its
+/// place there.
+pub fn event(subscription: Generation, tick: Timestamp, place: u16) -> Vec<u8> {
+    let mut key = events(subscription);
+    key.extend_from_slice(&tick.ticks().to_be_bytes());
+    key.extend_from_slice(&place.to_be_bytes());
+    key
+}
+
+/// Returns the key of an event that waits until a change of a blob completes.
+pub fn waiting(generation: Generation, blob: &str) -> Vec<u8> {
+    key(WAITING, &[&generation.to_be_bytes(), blob.as_bytes()])
+}
+
+/// Returns the key of the blob that an event waits for.
+pub fn waiting_blob(key: &[u8]) -> Vec<u8> {
+    blob(generation(key), &blob_name(key))
+}
+
+/// Returns where the events of a subscription start; [`after`] gives their end.
+pub fn events(subscription: Generation) -> Vec<u8> {
+    key(EVENT, &[&subscription.to_be_bytes()])
 }
 
 /// Returns the key of a garbage marker: a generation whose contents `maintain` still has to remove.

@@ -155,6 +155,8 @@ async fn main() -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::world::Fate;
     use super::*;
 

@@ -37,16 +37,24 @@ fn fifty_kills_lose_nothing() {
 }
 
 /// Kills while busy, while moderately busy and while idle. The mode fast has its own check, since
-/// the latest writes may be lost.
+/// the latest writes may be lost. Its answers are so quick that a kill may find none on its way, so
+/// the kills go on until enough have.
 #[test]
 fn kills_in_fast_mode_lose_only_the_latest_writes() {
     let dir = tempfile::tempdir_in(scratch()).unwrap();
     let dir = dir.path().join("kills");
-    let all = kills(Promise::Fast, program(), &dir, 1, 12, &|| ()).unwrap();
-    assert_eq!(all.flaws, []);
-    assert!(all.acknowledged > 500 && all.in_flight > 10, "{all:?}");
-    assert!(all.payloads > 200 && all.messages > 100, "{all:?}");
-    assert!(all.entities > 100, "{all:?}");
+    let mut in_flight = 0;
+    for seed in 1..=8 {
+        let all = kills(Promise::Fast, program(), &dir, seed, 12, &|| ()).unwrap();
+        assert_eq!(all.flaws, []);
+        assert!(all.acknowledged > 500 && all.payloads > 200, "{all:?}");
+        assert!(all.messages > 100 && all.entities > 100, "{all:?}");
+        in_flight += all.in_flight;
+        if in_flight > 10 {
+            return;
+        }
+    }
+    panic!("only {in_flight} operations were in flight at a kill");
 }
 
 /// Returns the stores written by every release, and the expected content of each.

@@ -5,20 +5,20 @@
 //! are typed ([`PortError`]), so a worker never inspects a status.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
 
+mod copy;
 mod queue;
 mod sleeves;
 
+pub use self::copy::{CopyStarted, CopyState, CopyStatus, StartCopy};
 pub use self::queue::{MessageTtl, QueueMessage, QueueMessages, QueueProperties, Receipt};
 pub use self::sleeves::{BlobHeaders, ContainerProperties, PublicAccess};
 pub use crate::error::{ErrorKind, PortError};
-use crate::redact::without_query;
 
 /// Result of the port's calls.
 pub type PortResult<T> = Result<T, PortError>;
@@ -57,7 +57,8 @@ impl BlobId {
 pub struct Tag(pub String);
 
 impl Tag {
-    /// Returns the tag with quotes, which listings and notifications omit, for comparisons.
+    /// Returns the tag in the quoted form of headers. Listings and notifications omit the quotes,
+    /// but conditions and comparisons need one form.
     pub(crate) fn from_text(text: &str) -> Self {
         match text.starts_with('"') || text.starts_with("W/") {
             true => Tag(text.to_owned()),
@@ -104,32 +105,6 @@ impl Conditions {
             ..Self::default()
         }
     }
-}
-
-/// State of the last copy into a blob.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CopyState {
-    /// `x-ms-copy-id`.
-    pub id: String,
-    /// `x-ms-copy-status`.
-    pub status: CopyStatus,
-    /// `x-ms-copy-source`, if the service still returns it.
-    pub source: Option<String>,
-    /// `x-ms-copy-status-description`.
-    pub description: Option<String>,
-}
-
-/// Status of a copy, `x-ms-copy-status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyStatus {
-    /// The copy is still running.
-    Pending,
-    /// The copy is complete.
-    Success,
-    /// A client aborted the copy; the destination is empty.
-    Aborted,
-    /// The copy failed; the destination is empty.
-    Failed,
 }
 
 /// Whether a blob is currently leased.
@@ -256,50 +231,6 @@ pub enum DeleteSnapshots {
     Include,
 }
 
-/// Parameters of a copy. `Debug` omits the query of the source, which may be a SAS.
-#[derive(Clone, PartialEq, Eq)]
-pub struct StartCopy {
-    /// URL of the source, with a SAS if the destination's account cannot read it otherwise.
-    pub source_url: String,
-    /// `x-ms-source-if-match`.
-    pub source_if_match: Option<Tag>,
-    /// Metadata of the destination; if `None`, the source's are copied.
-    pub metadata: Option<Metadata>,
-    /// Conditions on the destination.
-    pub conditions: Conditions,
-    /// Whether to use the synchronous form (Copy Blob From URL, at most 256 MiB).
-    pub synchronous: bool,
-    /// Index tags of the destination (`x-ms-tags`); if `None`, it has none.
-    pub tags: Option<Metadata>,
-    /// Tier of the destination (`x-ms-access-tier`); if `None`, the account's default.
-    pub tier: Option<String>,
-}
-
-impl fmt::Debug for StartCopy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StartCopy")
-            .field("source_url", &without_query(&self.source_url))
-            .field("source_if_match", &self.source_if_match)
-            .field("metadata", &self.metadata)
-            .field("conditions", &self.conditions)
-            .field("synchronous", &self.synchronous)
-            .field("tags", &self.tags)
-            .field("tier", &self.tier)
-            .finish()
-    }
-}
-
-/// A started copy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CopyStarted {
-    /// `x-ms-copy-id`.
-    pub id: String,
-    /// Status when the copy was started.
-    pub status: CopyStatus,
-    /// ETag of the destination.
-    pub etag: Tag,
-}
-
 /// An acquired or renewed lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
@@ -309,7 +240,8 @@ pub struct Lease {
     pub server_time: Timestamp,
 }
 
-/// One storage account with one credential. A dropped call may or may not have been executed.
+/// One storage account with one credential. Futures may be dropped at any time; the dropped call
+/// may or may not have been executed.
 #[async_trait]
 pub trait Storage: Send + Sync + 'static {
     /// Returns the account name, for comparing places (DS5).
@@ -318,15 +250,18 @@ pub trait Storage: Send + Sync + 'static {
     /// Returns the URL of a blob without credentials, as stored in `SourceUri` metadata.
     fn blob_url(&self, blob: &BlobId) -> String;
 
-    /// Returns a URL that can read a blob, by a SAS of this `lifetime` or by the account's own.
+    /// Returns a URL with which another account can read a blob: with a SAS of this `lifetime` if
+    /// the credential can create one, otherwise with the SAS that opened this account.
     fn readable_url(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String>;
 
-    /// Whether [`Storage::readable_url`] needs [`Storage::fetch_signing_key`] first (Entra ID).
+    /// Returns whether [`Storage::readable_url`] with this lifetime needs
+    /// [`Storage::fetch_signing_key`] first, because an Entra ID token cannot sign.
     fn lacks_signing_key(&self, _lifetime: Duration) -> bool {
         false
     }
 
-    /// Get User Delegation Key, kept until it no longer lasts as long as URLs with this lifetime.
+    /// Get User Delegation Key, for URLs with this lifetime. The key is kept until it no longer
+    /// lasts that long.
     async fn fetch_signing_key(&self, _: &CallContext, _lifetime: Duration) -> PortResult<()> {
         Ok(())
     }
@@ -447,7 +382,8 @@ pub trait Storage: Send + Sync + 'static {
     /// Get Queue Metadata.
     async fn queue_properties(&self, cx: &CallContext, queue: &str) -> PortResult<QueueProperties>;
 
-    /// Put Message. Not repeated blindly: an unknown outcome is [`ErrorKind::OutcomeUnknown`].
+    /// Put Message. Never repeated blindly: an unknown outcome has its own error
+    /// ([`ErrorKind::OutcomeUnknown`]).
     async fn put_message(
         &self,
         cx: &CallContext,
@@ -474,7 +410,8 @@ pub trait Storage: Send + Sync + 'static {
         count: u32,
     ) -> PortResult<QueueMessages>;
 
-    /// Update Message: sets visibility timeout and, if given, the text. The pop receipt changes.
+    /// Update Message: sets the visibility timeout and, if given, the text. The pop receipt
+    /// changes.
     async fn update_message(
         &self,
         cx: &CallContext,

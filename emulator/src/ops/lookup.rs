@@ -13,6 +13,7 @@ use crate::call::Call;
 use crate::config::AccountSettings;
 use crate::keys;
 use crate::keys::Generation;
+use crate::keys::tree::is_hierarchical;
 use crate::ops::tree;
 use crate::records::{BlobRecord, ContainerRecord, Record};
 use crate::rules::{immutability, pending_copy, tier};
@@ -30,6 +31,8 @@ pub struct ContainerName {
     pub container: String,
     /// The account's settings when the request arrived.
     pub settings: Arc<AccountSettings>,
+    /// Whether the request uses the Data Lake interface, which a flat container does not have.
+    pub data_lake: bool,
 }
 
 impl ContainerName {
@@ -40,6 +43,7 @@ impl ContainerName {
             account: call.account().to_owned(),
             container: call.container().to_owned(),
             settings: call.settings.clone(),
+            data_lake: call.target.data_lake,
         })
     }
 
@@ -53,12 +57,17 @@ impl ContainerName {
         Ok(ContainerRecord::load(view, &self.key())?)
     }
 
-    /// Loads the container, or fails with 404 `ContainerNotFound`.
+    /// Loads the container, or fails with 404 `ContainerNotFound`. Through the Data Lake interface,
+    /// a container that is older than the hierarchical namespace of its account is refused with
+    /// 400 `HierarchicalNamespaceNotEnabled`.
     pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<ContainerRecord, StorageError> {
         let mut found = self
             .load(view)?
             .filter(|container| container.deleted_at.is_none())
             .ok_or(ErrorCode::ContainerNotFound)?;
+        if self.data_lake && !is_hierarchical(found.generation) {
+            return Err(ErrorCode::HierarchicalNamespaceNotEnabled.into());
+        }
         found.lease = found.lease.at(now);
         Ok(found)
     }

@@ -147,6 +147,25 @@ pub fn parent_posix(
     Ok(posix)
 }
 
+/// Returns owner and permissions of a blob that the Blob service makes in the directory
+/// `generation`; `None` in a flat container.
+///
+/// # Errors
+/// 404 `ContainerNotFound`.
+pub fn posix_of_new(
+    view: &dyn View,
+    name: &BlobName,
+    generation: Generation,
+    now: Timestamp,
+) -> Result<Option<Box<Posix>>, StorageError> {
+    if !is_hierarchical(generation) {
+        return Ok(None);
+    }
+    let parent = parent_posix(view, name, now)?;
+    let posix = Posix::of_new(false, None, acl::UMASK_DEFAULT, Some(&parent));
+    Ok(Some(Box::new(posix)))
+}
+
 /// Whether a directory has no children, not counting deleted ones.
 ///
 /// # Errors

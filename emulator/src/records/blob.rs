@@ -98,7 +98,7 @@ pub struct BlobRecord {
     /// Id of a directory, which keys its contents; `None` for a blob.
     #[serde(default, skip_serializing_if = "is_default")]
     pub directory: Option<Generation>,
-    /// Owner, group and permissions in a hierarchical account; `None` for the usual ones.
+    /// Owner, group and permissions in a hierarchical container; `None` in a flat one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub posix: Option<Box<Posix>>,
 }

@@ -102,45 +102,47 @@ impl Filter {
 
 impl Advanced {
     fn validate(&self) -> Result<(), String> {
-        let is_right: fn(&Value) -> bool = match self.operator {
-            Operator::BoolEquals => Value::is_boolean,
-            Operator::NumberInRange | Operator::NumberNotInRange => |value| range(value).is_some(),
-            Operator::IsNullOrUndefined | Operator::IsNotNull => |_| false,
-            _ if self.is_of_strings() => |value| {
-                let chars = value.as_str().map(|text| text.chars().count());
-                chars.is_some_and(|chars| chars <= VALUE_CHARS_MAX)
-            },
-            _ => Value::is_number,
-        };
+        if self.key.is_empty() || self.key.split('.').any(str::is_empty) {
+            return Err("advanced: `key` names a field, such as data.api".to_owned());
+        }
+        let (is_right, expected) = self.expected();
         let takes_none = matches!(
             self.operator,
             Operator::IsNullOrUndefined | Operator::IsNotNull
         );
-        if self.key.is_empty() || self.key.split('.').any(str::is_empty) {
-            return Err("advanced: `key` names a field, such as data.api".to_owned());
-        }
         if self.values.is_empty() != takes_none || !self.values.iter().all(is_right) {
             return Err(format!(
-                "advanced: `values` of {:?} must be {}",
-                self.operator,
-                self.expected()
+                "advanced: `values` of {:?} must be {expected}",
+                self.operator
             ));
         }
         Ok(())
     }
 
-    fn expected(&self) -> &'static str {
+    /// Returns the check of a value of this operator, and what it asks for.
+    fn expected(&self) -> (fn(&Value) -> bool, &'static str) {
+        use Operator as Op;
         match self.operator {
-            Operator::BoolEquals => "true or false",
-            Operator::NumberInRange | Operator::NumberNotInRange => "pairs of numbers",
-            Operator::IsNullOrUndefined | Operator::IsNotNull => "absent",
-            _ if self.is_of_strings() => "strings of at most 512 characters",
-            _ => "numbers",
+            Op::BoolEquals => (Value::is_boolean, "true or false"),
+            Op::NumberInRange | Op::NumberNotInRange => {
+                (|value| range(value).is_some(), "pairs of numbers")
+            }
+            Op::IsNullOrUndefined | Op::IsNotNull => (|_| false, "absent"),
+            Op::NumberIn
+            | Op::NumberNotIn
+            | Op::NumberLessThan
+            | Op::NumberLessThanOrEquals
+            | Op::NumberGreaterThan
+            | Op::NumberGreaterThanOrEquals => (Value::is_number, "numbers"),
+            Op::StringIn
+            | Op::StringNotIn
+            | Op::StringContains
+            | Op::StringNotContains
+            | Op::StringBeginsWith
+            | Op::StringNotBeginsWith
+            | Op::StringEndsWith
+            | Op::StringNotEndsWith => (is_short, "strings of at most 512 characters"),
         }
-    }
-
-    fn is_of_strings(&self) -> bool {
-        format!("{:?}", self.operator).starts_with("String")
     }
 
     fn holds(&self, event: &Value) -> bool {
@@ -202,6 +204,11 @@ fn text(a: &Value, b: &Value, test: fn(&str, &str) -> bool) -> bool {
         (Some(a), Some(b)) => test(&a.to_ascii_lowercase(), &b.to_ascii_lowercase()),
         _ => false,
     }
+}
+
+fn is_short(value: &Value) -> bool {
+    let chars = value.as_str().map(|text| text.chars().count());
+    chars.is_some_and(|chars| chars <= VALUE_CHARS_MAX)
 }
 
 fn range(value: &Value) -> Option<(f64, f64)> {

@@ -168,13 +168,15 @@ impl Subscription {
         let dead = self.dead_letter.as_ref().map(|dead| &dead.account);
         let mut named = self.account.iter().chain(queue).chain(dead);
         if let Some(unknown) = named.find(|name| !has_account(name)) {
-            return Err(format!("unknown account {unknown}"));
+            return Err(format!(
+                "unknown account {unknown}: name an account of this emulator"
+            ));
         }
         if !ATTEMPTS.contains(&self.max_delivery_attempts) {
-            return Err("max_delivery_attempts: 1 to 30".to_owned());
+            return Err("invalid max_delivery_attempts: use 1 to 30".to_owned());
         }
         if !TTL_MINUTES.contains(&self.event_ttl_minutes) {
-            return Err("event_ttl_minutes: 1 to 1440".to_owned());
+            return Err("invalid event_ttl_minutes: use 1 to 1440".to_owned());
         }
         self.filter.validate()
     }
@@ -189,6 +191,6 @@ pub fn validate_name(name: &str) -> Result<(), &'static str> {
     if (3..=64).contains(&name.len()) && name.chars().all(is_valid) {
         Ok(())
     } else {
-        Err("a name has 3 to 64 letters, digits and hyphens")
+        Err("invalid subscription name: use 3 to 64 letters, digits and hyphens")
     }
 }

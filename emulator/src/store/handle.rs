@@ -211,7 +211,7 @@ impl Store {
         Timestamp::from_ticks(self.0.shared.last_now.load(Ordering::Acquire))
     }
 
-    /// Returns how often another state replaced the current one: a reset, a snapshot, an import.
+    /// Returns how often another state replaced the current one: by a reset, snapshot or import.
     pub fn replacements(&self) -> u64 {
         self.0.shared.replacements.load(Ordering::SeqCst)
     }

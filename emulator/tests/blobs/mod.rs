@@ -1,5 +1,4 @@
-//! Blobs, rule by rule, through a signing client. One binary, because each binary is linked
-//! separately.
+//! Blobs, rule by rule, through a signing client.
 
 mod batch;
 mod blocks;

@@ -1,5 +1,6 @@
 //! Requests of the Data Lake interface to an account with a flat namespace.
 
+use smalt::AccountSettings;
 use smalt_protocol::ApiVersion;
 
 use super::client::Client;
@@ -61,7 +62,14 @@ const REQUESTS: &[Asked] = &[
     ("HEAD", "lake/?action=getAccessControl&upn=false", &[]),
     ("HEAD", "lake/file?action=getStatus", &[]),
     ("HEAD", "lake/file?action=checkAccess&fsAction=r--", &[]),
-    ("POST", "lake/file", &[("x-ms-lease-action", "acquire")]),
+    (
+        "POST",
+        "lake/file",
+        &[
+            ("x-ms-lease-action", "acquire"),
+            ("x-ms-lease-duration", "-1"),
+        ],
+    ),
     ("DELETE", "lake/file?recursive=true", &[]),
 ];
 
@@ -198,4 +206,46 @@ async fn data_lake_host_serves_all_its_requests() {
         assert_ne!(found.outcome(), REFUSED, "{method} {target}");
     }
     assert_eq!(blobs(&client).await, ["file"; 0]);
+}
+
+/// An account that becomes hierarchical keeps the containers that it has as they are.
+#[tokio::test]
+async fn older_container_stays_flat() {
+    let client = flat().await;
+    let hierarchical = AccountSettings {
+        hierarchical_namespace: true,
+        ..AccountSettings::default()
+    };
+    let settings = client
+        .emulator
+        .change_settings("devstoreaccount1", hierarchical);
+    assert!(settings);
+    for (method, target, headers) in REQUESTS {
+        let expected = match *target {
+            "?resource=account" => "200",
+            "lake?resource=filesystem" if *method == "PUT" => "409 FilesystemAlreadyExists",
+            _ => REFUSED,
+        };
+        let found = client.try_(method, target, headers).await;
+        assert_eq!(found, expected, "{method} {target}");
+    }
+    assert_eq!(blobs(&client).await, ["file"]);
+    client.put("lake/a/b").await;
+    assert_eq!(blobs(&client).await, ["a/b", "file"]);
+    let found = client.ask("HEAD", "lake/a/b", &[], "").await;
+    assert_eq!(found.outcome(), "200");
+    for name in ["x-ms-resource-type", "x-ms-owner", "x-ms-permissions"] {
+        assert_eq!(found.header(name), "", "{name}");
+    }
+}
+
+fn become_hierarchical(client: &Client) {
+    let hierarchical = AccountSettings {
+        hierarchical_namespace: true,
+        ..AccountSettings::default()
+    };
+    let changed = client
+        .emulator
+        .change_settings("devstoreaccount1", hierarchical);
+    assert!(changed);
 }

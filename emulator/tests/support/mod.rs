@@ -1,6 +1,5 @@
 //! A client for tests: signs with the account key and calls the emulator in process.
 
-#![allow(dead_code, reason = "not every test needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::sync::Arc;
@@ -53,15 +52,6 @@ impl Client {
         let builder = builder.account(OTHER_ACCOUNT, AccountKey::parse(OTHER_KEY).unwrap());
         Client {
             emulator: settings(builder).open().unwrap(),
-            account: EMULATOR_ACCOUNT_NAME,
-            version: ApiVersion::LATEST,
-        }
-    }
-
-    /// Returns the owner of this emulator's first account.
-    pub(crate) fn at(emulator: Emulator) -> Self {
-        Client {
-            emulator,
             account: EMULATOR_ACCOUNT_NAME,
             version: ApiVersion::LATEST,
         }

@@ -59,7 +59,7 @@ pub fn operations(seed: u64, which: &Histories) -> Vec<Operation> {
 /// Generates a history of tables.
 pub fn of_tables(seed: u64, which: &Histories) -> Vec<Operation> {
     generate(seed, which, Space::TABLES, |operation| {
-        !makes_its_token(operation) && (seed % 2 == 0 || !splits(operation))
+        !makes_its_token(operation) && (seed.is_multiple_of(2) || !splits(operation))
     })
 }
 

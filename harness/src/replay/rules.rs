@@ -218,23 +218,34 @@ pub const RULES: &[Rule] = &[
 const DATA_LAKE: &str = "recordings of hierarchical accounts";
 
 /// Relaxed comparisons that the project's corpus, which is only part of the recordings, does not
-/// use, by field; and what uses them.
-const USED_ELSEWHERE: &[(&str, &str)] = &[
+/// use, by place and field; and what uses them.
+const USED_ELSEWHERE: &[(Place, &str, &str)] = &[
     (
+        Place::Header,
         "connection",
         "production closes connections, Azurite keeps them",
     ),
-    ("keep-alive", "Azurite says how long"),
-    ("lastsynctime", "Get Service Stats of a secondary"),
-    ("x-ms-continuation", DATA_LAKE),
-    ("x-ms-deletion-id", DATA_LAKE),
-    ("paths/etag", DATA_LAKE),
-    ("paths/lastmodified", DATA_LAKE),
-    ("paths/creationtime", DATA_LAKE),
-    ("userdelegationkey/value", "Get User Delegation Key"),
-    ("signedoid", "Get User Delegation Key"),
-    ("signedtid", "Get User Delegation Key"),
+    (Place::Header, "keep-alive", "Azurite says how long"),
     (
+        Place::Element,
+        "lastsynctime",
+        "Get Service Stats of a secondary",
+    ),
+    (Place::Header, "x-ms-continuation", DATA_LAKE),
+    (Place::Header, "x-ms-deletion-id", DATA_LAKE),
+    (Place::Member, "error/message", DATA_LAKE),
+    (Place::Member, "paths/etag", DATA_LAKE),
+    (Place::Member, "paths/lastmodified", DATA_LAKE),
+    (Place::Member, "paths/creationtime", DATA_LAKE),
+    (
+        Place::Element,
+        "userdelegationkey/value",
+        "Get User Delegation Key",
+    ),
+    (Place::Element, "signedoid", "Get User Delegation Key"),
+    (Place::Element, "signedtid", "Get User Delegation Key"),
+    (
+        Place::Element,
         "authenticationerrordetail",
         "refused signatures: `harness record` redacts it",
     ),
@@ -244,8 +255,8 @@ const USED_ELSEWHERE: &[(&str, &str)] = &[
 pub fn used_elsewhere(rule: &Rule) -> Option<&'static str> {
     let mut known = USED_ELSEWHERE.iter();
     known
-        .find(|(field, _)| *field == rule.field)
-        .map(|(_, user)| *user)
+        .find(|(place, field, _)| (*place, *field) == (rule.place, rule.field))
+        .map(|(_, _, user)| *user)
 }
 
 /// Headers that some recorders dropped from every answer. A recording in which one never occurs
@@ -292,10 +303,10 @@ mod tests {
             );
             assert!(rule.reason.len() > 15 && rule.field == rule.field.to_ascii_lowercase());
         }
-        for (field, user) in USED_ELSEWHERE {
-            let mut of_field = RULES.iter().filter(|rule| rule.field == *field);
-            assert_eq!(of_field.next().and_then(used_elsewhere), Some(*user));
-            assert!(of_field.next().is_none(), "{field} stands in two places");
+        for (place, field, user) in USED_ELSEWHERE {
+            let mut all = RULES.iter();
+            let rule = all.find(|rule| (rule.place, rule.field) == (*place, *field));
+            assert_eq!(rule.and_then(used_elsewhere), Some(*user), "{field}");
         }
         assert!(find(Place::Header, "", "ETag").is_some());
         assert!(find(Place::Header, "", "content-md5").is_none());

@@ -1,4 +1,5 @@
-//! Publish and subscribe between processes: each has its own storage client, relay and subscription.
+//! Publish and subscribe between processes: each has its own storage client, relay and
+//! subscription.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -220,7 +220,7 @@ async fn list_queues() {
     assert_eq!(names, ["j1", "j2", "j3", "j4"]);
     let texts = service.texts();
     let of_account = URL.trim_end_matches("/jobs");
-    assert_eq!(texts[0], format!("GET {of_account}/?comp=list&prefix=j"));
+    assert_eq!(texts[0], format!("GET {of_account}?comp=list&prefix=j"));
     assert!(texts[1].contains("marker=%2Fa%2Fj3"), "{}", texts[1]);
 }
 

@@ -108,7 +108,6 @@ impl Read for GetBlob {
             now: call.arrival,
             with_access: self.tracks_access,
             default_tier: call.settings.default_tier,
-            is_hierarchical: call.settings.hierarchical_namespace,
         };
         let status = if *is_partial { 206 } else { 200 };
         let mut reply = properties::describe(status, &found.blob, shown);

@@ -61,7 +61,6 @@ impl Read for GetBlobProperties {
             now: call.arrival,
             with_access: call.settings.last_access_tracking,
             default_tier: call.settings.default_tier,
-            is_hierarchical: call.settings.hierarchical_namespace,
         };
         let mut reply = properties::describe(200, &blob, shown);
         self.overrides.lay_over(&mut reply);

@@ -70,8 +70,6 @@ pub struct Shown {
     pub with_access: bool,
     /// The tier of block blobs without an explicit one.
     pub default_tier: DefaultTier,
-    /// Whether the account has a hierarchical namespace.
-    pub is_hierarchical: bool,
 }
 
 /// Returns a reply with the headers that describe a blob.
@@ -134,7 +132,7 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     {
         copy(headers, record);
     }
-    if shown.is_hierarchical {
+    if blob.posix.is_some() {
         path(headers, blob, shown.version);
     }
     pages(headers, blob);

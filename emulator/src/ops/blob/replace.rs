@@ -89,6 +89,10 @@ pub fn replace(
     // Recorded: where versions are kept, a copy keeps the creation time and Put Blob does not.
     let makes_version = name.container.settings.versioning && new.copy.is_none();
     let kept_birth = old.filter(|_| !makes_version);
+    let posix = match old {
+        Some(old) => old.posix.clone(),
+        None => tree::posix_of_new(tx, name, generation, stamp.now)?,
+    };
     let had = old.map_or(&[][..], |old| &old.tags);
     Owner::base(spot.generation, &name.blob).change(tx, had, &new.tags);
     let blob = BlobRecord {
@@ -121,7 +125,7 @@ pub fn replace(
         last_access: None,
         copied_to: Vec::new(),
         directory: None,
-        posix: old.and_then(|old| old.posix.clone()),
+        posix,
     };
     blob.save(tx, name.key(spot.generation))?;
     Ok(blob)

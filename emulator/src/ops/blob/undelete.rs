@@ -106,8 +106,8 @@ impl Write for UndeleteBlob {
         Ok(back)
     }
 
-    fn render(back: Option<BlobRecord>, call: &Call) -> Result<Reply, StorageError> {
-        let shown = back.filter(|_| call.settings.hierarchical_namespace);
+    fn render(back: Option<BlobRecord>, _: &Call) -> Result<Reply, StorageError> {
+        let shown = back.filter(|blob| blob.posix.is_some());
         let kind = |blob: &BlobRecord| match blob.directory {
             Some(_) => "directory",
             None => "file",

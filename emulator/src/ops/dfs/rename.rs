@@ -218,6 +218,7 @@ fn source(call: &Call) -> Result<BlobName, StorageError> {
             account: call.account().to_owned(),
             container: container.to_owned(),
             settings: call.settings.clone(),
+            data_lake: true,
         },
         blob: blob.to_owned(),
     })

@@ -134,7 +134,6 @@ fn describe(status: u16, blob: &BlobRecord, call: &Call) -> Reply {
         now: call.arrival,
         with_access: call.settings.last_access_tracking,
         default_tier: call.settings.default_tier,
-        is_hierarchical: true,
     };
     properties::describe(status, blob, shown)
 }

@@ -26,6 +26,7 @@ fn name() -> BlobName {
             account: "a".to_owned(),
             container: "box".to_owned(),
             settings: Default::default(),
+            data_lake: false,
         },
         blob: "b".to_owned(),
     }

@@ -84,6 +84,7 @@ fn request(prefix: &str, delimiter: Option<&str>, most: usize) -> ListBlobs {
             account: "a".to_owned(),
             container: "ccc".to_owned(),
             settings: Default::default(),
+            data_lake: false,
         },
         paging: Paging {
             prefix: prefix.to_owned(),

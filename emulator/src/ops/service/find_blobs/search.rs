@@ -184,6 +184,7 @@ impl Search<'_> {
             account: account.to_owned(),
             container: start.container.clone(),
             settings: Arc::default(),
+            data_lake: false,
         };
         loop {
             let entries = self.entries(&from, &to)?;

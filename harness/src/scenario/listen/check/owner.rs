@@ -38,8 +38,8 @@ impl Owner {
         self.started.is_some() && self.ended.is_none()
     }
 
-    /// Whether nothing stood in the way of its last update or delete.
-    pub(super) fn released(&self) -> bool {
+    /// Whether it still has the message, and its last update or delete succeeded.
+    pub(super) fn nothing_failed(&self) -> bool {
         self.lost.is_none() && !self.failed
     }
 }

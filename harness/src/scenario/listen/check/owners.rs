@@ -398,7 +398,7 @@ impl Hands<'_> {
             // Its own lost delete succeeded; the 404 after it shows that.
             _ if owner.deleted && owner.told_late && !said_gone => Some("its delete succeeded"),
             // A fault from before the calm may last: an outage, a late answer.
-            Outcome::ReleaseFailed if self.calm && owner.released() => Some("nothing failed"),
+            Outcome::ReleaseFailed if self.calm && owner.nothing_failed() => Some("nothing failed"),
             _ => None,
         }
     }
