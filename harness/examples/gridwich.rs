@@ -123,9 +123,14 @@ async fn upload(accounts: &Accounts) -> Outcome {
 
 /// Returns what is published of the service's events to outside systems, each once, whether it is
 /// delivered once or twice.
-fn published(world: &World) -> Outcome<Vec<String>> {
+async fn published(world: &World) -> Outcome<Vec<String>> {
     let (mut told, mut seen) = (Vec::new(), BTreeSet::new());
-    for document in world.events().iter().flat_map(|event| [event, event]) {
+    for document in world
+        .events()
+        .await?
+        .iter()
+        .flat_map(|event| [event, event])
+    {
         for event in notification::read(document)? {
             let Some(response) = event.response().filter(|_| seen.insert(event.id.clone())) else {
                 continue;
@@ -138,11 +143,11 @@ fn published(world: &World) -> Outcome<Vec<String>> {
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Outcome {
-    let world = World::open(1)?;
+    let world = World::open(1).await?;
     let accounts = world.accounts(1, |_| HEALTHY)?;
     upload(&accounts).await?;
     encode(&accounts).await?;
-    let (all, published) = (world.events().len(), published(&world)?);
+    let (all, published) = (world.events().await?.len(), published(&world).await?);
     println!("{all} events, {} published:", published.len());
     published.iter().for_each(|line| println!("{line}"));
     Ok(())
@@ -168,7 +173,7 @@ mod tests {
 
     /// Checks that outside systems saw exactly the unmuted events, and that the work left nothing.
     async fn check(world: &World, accounts: &Accounts, how: &str) -> Outcome {
-        let published = published(world)?;
+        let published = published(world).await?;
         assert_eq!(published.len(), EXPECTED.len(), "{how}: {published:?}");
         for (line, (url, context)) in published.iter().zip(EXPECTED) {
             assert!(
@@ -195,13 +200,14 @@ mod tests {
     /// and nothing of the work, whose events carry the same context.
     #[tokio::test(start_paused = true)]
     async fn the_outside_sees_exactly_the_unmuted_events() -> Outcome {
-        let world = World::open(1)?;
+        let world = World::open(1).await?;
         let accounts = world.accounts(1, |_| HEALTHY)?;
         upload(&accounts).await?;
         encode(&accounts).await?;
         check(&world, &accounts, "healthy").await?;
         let muted = world
             .events()
+            .await?
             .iter()
             .flat_map(|it| notification::read(it))
             .flatten()
@@ -219,7 +225,7 @@ mod tests {
         for step in 0.. {
             let before = deaths;
             for (executed, alive) in [(true, false), (false, false), (true, true), (false, true)] {
-                let world = World::open(1)?;
+                let world = World::open(1).await?;
                 let accounts = world.accounts(1, |_| HEALTHY)?;
                 upload(&accounts).await?;
                 let broken = Fate {

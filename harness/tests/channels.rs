@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use app::audit::{self, Faults};
 use app::plan::Plan;
-use app::site::{QUEUE, Site};
+use app::site::{BLOGS, CHANNELS, ONLY, QUEUE, Site, channel_row};
 use app::worker::Manner;
 use app::{setup, worker, writer};
 use line::{Death, Mortal};
@@ -220,6 +220,36 @@ async fn a_second_worker_may_join_when_renewals_fail() -> Outcome {
     assert!(received > 1, "nobody joined");
     assert_eq!(renewals, 0);
     assert_eq!(faults(&own, &LARGE).await?, Faults::default());
+    Ok(())
+}
+
+/// T10: channels and blogs have the properties of the paper's tables, and a deletion keeps them
+/// until it removes the row.
+#[tokio::test(start_paused = true)]
+async fn tables_have_the_columns_of_the_paper() -> Outcome {
+    let (_, own) = prepared(&SEVERAL).await?;
+    let channel = SEVERAL.channels().swap_remove(0);
+    own.tables
+        .merge(CHANNELS, &channel_row(&channel, false), "*")
+        .await?;
+    let blog = SEVERAL.blogs(&channel).swap_remove(0);
+    for (table, keys, columns) in [
+        (
+            CHANNELS,
+            (channel.as_str(), ONLY),
+            &["Owner", "CreatedOn"][..],
+        ),
+        (BLOGS, blog.keys(), &["Title", "Blog", "UserId"][..]),
+    ] {
+        let (row, _) = own.tables.get(table, keys).await?.ok_or("no row")?;
+        for column in columns {
+            let value = row.get(*column).and_then(|value| value.as_str());
+            assert!(
+                value.is_some_and(|value| !value.is_empty()),
+                "{table}: {column}"
+            );
+        }
+    }
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
+use smalt_harness::check::Seeds;
 use smalt_sleeve::notification;
 use smalt_sleeve::port::{
     BlobId, CallContext, DeleteSnapshots, ErrorKind, Metadata, PortResult, PublicAccess, PutBlob,
@@ -21,24 +22,37 @@ use self::world::{ENCODER, Fate, HEALTHY, LIBRARY, Outcome, World};
 mod world;
 
 const SEEDS: u64 = 500;
+/// Seeds that run at a time.
+const JOBS: u64 = 4;
 const CONTAINER: &str = "films";
 const WRITERS: usize = 3;
 const WRITES: usize = 2;
 
-/// Runs `run` twice for every seed, and compares what it returns.
-fn twice<T: PartialEq + std::fmt::Debug>(run: impl AsyncFn(u64) -> Outcome<T>) -> Outcome<Vec<T>> {
+/// Runs `run` twice for every seed, several at a time, and compares what it returns.
+fn twice<T: PartialEq + std::fmt::Debug + Send>(
+    run: impl AsyncFn(u64) -> Outcome<T> + Sync,
+) -> Outcome<Vec<T>> {
     let one = |seed| -> Outcome<T> {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_time().start_paused(true).build()?;
-        let result = runtime.block_on(run(seed));
-        result.map_err(|error| format!("seed {seed}: {error}").into())
+        runtime.block_on(run(seed))
     };
-    let each = (1..=SEEDS).map(|seed| -> Outcome<T> {
+    let both = |seed| -> Outcome<Vec<T>> {
         let (first, second) = (one(seed)?, one(seed)?);
         assert_eq!(first, second, "seed {seed} reproduces its run");
-        Ok(first)
-    });
-    each.collect()
+        Ok(vec![first])
+    };
+    let seeds = Seeds {
+        first: 1,
+        count: SEEDS,
+        jobs: JOBS,
+    };
+    let ran = seeds.each(
+        || (),
+        |(), seed| both(seed).map_err(|error| error.to_string()),
+        |all: &mut Vec<T>, mut one| all.append(&mut one),
+    );
+    ran.map_err(|(seed, error)| format!("seed {seed}: {error}").into())
 }
 
 fn dice(seed: u64) -> ChaCha8Rng {
@@ -115,7 +129,7 @@ async fn act(sleeve: &BlobSleeve<'_>, other: &BlobSleeve<'_>, choice: u32) -> Po
 #[test]
 fn contexts_return_and_muted_events_are_never_published() -> Outcome {
     let runs = twice(async |seed| {
-        let world = World::open(seed)?;
+        let world = World::open(seed).await?;
         setup(&world).await?;
         let (mut dice, accounts) = (dice(seed), world.accounts(seed, rough(seed))?);
         let mut sent = BTreeMap::new();
@@ -137,7 +151,12 @@ fn contexts_return_and_muted_events_are_never_published() -> Outcome {
             sent.insert(name, context);
         }
         let (mut events, mut published) = (0, 0);
-        for document in world.events().iter().flat_map(|event| [event, event]) {
+        for document in world
+            .events()
+            .await?
+            .iter()
+            .flat_map(|event| [event, event])
+        {
             let [event] = &notification::read(document)?[..] else {
                 return Err("not one event".into());
             };
@@ -206,7 +225,7 @@ async fn write(sleeve: &BlobSleeve<'_>, writer: usize) -> PortResult<(u32, u32)>
 #[test]
 fn tracked_writes_lose_no_update() -> Outcome {
     let runs = twice(async |seed| {
-        let world = World::open(seed)?;
+        let world = World::open(seed).await?;
         let calm = setup(&world).await?;
         let accounts = world.accounts(seed, rough(seed))?;
         let (blob, cx) = (BlobId::new(CONTAINER, "film"), StorageContext::default());

@@ -57,7 +57,8 @@ impl BlobId {
 pub struct Tag(pub String);
 
 impl Tag {
-    /// Returns the tag with quotes, which listings and notifications omit, for comparisons.
+    /// Returns the tag in the quoted form of headers. Listings and notifications omit the quotes,
+    /// but conditions and comparisons need one form.
     pub(crate) fn from_text(text: &str) -> Self {
         match text.starts_with('"') || text.starts_with("W/") {
             true => Tag(text.to_owned()),
@@ -239,7 +240,8 @@ pub struct Lease {
     pub server_time: Timestamp,
 }
 
-/// One storage account with one credential. A dropped call may or may not have been executed.
+/// One storage account with one credential. Futures may be dropped at any time; the dropped call
+/// may or may not have been executed.
 #[async_trait]
 pub trait Storage: Send + Sync + 'static {
     /// Returns the account name, for comparing places (DS5).
@@ -248,15 +250,18 @@ pub trait Storage: Send + Sync + 'static {
     /// Returns the URL of a blob without credentials, as stored in `SourceUri` metadata.
     fn blob_url(&self, blob: &BlobId) -> String;
 
-    /// Returns a URL that can read a blob, by a SAS of this `lifetime` or by the account's own.
+    /// Returns a URL with which another account can read a blob: with a SAS of this `lifetime` if
+    /// the credential can create one, otherwise with the SAS that opened this account.
     fn readable_url(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String>;
 
-    /// Whether [`Storage::readable_url`] needs [`Storage::fetch_signing_key`] first (Entra ID).
+    /// Returns whether [`Storage::readable_url`] with this lifetime needs
+    /// [`Storage::fetch_signing_key`] first, because an Entra ID token cannot sign.
     fn lacks_signing_key(&self, _lifetime: Duration) -> bool {
         false
     }
 
-    /// Get User Delegation Key, kept until it no longer lasts as long as URLs with this lifetime.
+    /// Get User Delegation Key, for URLs with this lifetime. The key is kept until it no longer
+    /// lasts that long.
     async fn fetch_signing_key(&self, _: &CallContext, _lifetime: Duration) -> PortResult<()> {
         Ok(())
     }
@@ -377,7 +382,8 @@ pub trait Storage: Send + Sync + 'static {
     /// Get Queue Metadata.
     async fn queue_properties(&self, cx: &CallContext, queue: &str) -> PortResult<QueueProperties>;
 
-    /// Put Message. Not repeated blindly: an unknown outcome is [`ErrorKind::OutcomeUnknown`].
+    /// Put Message. Never repeated blindly: an unknown outcome has its own error
+    /// ([`ErrorKind::OutcomeUnknown`]).
     async fn put_message(
         &self,
         cx: &CallContext,
@@ -404,7 +410,8 @@ pub trait Storage: Send + Sync + 'static {
         count: u32,
     ) -> PortResult<QueueMessages>;
 
-    /// Update Message: sets visibility timeout and, if given, the text. The pop receipt changes.
+    /// Update Message: sets the visibility timeout and, if given, the text. The pop receipt
+    /// changes.
     async fn update_message(
         &self,
         cx: &CallContext,

@@ -1,5 +1,5 @@
 //! Two accounts of one service in this process, the way to them, and what an event subscription of
-//! both delivers.
+//! both delivers to a queue.
 
 use std::error::Error;
 use std::future::pending;
@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::Method;
-use smalt::{Clock, Emulator, Exchange};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use smalt::{Clock, Destination, Emulator, Subscription};
 use smalt_harness::wire::in_process;
 use smalt_protocol::Timestamp;
 use smalt_protocol::signing::AccountKey;
+use smalt_sleeve::port::{CallContext, Storage as _};
 use smalt_sleeve::{
     Account, Accounts, AzureStorage, Credential, FnTransport, Settings, TokioClock,
 };
@@ -24,6 +26,9 @@ pub(crate) const LIBRARY: &str = "library";
 /// The account in which films are encoded.
 pub(crate) const ENCODER: &str = "encoder";
 const KEY: &str = "c21hbHQgZ3JpZHdpY2g=";
+/// The subscription, and its queue in the account of films.
+const EVENTS: &str = "events";
+const A_WEEK: Duration = Duration::from_secs(7 * 24 * 3_600);
 const START_UNIX_S: u64 = 1_795_255_200;
 
 /// What happens to one request.
@@ -46,30 +51,36 @@ pub(crate) const HEALTHY: Fate = Fate {
     alive: true,
 };
 
-/// The service.
+/// The service, and an outside system that subscribes to its events.
 pub(crate) struct World {
     pub(crate) emulator: Emulator,
-    seen: Arc<Mutex<Vec<Exchange>>>,
+    outside: AzureStorage,
+    delivered: Mutex<Vec<Vec<u8>>>,
 }
 
 impl World {
-    pub(crate) fn open(seed: u64) -> Outcome<World> {
-        let seen: Arc<Mutex<Vec<Exchange>>> = Arc::default();
-        let noted = Arc::clone(&seen);
+    pub(crate) async fn open(seed: u64) -> Outcome<World> {
         let key = AccountKey::parse(KEY).ok_or("the key is not Base64")?;
         let emulator = Emulator::builder()
             .clock(Clock::tokio(start()))
             .seed(seed)
             .account(LIBRARY, key.clone())
             .account(ENCODER, key)
-            .observe(move |it| {
-                noted
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(it);
-            })
             .open()?;
-        Ok(World { emulator, seen })
+        let outside = storage(&emulator, LIBRARY, seed, || HEALTHY)?;
+        let queue = Destination::Queue {
+            account: LIBRARY.to_owned(),
+            queue: EVENTS.to_owned(),
+        };
+        outside
+            .create_queue(&CallContext::default(), EVENTS)
+            .await?;
+        emulator.subscribe(EVENTS, Subscription::to(queue)).await?;
+        Ok(World {
+            emulator,
+            outside,
+            delivered: Mutex::default(),
+        })
     }
 
     /// Opens both accounts for one process, to whose requests `fate` says what happens by number.
@@ -78,10 +89,43 @@ impl World {
         seed: u64,
         fate: impl Fn(usize) -> Fate + Send + Sync + 'static,
     ) -> Outcome<Accounts> {
-        let (emulator, sent, fate) = (self.emulator.clone(), AtomicUsize::new(0), Arc::new(fate));
-        let way = Arc::new(FnTransport::new(move |request| {
-            let fate = fate(sent.fetch_add(1, Ordering::Relaxed));
-            let emulator = emulator.clone();
+        let (sent, fate) = (Arc::new(AtomicUsize::new(0)), Arc::new(fate));
+        let fate = move || fate(sent.fetch_add(1, Ordering::Relaxed));
+        let open = |name| storage(&self.emulator, name, seed, fate.clone());
+        [LIBRARY, ENCODER].into_iter().map(open).collect()
+    }
+
+    /// Returns every event so far, as the queue of the subscription delivers it.
+    pub(crate) async fn events(&self) -> Outcome<Vec<Vec<u8>>> {
+        self.emulator.deliver_events().await?;
+        loop {
+            let cx = CallContext::default();
+            let page = self.outside.get_messages(&cx, EVENTS, 32, A_WEEK).await?;
+            let texts = page.messages.iter().map(|it| BASE64.decode(&it.text));
+            let texts: Vec<_> = texts.collect::<Result<_, _>>()?;
+            let mut delivered = self
+                .delivered
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if texts.is_empty() {
+                return Ok(delivered.clone());
+            }
+            delivered.extend(texts);
+        }
+    }
+}
+
+/// Opens an account over a way on which `fate` says what happens to each request.
+fn storage(
+    emulator: &Emulator,
+    account: &str,
+    seed: u64,
+    fate: impl Fn() -> Fate + Send + Sync + 'static,
+) -> Outcome<AzureStorage> {
+    let way = {
+        let emulator = emulator.clone();
+        FnTransport::new(move |request| {
+            let (fate, emulator) = (fate(), emulator.clone());
             async move {
                 tokio::time::sleep(fate.delay).await;
                 let answer = match fate.executed {
@@ -96,61 +140,20 @@ impl World {
                     _ => answer,
                 }
             }
-        }));
-        let open = |name: &str| -> Outcome<AzureStorage> {
-            let endpoint = format!("http://127.0.0.1:10000/{name}");
-            let account = Account::new(name, Some(&endpoint), None, Credential::key(KEY)?)?;
-            let settings = Settings {
-                clock: Arc::new(TokioClock::starting_at(self.emulator.now())),
-                seed: Some(seed),
-                ..Settings::default()
-            };
-            Ok(AzureStorage::open(account, way.clone(), settings)?)
-        };
-        [LIBRARY, ENCODER].into_iter().map(open).collect()
-    }
-
-    pub(crate) fn history(&self) -> Vec<Exchange> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.clone()
-    }
-
-    /// Returns the events of all executed requests, in Event Grid's documented form.
-    pub(crate) fn events(&self) -> Vec<Vec<u8>> {
-        let history = self.history();
-        let executed = history
-            .iter()
-            .filter(|it| it.response.status().is_success());
-        executed.filter_map(event).collect()
-    }
+        })
+    };
+    let endpoint = |port| format!("http://127.0.0.1:{port}/{account}");
+    let (blobs, queues) = (endpoint(10_000), endpoint(10_001));
+    let credential = Credential::key(KEY)?;
+    let account = Account::new(account, Some(&blobs), Some(&queues), credential)?;
+    let settings = Settings {
+        clock: Arc::new(TokioClock::starting_at(emulator.now())),
+        seed: Some(seed),
+        ..Settings::default()
+    };
+    Ok(AzureStorage::open(account, Arc::new(way), settings)?)
 }
 
 fn start() -> Timestamp {
     Timestamp::from_unix_s(START_UNIX_S)
-}
-
-fn event(exchange: &Exchange) -> Option<Vec<u8>> {
-    let (request, response) = (&exchange.request, &exchange.response);
-    let (kind, api) = match exchange.operation? {
-        "BlockBlob_Upload" => ("Created", "PutBlob"),
-        "Blob_StartCopyFromURL" => ("Created", "CopyBlob"),
-        "Blob_Delete" => ("Deleted", "DeleteBlob"),
-        _ => return None,
-    };
-    debug_assert!(matches!(*request.method(), Method::PUT | Method::DELETE));
-    let answered = |name: &str| response.headers().get(name)?.to_str().ok();
-    let id = answered("x-ms-request-id");
-    let asked = request.headers().get("x-ms-client-request-id");
-    let event = serde_json::json!({
-        "id": id,
-        "eventType": format!("Microsoft.Storage.Blob{kind}"),
-        "data": {
-            "api": api,
-            "clientRequestId": asked.and_then(|id| id.to_str().ok()).unwrap_or_default(),
-            "requestId": id,
-            "eTag": answered("etag").unwrap_or_default().trim_matches('"'),
-            "url": request.uri().to_string(),
-        },
-    });
-    Some(event.to_string().into_bytes())
 }

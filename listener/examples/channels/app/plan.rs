@@ -91,8 +91,13 @@ impl Plan {
 impl Blog {
     pub(crate) fn row(&self) -> Row {
         let (channel, created_on) = (&self.channel, &self.created_on);
-        let text = format!("What happened in {channel} at {created_on}");
-        row(json!({ "PartitionKey": channel, "RowKey": created_on, "Text": text }))
+        row(json!({
+            "PartitionKey": channel,
+            "RowKey": created_on,
+            "Title": format!("News of {channel}"),
+            "Blog": format!("What happened in {channel} at {created_on}"),
+            "UserId": format!("author-of-{channel}"),
+        }))
     }
 
     pub(crate) fn keys(&self) -> (&str, &str) {

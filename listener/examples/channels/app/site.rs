@@ -119,9 +119,18 @@ impl Site {
     }
 }
 
+/// When every channel was created.
+const CREATED_ON: &str = "2026-01-01T00:00:00Z";
+
 /// Returns a channel's entity.
 pub(crate) fn channel_row(name: &str, valid: bool) -> Row {
-    row(json!({ "PartitionKey": name, "RowKey": ONLY, "Valid": valid }))
+    row(json!({
+        "PartitionKey": name,
+        "RowKey": ONLY,
+        "Owner": format!("owner-of-{name}"),
+        "CreatedOn": CREATED_ON,
+        "Valid": valid,
+    }))
 }
 
 /// Returns whether blogs may be written into the channel.
