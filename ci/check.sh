@@ -5,6 +5,7 @@
 #   ci/check.sh            everything
 #   SKIP_AZURITE=1         skips the checks against Azurite (they need npm)
 #   SMALT_CORPUS=DIR       recordings of production to replay; by default ../shared/recordings, if it exists
+#   SMALT_CORPUS_DFS=DIR   those of Data Lake Storage; by default ../shared/recordings-dfs, if it exists
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,12 +43,24 @@ if [ -d "$corpus" ]; then
         --require recordings=97.5 --require status=100 --require code=100
     "$harness" replay --corpus "$corpus" --service table --operations all \
         --require recordings=91 --require status=100 --require code=100
+    # Names the recordings that have become worse.
+    "$harness" replay --corpus "$corpus" --operations all --require recordings=92 \
+        --accepted fixtures/recordings.tsv | tail -n 5
 else
     step "recordings of production: NOT RUN, no corpus (set SMALT_CORPUS)"
 fi
 
+lake=${SMALT_CORPUS_DFS:-../shared/recordings-dfs}
+if [ -d "$lake" ]; then
+    step "recordings of Data Lake Storage"
+    "$harness" replay --corpus "$lake" --operations all \
+        --require recordings=92.5 --require status=99.5 --require code=99.5
+else
+    step "recordings of Data Lake Storage: NOT RUN, no corpus (set SMALT_CORPUS_DFS)"
+fi
+
 step "random histories, and clients at once"
-"$harness" check histories --jobs 2 --cases 20000 --seed 1000
+"$harness" check histories --jobs 2 --cases 20000 --seed 1000 --require-matrix
 "$harness" check histories --jobs 2 --cases 200 --seed 2000 --restarts
 "$harness" check bursts --jobs 2 --cases 3000 --seed 1000
 

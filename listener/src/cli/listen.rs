@@ -70,8 +70,7 @@ pub(crate) async fn listen(
             .map(|work| stopping_all(one(work, worker, told.clone(), once), &stop, once)),
     );
     let watched = async {
-        let watches = subscriptions.iter().map(Subscription::watch);
-        join_all(watches).await;
+        join_all(subscriptions.iter().map(Subscription::watch)).await;
         std::future::pending::<()>().await;
     };
     let shown = async {

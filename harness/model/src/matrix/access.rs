@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 
 use smalt_protocol::Service;
 
-use super::{Area, Watch};
+use super::area::Area;
+use super::watch::Watch;
 use crate::state::Model;
 use crate::vocabulary::{AccessOperation, Right, Terms};
 

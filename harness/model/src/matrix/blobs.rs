@@ -4,7 +4,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::{Area, NONE, Watch};
+use super::area::{Area, NONE};
+use super::watch::Watch;
 use crate::state::{Container, Kept, Model};
 use crate::vocabulary::{
     AccountOperation, BlobId, BlobOperation, ContainerOperation, Operation, Priority, Snapshots,

@@ -3,7 +3,8 @@
 
 use smalt_protocol::ErrorCode;
 
-use super::{Area, NONE, Watch};
+use super::area::{Area, NONE};
+use super::watch::Watch;
 use crate::expected::{Expected, Fact, Listed};
 use crate::state::Model;
 use crate::vocabulary::ContainerOperation;

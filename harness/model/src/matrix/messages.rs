@@ -1,6 +1,7 @@
 //! Texts of messages, by the size at which the service may store them in another way.
 
-use super::{Area, NONE, Watch};
+use super::area::{Area, NONE};
+use super::watch::Watch;
 use crate::expected::{Expected, Fact};
 use crate::state::Model;
 use crate::vocabulary::{INLINE_TEXT_BYTES, QueueOperation};
