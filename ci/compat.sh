@@ -13,14 +13,15 @@ start_smalt smalt
 export AZURE_STORAGE_CONNECTION_STRING=$smalt_connection
 
 "$python" ci/compat.py create
+# A filter instead of a level shows the lines of the SDK as well.
 "$bin/smalt-sweeper" once --profile compat --state settings/TimeToLiveBlobs --dead-account default \
-    --log-level debug --log json >"$work/report" 2>"$work/log" ||
+    --log-level debug,hyper_util=debug --log json >"$work/report" 2>"$work/log" ||
     fail "smalt-sweeper: $(cat "$work/report" "$work/log")"
 grep -qE '"logs": *\{[^}]*"pages": *3[,}]' <(tr -d '\n' <"$work/report") ||
     fail "250 blobs do not make three pages: $(cat "$work/report")"
 grep -q 'can choose any container' "$work/log" || fail "the log does not warn about the profile"
 # Reads all matches, because a reader that stops at the first one may break the pipe.
-shown=$(grep -ho 'sig=[A-Za-z0-9%]*' "$work/report" "$work/log" | sort -u)
+shown=$(grep -ho 'sig=[A-Za-z0-9%]*' "$work/report" "$work/log" | sort -u) || true
 [ "$shown" = sig=REDACTED ] || fail "the report or the log shows a SAS"
 
 "$python" ci/compat.py show >"$work/shown"
