@@ -30,23 +30,16 @@ lake_javascript() {
     # shellcheck disable=SC2086 # one package each
     once "$build/lake-javascript" "$lake_packages" \
         npm install --no-audit --no-fund --loglevel error --prefix . $lake_packages
-    cp "$rounds/lake.mjs" "$build/lake-javascript"
+    cp "$rounds"/{lake,rounds}.mjs "$build/lake-javascript"
     lake javascript
     round "JavaScript on a hierarchical account" node "$build/lake-javascript/lake.mjs" \
         "$javascript_blob" "$account" "$key"
 }
 
-go_lake() {
-    cp "$rounds/lake.mod" go.mod
-    cp "$rounds/lake.go" main.go
-    go mod tidy
-    go build -o lake .
-}
-
 lake_go() {
-    once "$build/lake-go" "$(cat "$rounds/lake.mod" "$rounds/lake.go")" go_lake
+    go_program lake
     lake go
-    round "Go on a hierarchical account" "$build/lake-go/lake" "$go_blob" "$account" "$key"
+    round "Go on a hierarchical account" "$build/go-lake/lake" "$go_blob" "$account" "$key"
 }
 
 lake_hadoop() {

@@ -8,10 +8,8 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,35 +39,9 @@ import (
 )
 
 var (
-	background = context.Background()
 	connection string
 	settings   = map[string]string{}
 )
-
-// check stops a round: main prints what it stopped at.
-func check(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-func must[T any](value T, err error) T {
-	check(err)
-	return value
-}
-
-func ensure(holds bool, what string, values ...any) {
-	if !holds {
-		panic(fmt.Errorf(what, values...))
-	}
-}
-
-// fails checks that a call was refused with this code.
-func fails(code string, err error) {
-	var refused *azcore.ResponseError
-	ensure(errors.As(err, &refused), "not refused with %s: %v", code, err)
-	ensure(refused.ErrorCode == code, "%s in place of %s", refused.ErrorCode, code)
-}
 
 func unique(name string) string {
 	drawn := make([]byte, 4)
@@ -295,43 +267,14 @@ func thanosObjstore() {
 	ensure(!must(bucket.Exists(background, "block/meta.json")), "it is still there")
 }
 
-func run(round func()) (err error) {
-	defer func() {
-		if stopped := recover(); stopped != nil {
-			err = fmt.Errorf("%v", stopped)
-		}
-	}()
-	round()
-	return nil
-}
-
 func main() {
 	connection = os.Args[1]
 	for part := range strings.SplitSeq(connection, ";") {
 		name, value, _ := strings.Cut(part, "=")
 		settings[name] = value
 	}
-	rounds := []struct {
-		name string
-		run  func()
-	}{
+	play([]part{
 		{"blobs", blobs}, {"queues", queues}, {"tables", tables},
 		{"gocloud", gocloud}, {"thanos", thanosObjstore},
-	}
-	passed, failed := 0, 0
-	for _, round := range rounds {
-		if len(os.Args) > 2 && !slices.Contains(os.Args[2:], round.name) {
-			continue
-		}
-		if err := run(round.run); err != nil {
-			failed++
-			fmt.Printf("FAILED %s: %.600s\n", round.name, strings.Join(strings.Fields(err.Error()), " "))
-		} else {
-			passed++
-		}
-	}
-	fmt.Printf("%d passed, %d failed\n", passed, failed)
-	if failed > 0 {
-		os.Exit(1)
-	}
+	}, os.Args[2:])
 }

@@ -23,6 +23,8 @@ import { QueueServiceClient } from "@azure/storage-queue";
 import { createStorage } from "unstorage";
 import storageDriver from "unstorage/drivers/azure-storage-blob";
 
+import { fails, play } from "./rounds.mjs";
+
 const [connection, ...chosen] = process.argv.slice(2);
 const settings = new Map(
   connection.split(";").map((part) => [part.split("=", 1)[0], part.slice(part.indexOf("=") + 1)]),
@@ -31,15 +33,6 @@ const account = settings.get("AccountName");
 const key = settings.get("AccountKey");
 const unique = (name) => `${name}${randomUUID().slice(0, 8)}`;
 const rounds = {};
-
-async function fails(code, promise) {
-  await assert.rejects(promise, (error) => {
-    const details = error.details ?? {};
-    const found = error.code ?? details.errorCode ?? details.odataError?.code;
-    assert.equal(found, code, String(error));
-    return true;
-  });
-}
 
 async function container() {
   const blobs = BlobServiceClient.fromConnectionString(connection);
@@ -215,17 +208,4 @@ rounds.unstorage = async () => {
   assert.equal(await storage.hasItem("dir:a"), false);
 };
 
-let passed = 0;
-let failed = 0;
-for (const [name, round] of Object.entries(rounds)) {
-  if (chosen.length && !chosen.includes(name)) continue;
-  try {
-    await round();
-    passed += 1;
-  } catch (error) {
-    failed += 1;
-    console.log(`FAILED ${name}: ${String(process.env.TRACE ? error.stack : error).slice(0, 2000)}`);
-  }
-}
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = failed ? 1 : 0;
+await play(rounds, chosen);

@@ -76,22 +76,28 @@ javascript_clients() {
 
 suite_javascript() {
     once "$build/javascript" "$javascript_packages" javascript_clients
-    cp "$rounds/clients.mjs" "$build/javascript"
+    cp "$rounds"/{clients,rounds}.mjs "$build/javascript"
     start_smalt javascript
     round "JavaScript SDKs" node "$build/javascript/clients.mjs" "$javascript_connection"
 }
 
-go_clients() {
-    cp "$rounds/clients.mod" go.mod
-    cp "$rounds/clients.go" main.go
+# go_program NAME: builds NAME.go with rounds.go in $build/go-NAME, as NAME.
+go_program() {
+    once "$build/go-$1" "$(cat "$rounds/$1.mod" "$rounds/$1.go" "$rounds/rounds.go")" go_build "$1"
+}
+
+go_build() {
+    cp "$rounds/$1.mod" go.mod
+    cp "$rounds/$1.go" main.go
+    cp "$rounds/rounds.go" .
     go mod tidy
-    go build -o clients .
+    go build -o "$1" .
 }
 
 suite_go() {
-    once "$build/go" "$(cat "$rounds/clients.mod" "$rounds/clients.go")" go_clients
+    go_program clients
     start_smalt go
-    round "Go SDKs" "$build/go/clients" "$go_connection"
+    round "Go SDKs" "$build/go-clients/clients" "$go_connection"
 }
 
 # java_program NAME POM SOURCE

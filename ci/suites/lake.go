@@ -8,48 +8,18 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azdatalake"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azdatalake/directory"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azdatalake/filesystem"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azdatalake/service"
 )
-
-var background = context.Background()
-
-// check stops a round: main prints what it stopped at.
-func check(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-func must[T any](value T, err error) T {
-	check(err)
-	return value
-}
-
-func ensure(holds bool, what string, values ...any) {
-	if !holds {
-		panic(fmt.Errorf(what, values...))
-	}
-}
-
-// fails checks that a call was refused with this code.
-func fails(code string, err error) {
-	var refused *azcore.ResponseError
-	ensure(errors.As(err, &refused), "not refused with %s: %v", code, err)
-	ensure(refused.ErrorCode == code, "%s in place of %s", refused.ErrorCode, code)
-}
 
 // fileSystem creates one.
 func fileSystem() *filesystem.Client {
@@ -124,28 +94,6 @@ func access() {
 	ensure(*found.Owner == "$superuser", "%s", *found.Owner)
 }
 
-func run(round func()) (err error) {
-	defer func() {
-		if stopped := recover(); stopped != nil {
-			err = fmt.Errorf("%v", stopped)
-		}
-	}()
-	round()
-	return nil
-}
-
 func main() {
-	passed, failed := 0, 0
-	for name, round := range map[string]func(){"files": files, "renames": renames, "access": access} {
-		if err := run(round); err != nil {
-			failed++
-			fmt.Printf("FAILED %s: %.600s\n", name, strings.Join(strings.Fields(err.Error()), " "))
-		} else {
-			passed++
-		}
-	}
-	fmt.Printf("%d passed, %d failed\n", passed, failed)
-	if failed > 0 {
-		os.Exit(1)
-	}
+	play([]part{{"files", files}, {"renames", renames}, {"access", access}}, nil)
 }

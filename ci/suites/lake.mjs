@@ -13,6 +13,8 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { BlobServiceClient, StorageSharedKeyCredential as BlobCredential } from "@azure/storage-blob";
 import { DataLakeServiceClient, StorageSharedKeyCredential } from "@azure/storage-file-datalake";
 
+import { fails, play } from "./rounds.mjs";
+
 const [server, account, key, ...chosen] = process.argv.slice(2);
 const [host, port] = server.split(":");
 const options = { proxyOptions: { host: `http://${host}`, port: Number(port) } };
@@ -25,13 +27,6 @@ async function fileSystem() {
   const system = lake.getFileSystemClient(`lake-${randomUUID().slice(0, 8)}`);
   await system.create();
   return system;
-}
-
-async function fails(code, promise) {
-  await assert.rejects(promise, (error) => {
-    assert.equal(error.code ?? error.details?.errorCode, code, String(error));
-    return true;
-  });
 }
 
 async function names(system, options) {
@@ -121,17 +116,4 @@ rounds.deletions = async () => {
   await lake.setProperties({ deleteRetentionPolicy: { enabled: false } });
 };
 
-let passed = 0;
-let failed = 0;
-for (const [name, round] of Object.entries(rounds)) {
-  if (chosen.length && !chosen.includes(name)) continue;
-  try {
-    await round();
-    passed += 1;
-  } catch (error) {
-    failed += 1;
-    console.log(`FAILED ${name}: ${String(process.env.TRACE ? error.stack : error).slice(0, 2000)}`);
-  }
-}
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = failed ? 1 : 0;
+await play(rounds, chosen);
