@@ -322,12 +322,12 @@ impl When {
     /// The field and its valid values.
     pub fn validate(&self) -> Result<(), &'static str> {
         if !(0.0..=1.0).contains(&self.probability) {
-            return Err("probability: 0 to 1");
+            return Err("invalid probability: use 0 to 1");
         }
         let is_name = |name: &String| HeaderName::from_bytes(name.as_bytes()).is_ok();
         match self.headers.keys().all(is_name) {
             true => Ok(()),
-            false => Err("headers: names of HTTP headers"),
+            false => Err("invalid headers: use names of HTTP headers"),
         }
     }
 

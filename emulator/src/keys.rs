@@ -69,10 +69,16 @@ fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
 
 /// Returns a key of something of a blob.
 fn below(prefix: u8, generation: Generation, name: &str, rest: &[&[u8]]) -> Vec<u8> {
-    let generation_bytes = generation.to_be_bytes();
-    let mut parts: Vec<&[u8]> = vec![&generation_bytes, tree::part(generation, name)];
-    parts.extend_from_slice(rest);
-    key(prefix, &parts)
+    let part = tree::part(generation, name);
+    let rest_len: usize = rest.iter().map(|part| part.len()).sum();
+    let mut key = Vec::with_capacity(1 + size_of::<Generation>() + part.len() + rest_len);
+    key.push(prefix);
+    key.extend_from_slice(&generation.to_be_bytes());
+    key.extend_from_slice(part);
+    for part in rest {
+        key.extend_from_slice(part);
+    }
+    key
 }
 
 /// A record that refers to shared data, by its key.

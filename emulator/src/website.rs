@@ -28,12 +28,16 @@ const LABEL: &str = "web";
 /// that the service refuses for its host.
 pub fn account(core: &Core, head: &Parts, socket: &Socket) -> Option<String> {
     let mut labels = arrival::host(head).split(['.', ':']);
-    let account = labels.next()?.to_ascii_lowercase();
-    let is_web = labels
+    let account = labels.next()?;
+    if !labels
         .take(2)
-        .any(|label| label.eq_ignore_ascii_case(LABEL));
+        .any(|label| label.eq_ignore_ascii_case(LABEL))
+    {
+        return None;
+    }
+    let account = account.to_ascii_lowercase();
     let is_known = core.config.host_style && core.config.account(&account).is_some();
-    let is_ours = is_web && is_known && arrival::check_framing(core, head, socket).is_ok();
+    let is_ours = is_known && arrival::check_framing(core, head, socket).is_ok();
     is_ours.then_some(account)
 }
 

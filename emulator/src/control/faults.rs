@@ -24,7 +24,7 @@ pub(super) fn add(core: &Core, mut asked: Map<String, Value>) -> Result<(), Refu
     } = rule.fault
         && !(400..=599).contains(&status)
     {
-        return refuse("status: 400 to 599");
+        return refuse("invalid status: use 400 to 599");
     }
     let of_events = rule.operation == EVENTS_DELIVER;
     if of_events != rule.fault.is_of_events() {
@@ -35,7 +35,7 @@ pub(super) fn add(core: &Core, mut asked: Map<String, Value>) -> Result<(), Refu
         return refuse(&message);
     }
     if of_events && !when.headers.is_empty() {
-        return refuse("the delivery of an event has no headers");
+        return refuse("the delivery of an event has no headers: remove `headers`");
     }
     let known = of_events
         || rule.operation == "*"
