@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::auth::Identity;
 use crate::body::Body;
-use crate::call::Call;
+use crate::call::{Call, first};
 use crate::core::Core;
 use crate::data_lake;
 use crate::header_case::HeaderCase;
@@ -86,6 +86,7 @@ pub fn arrive(
         sent_method: head.method,
         settings: core.settings(&target.account),
         target,
+        uri: head.uri,
         query,
         header_case: head
             .extensions
@@ -137,7 +138,8 @@ fn tunnelled(sent: &Method, headers: &HeaderMap, target: &Target) -> Method {
         let may_be = is_patch && matches!(*sent, Method::PUT | Method::POST);
         return if may_be { Method::PATCH } else { sent.clone() };
     }
-    let named = headers.get(TUNNEL).filter(|_| service == Service::Table);
+    let named = (service == Service::Table).then(|| headers.get(TUNNEL));
+    let named = named.flatten();
     let named = named.and_then(|name| Method::from_bytes(name.as_bytes()).ok());
     named.unwrap_or_else(|| sent.clone())
 }
@@ -168,7 +170,7 @@ fn named_version<'a>(headers: &'a HeaderMap, query: &'a [(String, String)]) -> O
     if decides_alone.is_some() && !headers.contains_key(AUTHORIZATION) {
         return decides_alone;
     }
-    match headers.get("x-ms-version") {
+    match first(headers, "x-ms-version") {
         Some(value) => Some(value.to_str().unwrap_or("(not ASCII)")),
         None => uri::lookup(query, "api-version").or(signed),
     }

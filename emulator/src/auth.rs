@@ -11,13 +11,14 @@ mod bearer;
 pub mod delegation;
 mod identity;
 mod needs;
+mod proofs;
 mod sas;
 mod scope;
 mod shared_key;
 pub mod token;
 
 use http::header::AUTHORIZATION;
-use smalt_protocol::signing::sas::{Sas, refused};
+use smalt_protocol::signing::sas::refused;
 use smalt_protocol::signing::shared_key::{Authorization, parse_authorization};
 use smalt_protocol::{ErrorCode, StorageError};
 
@@ -28,6 +29,8 @@ use crate::register::{Access, Anonymous};
 use identity::TOKEN_ONLY;
 pub use identity::{Identity, NO_ACCOUNT, Principal};
 pub use needs::of_lists;
+use proofs::Given;
+pub use proofs::Proofs;
 pub use scope::bring_scope;
 
 /// Checks whether a call may run its operation, and returns its identity.
@@ -79,16 +82,16 @@ fn identify(core: &Core, call: &Call, access: &Access) -> Result<Identity, Stora
             let by_key = shared_key::authenticate(core, call, account, scheme, &name, &signature);
             by_key.or_else(|refused| by_signature(core, call, access, account).ok_or(refused))
         }
-        Some(Authorization::Bearer(token)) => match Sas::parse(&call.query)? {
+        Some(Authorization::Bearer(token)) => match Given::of(call, &core.proofs)? {
             // A signature for a single user needs that user's token as well.
-            Some(sas) if !sas.get("sduoid").is_empty() => {
+            Some(sas) if !sas.sas().get("sduoid").is_empty() => {
                 let account = known(core, call)?;
                 let principal = bearer::authenticate(core, call, account, &token)?;
                 sas::authorise(core, call, account, access, sas, Some(&principal))
             }
             _ => bearer::authorise(core, call, known(core, call)?, access, &token),
         },
-        None => match Sas::parse(&call.query)? {
+        None => match Given::of(call, &core.proofs)? {
             Some(sas) => sas::authorise(core, call, known(core, call)?, access, sas, None),
             None => anonymous::authorise(core, call, access),
         },
@@ -98,7 +101,7 @@ fn identify(core: &Core, call: &Call, access: &Access) -> Result<Identity, Stora
 /// Tries the shared access signature of a request whose key signature is wrong, as Azurite does; no
 /// document says which of the two counts.
 fn by_signature(core: &Core, call: &Call, access: &Access, account: &Account) -> Option<Identity> {
-    let sas = Sas::parse(&call.query).ok()??;
+    let sas = Given::of(call, &core.proofs).ok()??;
     sas::authorise(core, call, account, access, sas, None).ok()
 }
 

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 use smalt_protocol::table::address;
 use smalt_protocol::{ApiVersion, Metadata, Service, StorageError, Timestamp};
 use uuid::Uuid;
@@ -25,6 +25,8 @@ pub struct Call {
     pub sent_method: Method,
     /// Account, service and resource.
     pub target: Target,
+    /// Target as sent; a request that the emulator makes itself has an empty one.
+    pub uri: Uri,
     /// Query parameters, decoded, in the order sent.
     pub query: Vec<(String, String)>,
     /// Headers.
@@ -106,7 +108,7 @@ impl Call {
     /// Returns a header as a string. Rejects bytes beyond ASCII, which no header of the API
     /// contains.
     pub fn header(&self, name: &'static str) -> Result<Option<&str>, StorageError> {
-        match self.headers.get(name) {
+        match first(&self.headers, name) {
             None => Ok(None),
             Some(value) => value
                 .to_str()
@@ -221,6 +223,13 @@ impl Call {
             format!("{}/", self.origin)
         }
     }
+}
+
+/// Returns the first value of a header, by its name in lower case. For the few headers of a request
+/// comparing names is cheaper than the map's own look-up, which parses and hashes the name.
+pub fn first<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a HeaderValue> {
+    let mut headers = headers.iter();
+    headers.find_map(|(given, value)| (given.as_str() == name).then_some(value))
 }
 
 impl std::fmt::Debug for Call {

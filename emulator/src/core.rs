@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use smalt_protocol::ApiVersion;
 
+use crate::auth::Proofs;
 use crate::clock::Clock;
 use crate::config::{AccountSettings, Config};
 use crate::events::wake::Wake;
@@ -49,6 +50,8 @@ pub struct Core {
     pub reaper: Reaper,
     /// Cache of decoded service properties.
     pub properties: PropertiesCache,
+    /// Signatures that were verified before.
+    pub proofs: Proofs,
     /// Account settings that were changed since the start.
     changed: RwLock<BTreeMap<String, Arc<AccountSettings>>>,
     /// Unknown newer versions that were logged already.
@@ -76,6 +79,7 @@ impl Core {
             metrics: Metrics::default(),
             reaper: Reaper::default(),
             properties: PropertiesCache::default(),
+            proofs: Proofs::default(),
             changed: RwLock::default(),
             newer_versions: Mutex::default(),
         }

@@ -107,9 +107,15 @@ impl Emulator {
     ) -> Result<Response<Body>, ConnectionLost> {
         let (head, body) = request.into_parts();
         if let Some(account) = website::account(&self.0, &head, &socket) {
-            return website::serve(&self.0, &account, &head).await;
+            return Box::pin(website::serve(&self.0, &account, &head)).await;
         }
-        pipeline::serve(&self.0, Request::from_parts(head, body), socket).await
+        // The future takes ten kilobytes, and whoever holds it moves it several times.
+        Box::pin(pipeline::serve(
+            &self.0,
+            Request::from_parts(head, body),
+            socket,
+        ))
+        .await
     }
 
     /// Returns the clock.

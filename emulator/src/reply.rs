@@ -12,7 +12,7 @@ use smalt_protocol::{ApiVersion, ETag, ErrorCode, Metadata, Service, StorageErro
 use uuid::Uuid;
 
 use crate::body::{self, Body};
-use crate::call::Call;
+use crate::call::{Call, first};
 use crate::header_case::HeaderCase;
 use crate::store::PayloadReader;
 
@@ -154,7 +154,7 @@ impl<'a> Common<'a> {
             request_id: call.request_id,
             version: (call.version >= NAMES_VERSION).then_some(call.version),
             tells_code: call.version >= ApiVersion::V2017_07_29,
-            client_request_id: call.headers.get("x-ms-client-request-id"),
+            client_request_id: first(&call.headers, "x-ms-client-request-id"),
             now,
             form: Form::of(call),
         }

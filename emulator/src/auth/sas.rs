@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::delegation::{self, DelegationSecret};
 use super::identity::{Identity, Principal, TOKEN_ONLY};
 use super::needs;
+use super::proofs::Given;
 use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
@@ -27,23 +28,32 @@ pub fn authorise(
     call: &Call,
     account: &Account,
     access: &Access,
-    mut sas: Sas,
+    mut given: Given,
     principal: Option<&Principal>,
 ) -> Result<Identity, StorageError> {
-    sas.bind(|name| text_header(call, name), |name| call.query(name));
-    check_resource(call, &sas)?;
-    check_user(&sas, principal)?;
-    check_signature(call, account, &sas)?;
-    let policy = stored_policy(core, call, &sas)?;
-    let terms = Terms::of(&sas, policy.as_ref())?;
+    if let Given::New(sas) = &mut given {
+        sas.bind(|name| text_header(call, name), |name| call.query(name));
+    }
+    let sas = given.sas();
+    check_resource(call, sas)?;
+    check_user(sas, principal)?;
+    let target = sas_target(call, sas);
+    if !given.is_proven_for(&target) {
+        check_signature(call, account, sas, &target)?;
+        core.proofs.add(call, sas, &target);
+    } else if sas.kind() == SasKind::UserDelegation {
+        sas.check_key_window(call.arrival)?;
+    }
+    let policy = stored_policy(core, call, sas)?;
+    let terms = Terms::of(sas, policy.as_ref())?;
     check_window(terms.start, terms.expiry, call.arrival)?;
-    check_length(&sas, &terms, call.arrival)?;
+    check_length(sas, &terms, call.arrival)?;
     // Requests in process have no address, so the address check does not apply to them.
     if let Some(peer) = call.peer {
         sas.check_ip(peer)?;
     }
     sas.check_protocol(call.secure)?;
-    check_reach(call, access, &sas, terms.permissions)?;
+    check_reach(call, access, sas, terms.permissions)?;
     Ok(Identity::Sas(terms.permissions))
 }
 
@@ -192,8 +202,12 @@ fn below_directory(call: &Call) -> &str {
         .map_or("", |(directory, _)| directory)
 }
 
-fn check_signature(call: &Call, account: &Account, sas: &Sas) -> Result<(), StorageError> {
-    let target = sas_target(call, sas);
+fn check_signature(
+    call: &Call,
+    account: &Account,
+    sas: &Sas,
+    target: &SasTarget<'_>,
+) -> Result<(), StorageError> {
     let delegated;
     let keys = match sas.kind() {
         SasKind::UserDelegation => {
@@ -204,7 +218,7 @@ fn check_signature(call: &Call, account: &Account, sas: &Sas) -> Result<(), Stor
     };
     let mut refusal = None;
     for key in keys {
-        match sas.verify(&target, key.as_bytes()) {
+        match sas.verify(target, key.as_bytes()) {
             Ok(()) => return Ok(()),
             Err(error) => refusal = Some(error),
         }

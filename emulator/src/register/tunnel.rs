@@ -16,8 +16,11 @@ const METHODS: [&str; 4] = ["DELETE", "MERGE", "PATCH", "PUT"];
 /// # Errors
 /// 400 `XMethodNotUsingPost`, `XMethodIncorrectCount`, `XMethodIncorrectValue`.
 pub(super) fn check(call: &Call) -> Result<(), StorageError> {
+    if call.service() != Service::Table {
+        return Ok(());
+    }
     let mut named = call.headers.get_all(TUNNEL).iter();
-    let Some(method) = named.next().filter(|_| call.service() == Service::Table) else {
+    let Some(method) = named.next() else {
         return Ok(());
     };
     if call.sent_method != Method::POST {

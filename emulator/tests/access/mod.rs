@@ -6,6 +6,7 @@ mod anonymous;
 mod delegation;
 mod lists;
 mod operations;
+mod proofs;
 mod secrets;
 mod service_sas;
 mod shared_key;

@@ -19,13 +19,13 @@ type Row = (&'static str, usize, &'static str);
 pub(crate) const LINES: &[Row] = &[
     (
         "protocol/",
-        14_870,
-        "Codes and permissions of Data Lake Storage.",
+        14_942,
+        "The suffix of a signed query; XML is checked many bytes at a time.",
     ),
     (
         "emulator/",
-        83_000,
-        "Deletions of paths; access control lists decide.",
+        83_329,
+        "Verified signatures are remembered, with the proofs of their ends.",
     ),
     (
         "sleeve/",
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 235_407;
+pub(crate) const TOTAL: usize = 235_840;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

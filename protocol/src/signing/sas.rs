@@ -186,6 +186,11 @@ impl Sas {
         Some(self.get("si")).filter(|id| !id.is_empty())
     }
 
+    /// Returns whether the SAS is bound to headers or parameters of the request.
+    pub fn is_bound(&self) -> bool {
+        !self.get("srh").is_empty() || !self.get("srq").is_empty()
+    }
+
     /// Stores the values of the request's headers and parameters that `srh` and `srq` name. Since
     /// 2026-04-06 a user delegation SAS may be bound to them; their values are signed with it.
     pub fn bind<'r>(
@@ -315,6 +320,28 @@ impl std::fmt::Debug for Sas {
             .entries(shown.map(|(name, value)| (name, value)))
             .finish()
     }
+}
+
+/// Returns the fields at the end of a raw query that has no other fields; `query` is the decoded one.
+/// [`Sas::parse`] finds the same SAS in every query that ends with them.
+pub fn suffix<'q>(raw: &'q str, query: &[(String, String)]) -> Option<&'q str> {
+    let (mut start, mut at, mut others) = (None, 0, 0);
+    for parameter in raw.split('&') {
+        let name = parameter.split('=').next().unwrap_or_default();
+        match (start, FIELDS.contains(&name)) {
+            (None, true) => start = Some(at),
+            (None, false) => others += usize::from(!parameter.is_empty()),
+            (Some(_), true) => {}
+            (Some(_), false) => return None,
+        }
+        at += parameter.len() + 1;
+    }
+    let is_field = |name: &String| FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field));
+    let mut others = query.get(..others)?.iter();
+    if others.any(|(name, _)| is_field(name)) {
+        return None;
+    }
+    raw.get(start?..)
 }
 
 /// Checks the validity window of a SAS: the start is inclusive, the expiry exclusive. Without a

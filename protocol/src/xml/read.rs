@@ -14,7 +14,7 @@ use quick_xml::reader::Reader;
 
 use crate::error::{ErrorCode, StorageError};
 use crate::limits::XML_DEPTH_MAX;
-use crate::xml::write::{is_xml_char, printable};
+use crate::xml::write::{is_plain, is_xml_char, printable};
 
 /// Maximum attributes of an element: smalt's own limit, since checking for repeated names compares
 /// all pairs.
@@ -266,6 +266,9 @@ impl<'a> Tree<'a> {
     /// Rejects characters that XML does not allow, wherever they are.
     fn check_characters(&self, at: usize, until: usize) -> Result<(), StorageError> {
         let span = self.text.get(at..until).unwrap_or_default();
+        if is_plain(span) {
+            return Ok(());
+        }
         let Some((index, bad)) = span.char_indices().find(|(_, c)| !is_xml_char(*c)) else {
             return Ok(());
         };

@@ -132,7 +132,7 @@ impl XmlWriter {
     /// Writes a blob's name or prefix. A name with characters that XML cannot represent is
     /// percent-encoded and marked, as recorded: `<Name Encoded="true">dir%EF%BF%BF%2F</Name>`.
     pub fn name_element(&mut self, name: &str, text: &str) {
-        if text.chars().all(is_xml_char) {
+        if is_plain(text) || text.chars().all(is_xml_char) {
             return self.element(name, text);
         }
         self.open_with(name, &[("Encoded", "true")]);
@@ -185,6 +185,10 @@ impl XmlWriter {
     /// Writes text with markup escaped. Characters that XML cannot represent become U+FFFD. A
     /// carriage return becomes a character reference, since parsers would turn it into a line feed.
     fn escape(&mut self, text: &str, in_attribute: bool) {
+        let stays = |byte| matches!(byte, b' '..=0x7f) & !matches!(byte, b'<' | b'>' | b'&' | b'"');
+        if has_only(text, stays) {
+            return self.put(&[text]);
+        }
         let mut written = 0;
         for (at, byte) in text.bytes().enumerate() {
             let replacement = match byte {
@@ -218,6 +222,19 @@ impl XmlWriter {
 /// Returns whether XML 1.0 can represent the character.
 pub fn is_xml_char(c: char) -> bool {
     !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Returns whether a text is ASCII that XML represents as it is, which most texts are.
+pub fn is_plain(text: &str) -> bool {
+    has_only(text, |byte| {
+        matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=0x7f)
+    })
+}
+
+/// Looks at every byte instead of stopping at the first wrong one, so that the compiler makes it check
+/// many at once.
+fn has_only(text: &str, is_right: impl Fn(u8) -> bool) -> bool {
+    text.bytes().fold(true, |all, byte| all & is_right(byte))
 }
 
 /// Replaces characters that XML cannot represent with dots, for messages.

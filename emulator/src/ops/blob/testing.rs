@@ -36,6 +36,7 @@ pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect(),
+        uri: Default::default(),
         headers: headers.iter().map(header).collect::<HeaderMap>(),
         header_case: HeaderCase::default(),
         version: ApiVersion::LATEST,

@@ -476,3 +476,23 @@ proptest! {
         }
     }
 }
+
+/// The suffix is all of the SAS and nothing else, or there is none.
+#[test]
+fn suffix_has_every_field_and_nothing_else() {
+    for (raw, expected) in [
+        ("sp=r&sig=s", Some("sp=r&sig=s")),
+        ("comp=list&&sp=r&sig=s", Some("sp=r&sig=s")),
+        ("comp=list", None),
+        ("", None),
+        ("sp=r&sig=s&comp=list", None),
+        ("sp=r&comp=list&sig=s", None),
+        ("SP=w&sp=r&sig=s", None),
+        ("%73p=w&sp=r&sig=s", None),
+        ("sp=r&%73ig=s", None),
+        ("sp=r&sig=s&", None),
+    ] {
+        let query = crate::uri::parse_query(raw).unwrap();
+        assert_eq!(suffix(raw, &query), expected, "{raw}");
+    }
+}

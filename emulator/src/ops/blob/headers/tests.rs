@@ -33,6 +33,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         },
         query: Vec::new(),
         headers,
+        uri: Default::default(),
         header_case: HeaderCase::default(),
         version,
         version_given: true,

@@ -154,6 +154,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         target,
         query: url.query().to_vec(),
         headers,
+        uri: Default::default(),
         header_case: HeaderCase::default(),
         being_deleted_s: call.being_deleted_s,
         shuffle_messages: call.shuffle_messages,

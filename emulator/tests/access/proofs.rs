@@ -1,0 +1,98 @@
+//! A signature that was verified once is not computed again; everything else is judged every time.
+
+use smalt_protocol::signing::sas::build::ServiceSas;
+use smalt_protocol::{ApiVersion, Timestamp};
+
+use super::world::{By, World, key, target};
+
+const FAILED: (u16, &str) = (403, "AuthenticationFailed");
+
+fn service(world: &World) -> ServiceSas<'static> {
+    ServiceSas {
+        version: ApiVersion::LATEST,
+        target: target("box", Some("b")),
+        permissions: "r",
+        start: None,
+        expiry: Some(world.now().plus_s(3600)),
+        policy_id: "",
+        ip: "",
+        protocol: "",
+        more: &[],
+    }
+}
+
+/// Reads a blob and expects this outcome.
+async fn expect(world: &World, sas: &str, path: &str, outcome: (u16, &str)) {
+    let answer = world.get(By::Sas(sas), path).await;
+    assert_eq!(answer.outcome(), outcome, "{path} {sas}");
+}
+
+/// The window is judged again, and neither another signature nor other fields pass.
+#[tokio::test]
+async fn known_signature_ends_with_its_window_and_covers_its_fields_only() {
+    let world = World::new().await;
+    let sas = service(&world).sign(key().as_bytes());
+    for _ in 0..2 {
+        expect(&world, &sas, "/box/b", (200, "")).await;
+    }
+    let (fields, _) = sas.split_once("&sig=").unwrap();
+    for other in [
+        format!("{fields}&sig=AAAA"),
+        sas.replace("sp=r", "sp=rw"),
+        format!("{sas}&sip=10.0.0.1"),
+        format!("SP=rw&{sas}"),
+        format!("{sas}&SP=rw"),
+    ] {
+        expect(&world, &other, "/box/b", FAILED).await;
+    }
+    expect(&world, &sas, "/box/missing", FAILED).await;
+    expect(&world, &sas, "/open/b", FAILED).await;
+    expect(&world, &sas, "/box/b", (200, "")).await;
+    world.advance_s(3600);
+    expect(&world, &sas, "/box/b", FAILED).await;
+}
+
+/// A stored access policy is read for every request: shortened, and removed.
+#[tokio::test]
+async fn policy_of_a_known_signature_is_read_every_time() {
+    let world = World::new().await;
+    let set = async |policy: &str| {
+        let body = format!("<SignedIdentifiers>{policy}</SignedIdentifiers>");
+        let path = "/box?restype=container&comp=acl";
+        assert_eq!(world.owner("PUT", path, &[], &body).await.status, 200);
+    };
+    let policy = |expiry: Timestamp| {
+        format!(
+            "<SignedIdentifier><Id>one</Id><AccessPolicy><Expiry>{}</Expiry>\
+             <Permission>r</Permission></AccessPolicy></SignedIdentifier>",
+            expiry.iso_s()
+        )
+    };
+    let sas = ServiceSas {
+        permissions: "",
+        expiry: None,
+        policy_id: "one",
+        ..service(&world)
+    };
+    let sas = sas.sign(key().as_bytes());
+    set(&policy(world.now().plus_s(3600))).await;
+    expect(&world, &sas, "/box/b", (200, "")).await;
+    set(&policy(world.now().plus_s(60))).await;
+    expect(&world, &sas, "/box/b", (200, "")).await;
+    world.advance_s(60);
+    expect(&world, &sas, "/box/b", FAILED).await;
+    set(&policy(world.now().plus_s(60))).await;
+    expect(&world, &sas, "/box/b", (200, "")).await;
+    set("").await;
+    expect(&world, &sas, "/box/b", FAILED).await;
+}
+
+/// After a reset the signature is still valid, and what it gave access to is gone.
+#[tokio::test]
+async fn reset_leaves_nothing_to_a_known_signature() {
+    let world = World::new().await;
+    let sas = service(&world).sign(key().as_bytes());
+    expect(&world, &sas, "/box/b", (200, "")).await;
+    world.emulator.reset().unwrap();
+    expect(&world, &sas, "/box/b", (404, "ContainerNotFound")).await;
+}
