@@ -1,9 +1,9 @@
 //! Signatures that were verified before, so that they are not computed again.
 //!
-//! An entry says that a signature belongs to its fields and to a resource under a key of the account.
-//! That stays true, because an emulator's keys never change; all that can change is checked for each
-//! request: windows, addresses, protocols, stored access policies. Only verified signatures are
-//! entered, so a caller without a key can neither fill the table nor add to it.
+//! An entry says that a signature belongs to its fields and to a resource under a key of the
+//! account. That stays true, because an emulator's keys never change; all that can change is checked
+//! for each request: windows, addresses, protocols, stored access policies. Only verified signatures
+//! are entered, so a caller without a key can neither fill the table nor add to it.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -89,7 +89,8 @@ impl Proofs {
         is_it.then(|| Arc::clone(proof))
     }
 
-    /// Enters the verified signature of a call. A signature over headers of the request is left out.
+    /// Enters the verified signature of a call, unless it covers headers or parameters of the
+    /// request.
     pub fn add(&self, call: &Call, sas: &Sas, target: &SasTarget<'_>) {
         let Some(fields) = fields(call).filter(|_| !sas.is_bound()) else {
             return;

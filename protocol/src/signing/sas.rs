@@ -322,8 +322,8 @@ impl std::fmt::Debug for Sas {
     }
 }
 
-/// Returns the fields at the end of a raw query that has no other fields; `query` is the decoded one.
-/// [`Sas::parse`] finds the same SAS in every query that ends with them.
+/// Returns the fields at the end of a raw query that has no other fields; `query` is the decoded
+/// one. [`Sas::parse`] finds the same SAS in every query that ends with them.
 pub fn suffix<'q>(raw: &'q str, query: &[(String, String)]) -> Option<&'q str> {
     let (mut start, mut at, mut others) = (None, 0, 0);
     for parameter in raw.split('&') {

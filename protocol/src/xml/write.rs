@@ -231,8 +231,8 @@ pub fn is_plain(text: &str) -> bool {
     })
 }
 
-/// Looks at every byte instead of stopping at the first wrong one, so that the compiler makes it check
-/// many at once.
+/// Looks at every byte instead of stopping at the first wrong one, so that the compiler makes it
+/// check many at once.
 fn has_only(text: &str, is_right: impl Fn(u8) -> bool) -> bool {
     text.bytes().fold(true, |all, byte| all & is_right(byte))
 }
