@@ -1,9 +1,9 @@
 //! Signatures that were verified before, so that they are not computed again.
 //!
 //! An entry says that a signature belongs to its fields and to a resource under a key of the
-//! account. That stays true, because an emulator's keys never change; all that can change is checked
-//! for each request: windows, addresses, protocols, stored access policies. Only verified signatures
-//! are entered, so a caller without a key can neither fill the table nor add to it.
+//! account. That stays true, because an emulator's keys never change; all that can change is
+//! checked for each request: windows, addresses, protocols, stored access policies. Only verified
+//! signatures are entered, so a caller without a key can neither fill the table nor add to it.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
