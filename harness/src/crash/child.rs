@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use smalt::http::{Listener, Patience};
 use smalt::store::CUT_OFF;
-use smalt::{Clock, Emulator, Service, Timestamp};
+use smalt::{AccountSettings, Clock, Emulator, Service, Timestamp};
 use tokio::task::JoinSet;
 
 use super::beat::Beat;
@@ -28,6 +28,7 @@ use super::property::{Flaw, Property, Verified};
 use super::wire::Client;
 use super::{prefix, survey, worker};
 use crate::servers::ServerError;
+use crate::wire::access::ACCOUNT;
 
 /// Clock at the start of the first round, in seconds since 1970; each later round begins
 /// [`ROUND_S`] later.
@@ -140,8 +141,10 @@ pub async fn run_child(options: &str) -> anyhow::Result<ExitCode> {
     log.tell(&Event::Opened)?;
     let beat = Beat::start()?;
     let way = Way::open(&emulator, options.sockets).await?;
+    make_namespaces(&emulator, way, &options).await?;
     let mut workers = JoinSet::new();
-    for (worker, model) in models.into_iter().enumerate() {
+    for (worker, mut model) in models.into_iter().enumerate() {
+        model.is_lake = is_lake(worker, options.seed);
         let one = Worker {
             worker,
             client: way.client(&emulator, &name(worker)).await?,
@@ -164,6 +167,30 @@ pub async fn run_child(options: &str) -> anyhow::Result<ExitCode> {
     log.tell(&Event::End)?;
     // The store is left as it is, open or not: nobody closes it.
     std::process::exit(0)
+}
+
+/// Whether a connection's container has a hierarchical namespace.
+fn is_lake(worker: usize, seed: u64) -> bool {
+    (worker as u64).wrapping_add(seed) % 2 == 1
+}
+
+/// Makes the flat containers, and lets all others be hierarchical from then on.
+async fn make_namespaces(
+    emulator: &Emulator,
+    way: Way,
+    options: &ChildOptions,
+) -> anyhow::Result<()> {
+    let flat = (0..options.connections).filter(|worker| !is_lake(*worker, options.seed));
+    for worker in flat {
+        // On a failing disk, the connection reports the failure.
+        let _ = way.client(emulator, &name(worker)).await?.create().await;
+    }
+    let settings = AccountSettings {
+        hierarchical_namespace: true,
+        ..AccountSettings::default()
+    };
+    emulator.change_settings(ACCOUNT, settings);
+    Ok(())
 }
 
 /// How the connections reach the emulator.

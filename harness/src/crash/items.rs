@@ -104,7 +104,10 @@ impl Known {
                 None | Some(Version::Other) => None,
                 Some(Version::Told(etag)) => self.told.get(&(name.clone(), etag.clone())).cloned(),
                 Some(Version::Unanswered(etag)) => {
-                    given.insert(etag);
+                    // What is renamed keeps its ETag.
+                    if !self.told.values().any(|told| told.etag == *etag) {
+                        given.insert(etag);
+                    }
                     let effect = self.unanswered.get(name).copied().flatten();
                     effect.map(|(content, mark)| Item {
                         content,

@@ -22,11 +22,7 @@ pub(crate) const LINES: &[Row] = &[
         14_870,
         "Codes and permissions of Data Lake Storage.",
     ),
-    (
-        "emulator/",
-        83_000,
-        "Deletions of paths; access control lists decide.",
-    ),
+    ("emulator/", 83_051, "Deletions of paths; access control lists decide."),
     (
         "sleeve/",
         9_763,
@@ -39,19 +35,15 @@ pub(crate) const LINES: &[Row] = &[
         "Topics of subscription queues, relays, rules of the application.",
     ),
     ("worker/", 1_990, ""),
-    (
-        "harness/",
-        68_162,
-        "Circumstances of histories; recordings of hierarchical accounts.",
-    ),
+    ("harness/", 68_941, "Histories, bursts and crashes of hierarchical accounts."),
     ("harness/fuzz/", 89, ""),
-    ("harness/model/", 6_696, "The search of the bursts uses it."),
+    ("harness/model/", 7_707, "Directories, and the Data Lake interface."),
     ("harness/planted/", 573, ""),
     ("harness/shim/", 833, ""),
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 235_407;
+pub(crate) const TOTAL: usize = 237_265;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
