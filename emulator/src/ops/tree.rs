@@ -8,9 +8,8 @@ use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
 
 use crate::keys::tree::{BLOCKED, MISSING, directory, directory_last, is_hierarchical};
 use crate::keys::{self, Generation};
-use crate::ops::blob::headers::CONTENT_TYPE_DEFAULT;
 use crate::ops::lookup::BlobName;
-use crate::records::{BlobKind, BlobRecord, ContentHeaders, Record};
+use crate::records::{BlobKind, BlobRecord, CONTENT_TYPE_DEFAULT, ContentHeaders, Record};
 use crate::rules::acl::{self, Posix};
 use crate::store::{Stamp, StoreError, StoreResult, Transaction, View};
 

@@ -28,13 +28,6 @@ impl State {
         Expected::of_version(status, self.tag, self.modified_s)
     }
 
-    /// Returns the metadata, with the mark of a directory.
-    pub(crate) fn metadata(&self) -> Metadata {
-        let mark = ("hdi_isfolder".to_owned(), "true".to_owned());
-        let mark = self.is_directory.then_some(mark);
-        self.metadata.clone().into_iter().chain(mark).collect()
-    }
-
     /// Returns the facts of a read besides tag and time.
     pub(crate) fn shown(&self) -> Vec<Fact> {
         let count = Some(self.tags.len().to_string()).filter(|_| !self.tags.is_empty());

@@ -109,9 +109,7 @@ impl Model {
             return Ok(deleted(None));
         };
         check_write(blob, guard, now_s)?;
-        if container.is_full(&id.blob) {
-            return Err(ErrorCode::DirectoryIsNotEmpty.into());
-        }
+        container.check_empty(&id.blob, ErrorCode::DirectoryIsNotEmpty)?;
         let state = blob.state.clone();
         let has_snapshots = container.taken(&id.blob).values().any(Kept::is_living);
         if snapshots.is_none() && has_snapshots {

@@ -28,6 +28,15 @@ pub(crate) fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
     }
 }
 
+impl State {
+    /// Returns the metadata, with the mark of a directory.
+    pub(crate) fn metadata(&self) -> Metadata {
+        let mark = ("hdi_isfolder".to_owned(), "true".to_owned());
+        let mark = self.is_directory.then_some(mark);
+        self.metadata.clone().into_iter().chain(mark).collect()
+    }
+}
+
 impl Blob {
     fn check_file(&self) -> Result<(), Refusal> {
         match self.state.is_directory {
@@ -44,6 +53,14 @@ impl Container {
         let mut names = self.blobs.keys();
         blob.is_some_and(|blob| blob.state.is_directory)
             && names.any(|name| below(name, path).is_some())
+    }
+
+    /// Rejects the deletion of a directory that is not empty.
+    pub(crate) fn check_empty(&self, path: &str, full: ErrorCode) -> Result<(), Refusal> {
+        match self.is_full(path) {
+            true => Err(full.into()),
+            false => Ok(()),
+        }
     }
 
     /// Rejects a path below a file.
@@ -289,8 +306,8 @@ impl Model {
         let now_s = self.now_s;
         check_write(self.base(id)?, guard, now_s)?;
         let container = self.find(&id.container)?;
-        if !recursive && container.is_full(&id.blob) {
-            return Err(ErrorCode::DirectoryNotEmpty.into());
+        if !recursive {
+            container.check_empty(&id.blob, ErrorCode::DirectoryNotEmpty)?;
         }
         container.take(&id.blob);
         let told = Some("true".to_owned());

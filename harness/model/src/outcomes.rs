@@ -15,6 +15,7 @@ mod tables;
 use smalt_protocol::ErrorCode;
 
 pub use describe::{describe, describe_container, describe_queue};
+pub use lake::ROWS as LAKE_ROWS;
 pub use rows::ROWS;
 pub use situations::{SITUATIONS, Situation, describe_in};
 
@@ -89,7 +90,7 @@ pub struct Cell {
 impl Cell {
     /// Returns whether the operation is on a hierarchical account.
     pub fn is_of_lake(&self) -> bool {
-        let mut rows = lake::ROWS.iter();
+        let mut rows = LAKE_ROWS.iter();
         rows.any(|row| row.operation == self.operation)
     }
 
@@ -102,7 +103,7 @@ impl Cell {
 
 /// Returns every row of the matrix.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().chain(tables::ROWS).chain(lake::ROWS)
+    ROWS.iter().chain(tables::ROWS).chain(LAKE_ROWS)
 }
 
 /// Returns every cell of the matrix.

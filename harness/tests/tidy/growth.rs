@@ -22,7 +22,11 @@ pub(crate) const LINES: &[Row] = &[
         14_870,
         "Codes and permissions of Data Lake Storage.",
     ),
-    ("emulator/", 83_051, "Deletions of paths; access control lists decide."),
+    (
+        "emulator/",
+        83_224,
+        "Access control lists decide; events of paths.",
+    ),
     (
         "sleeve/",
         9_763,
@@ -35,15 +39,23 @@ pub(crate) const LINES: &[Row] = &[
         "Topics of subscription queues, relays, rules of the application.",
     ),
     ("worker/", 1_990, ""),
-    ("harness/", 68_941, "Histories, bursts and crashes of hierarchical accounts."),
+    (
+        "harness/",
+        68_941,
+        "Histories, bursts and crashes of hierarchical accounts.",
+    ),
     ("harness/fuzz/", 89, ""),
-    ("harness/model/", 7_707, "Directories, and the Data Lake interface."),
+    (
+        "harness/model/",
+        7_707,
+        "Directories, and the Data Lake interface.",
+    ),
     ("harness/planted/", 573, ""),
     ("harness/shim/", 833, ""),
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 237_265;
+pub(crate) const TOTAL: usize = 237_448;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

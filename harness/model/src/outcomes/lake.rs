@@ -92,7 +92,8 @@ const fn row(operation: &'static str, outcomes: &'static [Group]) -> Row {
     }
 }
 
-pub(super) const ROWS: &[Row] = &[
+/// The rows of operations on a hierarchical account.
+pub const ROWS: &[Row] = &[
     row(
         "lake container create",
         &[&[(done(201), NONE), (no(E::ContainerAlreadyExists), NONE)]],

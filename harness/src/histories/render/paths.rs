@@ -9,6 +9,17 @@ use smalt_protocol::uri::encode_query;
 use super::request::{Request, lease};
 use crate::histories::names::Names;
 
+/// Adds the headers of a rename.
+fn rename(request: Request, wanted: &Rename, names: &Names) -> Request {
+    let BlobId { container, blob } = &wanted.source;
+    let lease = wanted.source_lease.map(|id| names.lease(id));
+    request
+        .with("x-ms-rename-source", format!("/{container}/{blob}"))
+        .maybe("x-ms-source-lease-id", lease)
+        .condition(names, "x-ms-source-", wanted.source_condition)
+        .guard(names, wanted.guard)
+}
+
 /// Returns metadata as the Data Lake interface writes it; `None` if there is none.
 fn properties(metadata: &Metadata) -> Option<String> {
     let pairs = metadata.iter();
@@ -56,22 +67,7 @@ pub(super) fn path(id: &BlobId, operation: &PathOperation, names: &Names) -> Req
             let query = format!("action=flush&position={position}&retainUncommittedData={retain}");
             at(Method::PATCH, query).guard(names, *guard)
         }
-        PathOperation::Rename(Rename {
-            source,
-            source_condition,
-            source_lease,
-            guard,
-        }) => at(Method::PUT, String::new())
-            .with(
-                "x-ms-rename-source",
-                format!("/{}/{}", source.container, source.blob),
-            )
-            .maybe(
-                "x-ms-source-lease-id",
-                source_lease.map(|id| names.lease(id)),
-            )
-            .condition(names, "x-ms-source-", *source_condition)
-            .guard(names, *guard),
+        PathOperation::Rename(wanted) => rename(at(Method::PUT, String::new()), wanted, names),
         PathOperation::Delete { recursive, guard } => {
             at(Method::DELETE, format!("recursive={recursive}")).guard(names, *guard)
         }
