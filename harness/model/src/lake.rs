@@ -5,6 +5,8 @@
 //!
 //! A directory is an entry in the map of blobs. Every path has the directories above it.
 
+use std::collections::BTreeMap;
+
 use smalt_protocol::ErrorCode;
 
 use crate::blobs::check_write;
@@ -72,25 +74,30 @@ impl Container {
         })
     }
 
-    /// Removes a path and everything below it; returns the rest of each path with its blob and
-    /// the bytes that wait for a flush.
+    /// Removes a path and everything below it.
     fn take(&mut self, path: &str) -> Tree {
-        let rest = |name: &str| match name == path {
-            true => Some(String::new()),
-            false => below(name, path).map(|rest| format!("/{rest}")),
-        };
-        let blobs = self.blobs.extract_if(.., |name, _| rest(name).is_some());
-        let blobs = blobs.map(|(name, blob)| (rest(&name).unwrap_or_default(), blob));
-        let blobs = blobs.collect();
-        let waiting = self
-            .uncommitted
-            .extract_if(.., |name, _| rest(name).is_some());
-        let waiting = waiting.map(|(name, open)| (rest(&name).unwrap_or_default(), open));
         Tree {
-            blobs,
-            waiting: waiting.collect(),
+            blobs: taken(&mut self.blobs, path),
+            waiting: taken(&mut self.uncommitted, path),
         }
     }
+}
+
+/// Removes a path and everything below it; returns the rest of each path with its value.
+fn taken<V>(all: &mut BTreeMap<String, V>, path: &str) -> Vec<(String, V)> {
+    let rest = |name: &str| match name == path {
+        true => Some(String::new()),
+        false => below(name, path).map(|rest| format!("/{rest}")),
+    };
+    let names: Vec<String> = all
+        .keys()
+        .filter(|name| rest(name).is_some())
+        .cloned()
+        .collect();
+    let names = names.into_iter();
+    names
+        .filter_map(|name| Some((rest(&name)?, all.remove(&name)?)))
+        .collect()
 }
 
 /// A path with everything below it.
@@ -233,7 +240,7 @@ impl Model {
         let mut open = container.uncommitted.get(&id.blob).cloned();
         open = open.filter(|open| open.is_kept(now_s));
         let mut waiting = open.unwrap_or_default();
-        let later = waiting.blocks.split_off(&position.to_be_bytes().to_vec());
+        let later = waiting.blocks.split_off(position.to_be_bytes().as_slice());
         for (at, bytes) in &waiting.blocks {
             if *at != end.to_be_bytes() {
                 return Err(ErrorCode::InvalidFlushPosition.into());

@@ -237,8 +237,11 @@ impl Watch {
             id == source
                 || id.container == source.container && below(&id.blob, &source.blob).is_some()
         };
-        let moved: Vec<_> = self.makers.extract_if(.., |id, _| own(id)).collect();
-        for (id, face) in moved {
+        let moved: Vec<_> = self.makers.keys().filter(|id| own(id)).cloned().collect();
+        for id in moved {
+            let Some(face) = self.makers.remove(&id) else {
+                continue;
+            };
             let rest = &id.blob[source.blob.len()..];
             let id = BlobId {
                 container: to.container.clone(),
