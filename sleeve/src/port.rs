@@ -289,6 +289,16 @@ pub trait Storage: Send + Sync + 'static {
         most_bytes: u64,
     ) -> PortResult<Downloaded>;
 
+    /// Get Blob: `bytes` bytes of one version, beginning at `from`.
+    async fn get_blob_range(
+        &self,
+        cx: &CallContext,
+        blob: &BlobId,
+        version: &Tag,
+        from: u64,
+        bytes: u64,
+    ) -> PortResult<Bytes>;
+
     /// Put Blob, as a block blob in a single request.
     async fn put_blob(
         &self,

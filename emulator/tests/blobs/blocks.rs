@@ -99,7 +99,11 @@ async fn b2_a_blob_of_fifty_gibibytes_is_read_and_copied() {
             let got = client
                 .send("GET", path, &[("x-ms-range", &range)], "")
                 .await;
-            assert_eq!((got.status, &got.body[..]), (206, expected.as_bytes()), "{range}");
+            assert_eq!(
+                (got.status, &got.body[..]),
+                (206, expected.as_bytes()),
+                "{range}"
+            );
         }
         let range = format!("bytes={}-", BLOCKS * MIB);
         let got = client
