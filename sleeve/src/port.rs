@@ -292,12 +292,14 @@ pub trait Storage: Send + Sync + 'static {
     /// Get Blob: `bytes` bytes of one version, beginning at `from`.
     async fn get_blob_range(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         blob: &BlobId,
-        version: &Tag,
-        from: u64,
-        bytes: u64,
-    ) -> PortResult<Bytes>;
+        _version: &Tag,
+        _from: u64,
+        _bytes: u64,
+    ) -> PortResult<Bytes> {
+        Err(PortError::unsupported("Get Blob", blob))
+    }
 
     /// Put Blob, as a block blob in a single request.
     async fn put_blob(

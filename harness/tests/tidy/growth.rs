@@ -22,27 +22,19 @@ pub(crate) const LINES: &[Row] = &[
         14_870,
         "Codes and permissions of Data Lake Storage.",
     ),
+    ("emulator/", 83_039, "A blob of 50 GiB."),
+    ("sleeve/", 9_841, "Ranges of one version."),
     (
-        "emulator/",
-        83_000,
-        "Deletions of paths; access control lists decide.",
+        "sweeper/",
+        21_086,
+        "Bytes of copies are compared; tests of the article's remaining lines; a fleet of a thousand workers.",
     ),
-    (
-        "sleeve/",
-        9_763,
-        "Gridwich's contexts, sleeves, providers and notifications.",
-    ),
-    ("sweeper/", 20_329, ""),
-    (
-        "listener/",
-        29_245,
-        "Topics of subscription queues, relays, rules of the application.",
-    ),
+    ("listener/", 29_637, "A command scales processes."),
     ("worker/", 1_990, ""),
     (
         "harness/",
-        68_162,
-        "Circumstances of histories; recordings of hierarchical accounts.",
+        68_488,
+        "An example of films that are encoded in parts.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 6_696, "The search of the bursts uses it."),
@@ -51,7 +43,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 235_407;
+pub(crate) const TOTAL: usize = 237_001;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

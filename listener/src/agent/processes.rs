@@ -111,8 +111,8 @@ impl Instances for Processes {
             match self.start() {
                 Ok(running) => self.running.push(running),
                 Err(error) => {
-                    let program = self.command.first();
-                    tracing::error!(op = "scale", program, reason = %error, "cannot start an instance");
+                    let (program, reason) = (self.command.first(), error.to_string());
+                    tracing::error!(op = "scale", program, reason, "cannot start an instance");
                     return;
                 }
             }

@@ -390,17 +390,6 @@ impl Storage for FakeStorage {
         unsupported()
     }
 
-    async fn get_blob_range(
-        &self,
-        _cx: &CallContext,
-        _blob: &BlobId,
-        _version: &Tag,
-        _from: u64,
-        _bytes: u64,
-    ) -> PortResult<Bytes> {
-        unsupported()
-    }
-
     async fn put_blob(
         &self,
         cx: &CallContext,

@@ -238,8 +238,8 @@ fn log_reports_failed_blobs() {
     assert!(reason("place").contains("No?") && !text.contains("SECRET"));
 }
 
-/// S25, S31: the log has each read and write of the state document, each copy and delete, the number
-/// of retries of the lease and of calls, and each sleep, with their times.
+/// S25, S31: the log has each read and write of the state document, each copy and delete, the
+/// number of retries of the lease and of calls, and each sleep, with their times.
 #[test]
 fn s25_s31_retries_sleeps_and_state_are_logged() {
     let world = World::new();
