@@ -27,7 +27,7 @@ pub(crate) const LINES: &[Row] = &[
     (
         "sweeper/",
         21_086,
-        "Bytes of copies are compared; tests of the article's remaining lines; a fleet of a thousand workers.",
+        "Bytes of copies; remaining lines of the article; a fleet of a thousand.",
     ),
     ("listener/", 29_637, "A command scales processes."),
     ("worker/", 1_990, ""),

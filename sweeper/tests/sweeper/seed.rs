@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use smalt_sweeper::state::{Container, Document, Status};
-use smalt_sweeper::{Outcome, SweeperConfig};
+use smalt_sweeper::{Outcome, Sweeper, SweeperConfig};
 use smalt_worker::face::Face;
 
 use crate::fake::{Act, World, fault};
@@ -118,7 +118,7 @@ async fn s33_hundreds_of_blobs_leave_two_workers_idle() {
         ..config(name)
     };
     let workers = ["one", "two"].map(|name| worker(&world, small(name), Vec::new(), 1));
-    let monitors = workers.each_ref().map(|sweeper| sweeper.monitor());
+    let monitors = workers.each_ref().map(Sweeper::monitor);
     let mut busy = 0;
     let hour = async {
         for second in 0..36_000 {
