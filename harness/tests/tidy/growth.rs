@@ -24,24 +24,28 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        83_224,
+        80_616,
         "Access control lists decide; events of paths.",
     ),
     (
         "sleeve/",
-        9_763,
+        9_841,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
-    ("sweeper/", 20_329, ""),
+    (
+        "sweeper/",
+        21_086,
+        "Moves verified by bytes; a thousand workers on a virtual clock.",
+    ),
     (
         "listener/",
-        29_245,
-        "Topics of subscription queues, relays, rules of the application.",
+        29_637,
+        "The agent that starts and stops listeners.",
     ),
     ("worker/", 1_990, ""),
     (
         "harness/",
-        68_941,
+        69_373,
         "Histories, bursts and crashes of hierarchical accounts.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -55,7 +59,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 237_448;
+pub(crate) const TOTAL: usize = 236_500;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
