@@ -1,7 +1,5 @@
 //! Maintenance of a deleted container whose blobs were copied by pending copies.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use smalt::faults::{Fault, Hold, Rule};
 
 use crate::support::Client;

@@ -6,8 +6,15 @@ use super::client::Client;
 
 const REFUSED: &str = "400 HierarchicalNamespaceNotEnabled";
 
+/// Method, target, headers.
+type Shape = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
 /// Some shapes of requests of the interface, with a header that they need.
-const REQUESTS: &[(&str, &str, &[(&str, &str)])] = &[
+const REQUESTS: &[Shape] = &[
     ("GET", "?resource=account", &[]),
     ("PUT", "lake?resource=filesystem", &[]),
     ("GET", "lake?resource=filesystem&recursive=true", &[]),

@@ -378,21 +378,26 @@ impl Worker {
         self.log.tell(&Event::Reset { done: false })?;
         self.emulator.reset()?;
         self.log.tell(&Event::Reset { done: true })?;
-        self.model = Model::default();
+        self.model = Model {
+            is_lake: self.model.is_lake,
+            ..Model::default()
+        };
         self.client.create().await?;
         Ok(())
     }
 }
 
-/// Whether an error is a 5xx in Azure's form: with the code in a header and in XML or, from the
-/// Table service, in JSON.
+/// Whether an error is a 5xx in Azure's form: with the code in a header and in XML or, from the Data
+/// Lake interface, in JSON; from the Table service only in JSON.
 fn is_of_azures_form(text: &str) -> bool {
     [("500", "InternalError"), ("503", "ServerBusy")]
         .iter()
         .any(|(status, code)| {
-            let in_xml = text.starts_with(&format!("{status} {code} ")) && text.contains("<Code>");
-            let in_json = format!("{{\"odata.error\":{{\"code\":\"{code}\"");
-            in_xml || text.starts_with(&format!("{status} ")) && text.contains(&in_json)
+            let in_lake = format!("{{\"error\":{{\"code\":\"{code}\"");
+            let in_table = format!("{{\"odata.error\":{{\"code\":\"{code}\"");
+            let in_header = text.starts_with(&format!("{status} {code} "));
+            in_header && (text.contains("<Code>") || text.contains(&in_lake))
+                || text.starts_with(&format!("{status} ")) && text.contains(&in_table)
         })
 }
 
@@ -401,10 +406,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_a_5xx_are_recognised() {
+    fn all_forms_of_a_5xx_are_recognised() {
         let xml = "500 InternalError in place of 201: <Error><Code>InternalError</Code></Error>";
         let json = r#"500  in place of 204: {"odata.error":{"code":"InternalError","message":{}}}"#;
-        assert!(is_of_azures_form(xml) && is_of_azures_form(json));
+        let lake =
+            r#"503 ServerBusy in place of 201: {"error":{"code":"ServerBusy","message":""}}"#;
+        assert!([xml, json, lake].into_iter().all(is_of_azures_form));
+        assert!(!is_of_azures_form(&lake.replace("ServerBusy in", "in")));
         assert!(!is_of_azures_form(
             &json.replace("InternalError", "ResourceNotFound")
         ));
