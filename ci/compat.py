@@ -90,7 +90,7 @@ def show(url):
     for container in document:
         print(container.get("name"), container.get("status"), "sig=" in container.get("uri"))
     swept = datetime.fromisoformat(document.get("timestamp"))
-    print(swept >= NOW.replace(microsecond=0), document.get("purged"))
+    print(NOW - swept < timedelta(minutes=5), document.get("purged"))
     print("&amp;" in text, "sales keeps its dead blobs" in text)
 
 

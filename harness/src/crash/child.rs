@@ -387,8 +387,8 @@ impl Worker {
     }
 }
 
-/// Whether an error is a 5xx in Azure's form: with the code in a header and in XML or, from the Data
-/// Lake interface, in JSON; from the Table service only in JSON.
+/// Whether an error is a 5xx in Azure's form: with the code in a header and in XML or, from the
+/// Data Lake interface, in JSON; from the Table service only in JSON.
 fn is_of_azures_form(text: &str) -> bool {
     [("500", "InternalError"), ("503", "ServerBusy")]
         .iter()
