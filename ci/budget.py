@@ -8,7 +8,7 @@ that compute signatures cost some thousand instructions more than they do native
 
   ci/budget.py BUILD           BUILD names the column, and the programs' folder in target (SMALT_BIN_DIR)
   ci/budget.py BUILD --set     writes the measured counts as the budgets
-  ci/budget.py BUILD --only X  measures the rows whose name contains X, and prints their costliest functions
+  ci/budget.py BUILD --only X  measures the rows whose name contains X
 """
 
 import http.client
@@ -147,10 +147,6 @@ def measure(binary, only):
                 for name, service, requests, *request in rows:
                     row = f"{name}, {mode}"
                     counts[row], file = server.count(requests, service, *request)
-                    if only:
-                        print(f"== {row}: {counts[row]:,}")
-                        report = ["callgrind_annotate", "--threshold=90", file]
-                        print(subprocess.run(report, capture_output=True, text=True).stdout)
             finally:
                 server.process.kill()
                 server.process.wait()
