@@ -8,7 +8,7 @@ that compute signatures cost some thousand instructions more than they do native
 
   ci/budget.py BUILD           BUILD names the column, and the programs' folder in target (SMALT_BIN_DIR)
   ci/budget.py BUILD --set     writes the measured counts as the budgets
-  ci/budget.py BUILD --only X  measures the rows whose name contains X, and prints their costliest functions
+  ci/budget.py BUILD --only X  measures the rows whose name contains X
 """
 
 import http.client
@@ -122,15 +122,14 @@ class Server:
         return f"{self.folder}/counts.{self.dumps}"
 
     def count(self, requests, *request):
-        """Returns the instructions per request, and the file of the count."""
+        """Returns the instructions per request."""
         for _ in range(requests // 4 + 1):
             self.send(*request)
         self.dump()
         for _ in range(requests):
             self.send(*request)
-        file = self.dump()
-        total = re.search(r"^totals: (\d+)", Path(file).read_text(), re.M)
-        return int(total[1]) // requests, file
+        total = re.search(r"^totals: (\d+)", Path(self.dump()).read_text(), re.M)
+        return int(total[1]) // requests
 
 
 def measure(binary, only):
@@ -146,11 +145,7 @@ def measure(binary, only):
                     server.send(*request)
                 for name, service, requests, *request in rows:
                     row = f"{name}, {mode}"
-                    counts[row], file = server.count(requests, service, *request)
-                    if only:
-                        print(f"== {row}: {counts[row]:,}")
-                        report = ["callgrind_annotate", "--threshold=90", file]
-                        print(subprocess.run(report, capture_output=True, text=True).stdout)
+                    counts[row] = server.count(requests, service, *request)
             finally:
                 server.process.kill()
                 server.process.wait()
