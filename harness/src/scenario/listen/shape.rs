@@ -17,6 +17,9 @@ use super::seen::Names;
 pub(super) const RETRY_S: [u64; 3] = [1, 4, 20];
 /// Least percentage of the request rate that renewals, retries and idle gets leave for others.
 const RATE_FLOOR: u32 = 20;
+/// How long a payload outlives its message: longer than a message that a listener has finished can
+/// return for.
+pub(super) const MARGIN: Duration = Duration::from_secs(900);
 /// Length of the sentinel's lease.
 const LEASE: Duration = Duration::from_secs(15);
 
@@ -75,6 +78,10 @@ pub struct Shape {
     /// The partitions that replace the queue, and their resize during the trouble; `None` for a
     /// plain queue.
     pub partitions: Option<Resize>,
+    /// Whether a sweeper works on the payloads meanwhile.
+    pub swept: bool,
+    /// Whether a trigger reaches each listener at its own time.
+    pub wakes_apart: bool,
 }
 
 /// A change of the number of partitions.
@@ -180,7 +187,7 @@ impl Shape {
         self.payloads.map(|compression| Offload {
             above_bytes: APART_ABOVE_BYTES,
             compression,
-            margin: Duration::from_secs(3_600),
+            margin: MARGIN,
             ..Offload::into(PAYLOADS)
         })
     }
@@ -293,6 +300,8 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
             lag_ms: wire.1,
             payloads: None,
             partitions: None,
+            swept: false,
+            wakes_apart: false,
         }
     })
 }
