@@ -113,8 +113,8 @@ pub async fn run_in(world: &World, plan: &ListenPlan, names: &Names) -> Result<R
 }
 
 /// Runs the stages until every listener has stopped, and the payloads that are left were swept.
-/// Returns the counts of the faults, what is wrong with them and with the ends of the listeners, and
-/// whether the queue became empty each time.
+/// Returns the counts of the faults, what is wrong with them and with the ends of the listeners,
+/// and whether the queue became empty each time.
 async fn work(
     owner: &Owner<'_>,
     stop: oneshot::Sender<()>,
@@ -131,7 +131,7 @@ async fn work(
     let wrong = crew.end().await.into_iter();
     violations.extend(wrong.map(|why| Violation::of_run("LL1", why)));
     if owner.plan.shape.swept {
-        tokio::time::sleep(keeper::LAST).await;
+        tokio::time::sleep(keeper::last()).await;
     }
     drop(stop);
     Ok((faults, violations, emptied))

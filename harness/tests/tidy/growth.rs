@@ -41,8 +41,8 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        68_162,
-        "Circumstances of histories; recordings of hierarchical accounts.",
+        68_815,
+        "Both workers in one world; drifting clocks, rules by tag, copies cut short.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 6_696, "The search of the bursts uses it."),
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 235_407;
+pub(crate) const TOTAL: usize = 236_087;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -1,7 +1,7 @@
 //! The sweeper of the payloads' container, in the same world as the listeners.
 //!
-//! No fault hits it, because its own scenario has those; here it shows that it leaves the payload of
-//! every live message alone, and removes every other one.
+//! No fault hits it, because its own scenario has those; here it shows that it leaves the payload
+//! of every live message alone, and removes every other one.
 
 use std::time::Duration;
 
@@ -18,15 +18,15 @@ use crate::scenario::world::{Which, World};
 /// Name of the sweeper in the history.
 pub(super) const NAME: &str = "sweeper";
 /// Time between two sweeps.
-const EVERY: Duration = Duration::from_secs(60);
+const EVERY: Duration = Duration::from_secs(300);
 /// Container of the state document.
 const STATE: &str = "state";
 
-/// Time after the last message in which every payload that expires is due and was swept.
-pub(super) const LAST: Duration = MARGIN
-    .saturating_add(Duration::from_secs(TTL_MAX_S as u64))
-    .saturating_add(EVERY)
-    .saturating_add(EVERY);
+/// Returns the time after the last message in which every payload that expires is due and was
+/// swept.
+pub(super) fn last() -> Duration {
+    MARGIN + Duration::from_secs(TTL_MAX_S.into()) + 2 * EVERY
+}
 
 /// Sweeps until it is told to stop, if the plan has a sweeper.
 ///

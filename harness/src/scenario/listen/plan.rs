@@ -219,7 +219,11 @@ impl ListenPlan {
         let hidden = |mishap: &Mishap| {
             matches!(
                 mishap,
-                Mishap::Unreachable | Mishap::LateRequest(_) | Mishap::Pause(_) | Mishap::Outage(_)
+                Mishap::Unreachable
+                    | Mishap::LateRequest(_)
+                    | Mishap::LateAndLost(_)
+                    | Mishap::Pause(_)
+                    | Mishap::Outage(_)
             )
         };
         let late =
@@ -322,7 +326,7 @@ impl Extras {
                     resource: "",
                     nth,
                 },
-                mishap: Mishap::LateRequest(left_s.saturating_sub(2).max(1)),
+                mishap: Mishap::LateAndLost(left_s.saturating_sub(2).max(1)),
             }
         });
         plan.trouble

@@ -17,9 +17,8 @@ use super::seen::Names;
 pub(super) const RETRY_S: [u64; 3] = [1, 4, 20];
 /// Least percentage of the request rate that renewals, retries and idle gets leave for others.
 const RATE_FLOOR: u32 = 20;
-/// How long a payload outlives its message: longer than a message that a listener has finished can
-/// return for.
-pub(super) const MARGIN: Duration = Duration::from_secs(900);
+/// How long a payload outlives its message; the least that the listener accepts.
+pub(super) const MARGIN: Duration = Duration::from_secs(3_600);
 /// Length of the sentinel's lease.
 const LEASE: Duration = Duration::from_secs(15);
 

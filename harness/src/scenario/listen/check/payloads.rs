@@ -67,8 +67,8 @@ impl Payloads {
         blob.number
     }
 
-    /// Records that the message with this number has this id, and returns whether its payload is due
-    /// before it expires.
+    /// Records that the message with this number has this id. Returns what is wrong if its payload
+    /// is due before it expires.
     pub(super) fn belongs(
         &mut self,
         number: usize,
