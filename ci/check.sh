@@ -100,6 +100,7 @@ step "fleets of listeners under kill -9"
 bash ci/fleet.sh
 bash ci/billing.sh
 bash ci/channels.sh
+bash ci/agent.sh
 
 step "packages and images"
 bash ci/packages.sh

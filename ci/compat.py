@@ -1,16 +1,24 @@
 """Creates the original design's configuration for compat.sh, and prints it after the sweep.
 
-    compat.py create    containers, blobs, and the state document with SAS URIs in it
-    compat.py show      the remaining blobs, and the containers of the document
+    compat.py create    containers, blobs, and the state document with SAS URIs in it; prints the
+                        document's own URL with a SAS
+    compat.py show URL  the remaining blobs, and the containers of the document at this URL
 """
 
 import os
 import sys
+import urllib.request
 import xml.etree.ElementTree as ElementTree
 from datetime import datetime, timedelta, timezone
 from xml.sax.saxutils import escape
 
-from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, generate_container_sas
+from azure.storage.blob import (
+    BlobSasPermissions,
+    BlobServiceClient,
+    ContainerSasPermissions,
+    generate_blob_sas,
+    generate_container_sas,
+)
 
 SERVICE = BlobServiceClient.from_connection_string(os.environ["AZURE_STORAGE_CONNECTION_STRING"])
 NOW = datetime.now(timezone.utc)
@@ -34,7 +42,7 @@ def uri(name):
         container.account_name,
         name,
         account_key=SERVICE.credential.account_key,
-        permission=ContainerSasPermissions(read=True, write=True, delete=True, list=True),
+        permission=ContainerSasPermissions(read=True, delete=True, list=True),
         expiry=NOW + timedelta(hours=1),
     )
     return escape(f"{container.url}?{sas}")
@@ -57,18 +65,33 @@ def create():
         logs.upload_blob(f"app/{at:04}", b"7", metadata=DUE)
     names = {"events", "logs", "paused"}
     STATE.upload_blob(DOCUMENT.format(**{name: uri(name) for name in names}))
+    sas = generate_blob_sas(
+        STATE.account_name,
+        STATE.container_name,
+        STATE.blob_name,
+        account_key=SERVICE.credential.account_key,
+        permission=BlobSasPermissions(read=True, write=True, delete=True),
+        expiry=NOW + timedelta(hours=1),
+    )
+    print(f"{STATE.url}?{sas}")
 
 
-def show():
+def show(url):
     for name in ["events", "logs", "paused", "dbc"]:
         container = SERVICE.get_container_client(name)
         for blob in container.list_blobs(include=["metadata"]):
             body = container.download_blob(blob.name).readall().decode()
             print(name, blob.name, body, *sorted(set(blob.metadata or {}) & {"Old"}))
-    text = STATE.download_blob().readall().decode()
-    for container in ElementTree.fromstring(text):
-        print(container.get("name"), "sig=" in container.get("uri"))
+    # A plain GET, as a browser sends it.
+    with urllib.request.urlopen(url) as shown:
+        print(shown.headers["Content-Type"], shown.headers["Content-Disposition"])
+        text = shown.read().decode()
+    document = ElementTree.fromstring(text)
+    for container in document:
+        print(container.get("name"), container.get("status"), "sig=" in container.get("uri"))
+    swept = datetime.fromisoformat(document.get("timestamp"))
+    print(NOW - swept < timedelta(minutes=5), document.get("purged"))
     print("&amp;" in text, "sales keeps its dead blobs" in text)
 
 
-{"create": create, "show": show}[sys.argv[1]]()
+{"create": create, "show": show}[sys.argv[1]](*sys.argv[2:])

@@ -100,10 +100,13 @@ impl AccountSettings {
     /// The field and its valid values.
     pub fn validate(&self) -> Result<(), &'static str> {
         let days = self.container_retention_days;
-        match days.is_none_or(|days| CONTAINER_RETENTION_DAYS.contains(&days)) {
-            true => Ok(()),
-            false => Err("container_retention_days: 1 to 365, or null for none"),
+        if days.is_some_and(|days| !CONTAINER_RETENTION_DAYS.contains(&days)) {
+            return Err("container_retention_days: 1 to 365, or null for none");
         }
+        if self.versioning && self.hierarchical_namespace {
+            return Err("versioning: an account with a hierarchical namespace has no versions");
+        }
+        Ok(())
     }
 }
 

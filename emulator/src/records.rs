@@ -16,9 +16,9 @@ use serde::de::DeserializeOwned;
 use smalt_protocol::xml::ServiceProperties;
 
 pub use blob::{
-    Access, BlobContent, BlobKind, BlobRecord, BlockListChunk, BlockRecord, CommittedBlock,
-    ContentHeaders, CopyReader, CopyRecord, CopyStatus, Deleted, Immutability, IncrementalCopy,
-    PendingCopy, Rehydration, UncommittedRecord,
+    Access, BlobContent, BlobKind, BlobRecord, BlockListChunk, BlockRecord, CONTENT_TYPE_DEFAULT,
+    CommittedBlock, ContentHeaders, CopyReader, CopyRecord, CopyStatus, Deleted, Immutability,
+    IncrementalCopy, PendingCopy, Rehydration, UncommittedRecord,
 };
 pub use container::{ContainerRecord, PublicAccess};
 pub use event::{

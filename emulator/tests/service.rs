@@ -3,7 +3,6 @@
 
 mod access;
 mod blobs;
-mod clients;
 mod containers;
 mod damage;
 mod events;

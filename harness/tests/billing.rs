@@ -75,7 +75,25 @@ fn assert_exact(ledger: &Ledger) {
     assert!(ledger.open.is_empty());
 }
 
-/// Without faults no result occurs twice, and no payload is left.
+/// Returns the longest time from a submission, of which there is one every two seconds, until the
+/// ledger contains it.
+async fn longest_delay(site: &Site) -> Outcome<Duration> {
+    let (begun, mut longest) = (tokio::time::Instant::now(), Duration::ZERO);
+    let mut complete = 0;
+    while complete < plan().submissions as usize {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let now = controller::ledger(site).await?.complete.len();
+        if now > complete {
+            let submitted = Duration::from_secs(2 * complete as u64);
+            longest = longest.max(begun.elapsed().saturating_sub(submitted));
+            complete = now;
+        }
+    }
+    Ok(longest)
+}
+
+/// L2: without faults no result occurs twice, no payload is left, and each submission is in the
+/// ledger before the next one arrives.
 #[tokio::test(start_paused = true)]
 async fn a_month_without_faults_is_exact() -> Outcome {
     let account = TestAccount::open()?;
@@ -84,10 +102,17 @@ async fn a_month_without_faults_is_exact() -> Outcome {
         start_processor(site(&account, 2)?),
     ];
     let initiator = start_initiator(site(&account, 3)?);
-    let pending = std::future::pending();
-    let ledger = controller::run(&site(&account, 4)?, Some(6), pending).await?;
+    let (pending, controlling) = (std::future::pending(), site(&account, 4)?);
+    let observing = site(&account, 6)?;
+    let (ledger, delay) = tokio::join!(
+        controller::run(&controlling, Some(6), pending),
+        longest_delay(&observing)
+    );
+    let (ledger, delay) = (ledger?, delay?);
     assert_exact(&ledger);
     assert_eq!(ledger.duplicates, 0);
+    println!("longest delay of a submission: {delay:?}");
+    assert!(delay < Duration::from_secs(2), "{delay:?}");
     initiator.await?;
     let left = site(&account, 5)?;
     let all = smalt_sleeve::port::ListBlobs::default();

@@ -71,6 +71,9 @@ fn concurrent_calls_on_a_queue_have_an_order() {
 fn an_order_of_a_crowded_queue_is_found() {
     let plan = Options {
         cases: cases(327_010_496, 1),
+        kind: Some(Kind::Queue),
+        clients: Some(6),
+        operations: Some(8),
         ..Options::default()
     };
     let sum = campaign(&plan, &|| ()).unwrap_or_else(|failed| unreachable!("{failed:?}"));
@@ -87,6 +90,12 @@ fn listings_show_the_state_at_one_point_in_time() {
 fn concurrent_calls_on_entities_have_an_order() {
     let sum = hold(&of(Kind::Entity, 600));
     assert!(sum.entries > 600, "{} entities", sum.entries);
+}
+
+/// A tree that moves is never seen in part: not by a listing, and not by a write into it.
+#[test]
+fn concurrent_renames_have_an_order() {
+    hold(&of(Kind::Lake, 600));
 }
 
 #[test]

@@ -84,3 +84,31 @@ fn answers_about_tables_match_the_model_across_restarts() {
     let coverage = judge(campaign).coverage;
     assert!(coverage.steps() > 150, "only {} steps", coverage.steps());
 }
+
+/// Histories of a hierarchical account, through both of its interfaces.
+const LAKE: Campaign = Campaign {
+    about: About::Lake,
+    histories: 600,
+    ..ACCOUNT
+};
+
+#[test]
+fn answers_of_both_interfaces_match_the_model() {
+    let coverage = judge(LAKE).coverage;
+    let mut unreached = coverage.unreached();
+    unreached.retain(smalt_model::outcomes::Cell::is_of_lake);
+    assert!(unreached.len() < 10, "{unreached:?}");
+    let mix = coverage.actual();
+    assert!((60.0..80.0).contains(&mix.valid), "{mix}");
+}
+
+#[test]
+fn answers_of_both_interfaces_match_the_model_across_restarts() {
+    let campaign = Campaign {
+        histories: 15,
+        restarts: true,
+        ..LAKE
+    };
+    let coverage = judge(campaign).coverage;
+    assert!(coverage.steps() > 150, "only {} steps", coverage.steps());
+}

@@ -4,6 +4,8 @@
 //! It looks at the queue from outside and at the instances through [`Instances`], so an instance
 //! may be a process, a container or a machine.
 
+mod processes;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use async_trait::async_trait;
 use smalt_sleeve::port::{CallContext, PortResult, Storage};
 use tokio::time::Instant;
 
+pub use self::processes::Processes;
 use crate::rules::instances::{Bounds, InstanceRule, Look};
 
 /// The instances of a listener.

@@ -1,5 +1,6 @@
 //! The command line: commands, flags shared by all of them, and dispatch.
 
+mod agent;
 mod ambient;
 mod bench;
 mod common;
@@ -99,6 +100,9 @@ pub(crate) enum Command {
     Poison(poison::PoisonFlags),
     /// Show the queues of a partitioned queue, or change their number.
     Partitions(partitions::PartitionFlags),
+    /// Start and stop instances of a listener by the length of its queue, the age of its oldest
+    /// message, and how busy the instances are.
+    Agent(agent::AgentFlags),
     /// Wake a listener in another process. Use it after putting the last message.
     Notify(notify::NotifyFlags),
     /// Estimate the monthly cost of polling and the throughput of one queue.
@@ -132,7 +136,7 @@ pub(crate) fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let by_default = match cli.command {
-        Command::Run(_) | Command::Once(_) => "info",
+        Command::Run(_) | Command::Once(_) | Command::Agent(_) => "info",
         _ => "warn",
     };
     let level = cli.common.log_level.as_deref().unwrap_or(by_default);
@@ -165,6 +169,7 @@ async fn carry_out(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Command::Stats(flags) => stats::stats(&cli.common, &flags).await,
         Command::Poison(flags) => poison::poison(&cli.common, &flags).await,
         Command::Partitions(flags) => partitions::show(&cli.common, &flags).await,
+        Command::Agent(flags) => agent::agent(&cli.common, flags).await,
         Command::Notify(flags) => notify::notify(&cli.common, &flags).await,
         Command::Cost(flags) => cost::print(&flags).await,
         Command::Validate(flags) => validate::validate(&cli.common, &flags, matches).await,

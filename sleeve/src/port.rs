@@ -289,6 +289,18 @@ pub trait Storage: Send + Sync + 'static {
         most_bytes: u64,
     ) -> PortResult<Downloaded>;
 
+    /// Get Blob: `bytes` bytes of one version, beginning at `from`.
+    async fn get_blob_range(
+        &self,
+        _: &CallContext,
+        blob: &BlobId,
+        _version: &Tag,
+        _from: u64,
+        _bytes: u64,
+    ) -> PortResult<Bytes> {
+        Err(PortError::unsupported("Get Blob", blob))
+    }
+
     /// Put Blob, as a block blob in a single request.
     async fn put_blob(
         &self,

@@ -82,6 +82,7 @@ pub mod ttl;
 pub mod undo;
 pub mod upkeep;
 pub mod uri;
+mod verify;
 mod work;
 
 pub use accounts::{Accounts, OpenUri};

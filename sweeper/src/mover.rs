@@ -25,6 +25,7 @@ use crate::paced::Paced;
 use crate::provenance::{self, Origin};
 use crate::shared::{Core, Made};
 use crate::source;
+use crate::verify::{self, Unclear, Version};
 use crate::work::{self, Done};
 
 /// Initial and maximum delay between checks of a pending copy.
@@ -295,15 +296,15 @@ async fn look(
         match there.copy.as_ref().map(|copy| copy.status) {
             Some(CopyStatus::Pending) => {}
             Some(CopyStatus::Aborted | CopyStatus::Failed) => return Ok(Standing::Broken(there)),
-            Some(CopyStatus::Success) | None if is_equal(moving.seen, &there) => {
-                return Ok(Standing::Ours);
-            }
-            Some(CopyStatus::Success) | None if !fresh => return Ok(Standing::Foreign(there)),
             Some(CopyStatus::Success) | None => {
-                return Err(Done::with(
-                    Outcome::CopyFailed,
-                    "the copy differs from its source",
-                ));
+                return match (verified(moving, account, place, &there).await?, fresh) {
+                    (true, _) => Ok(Standing::Ours),
+                    (false, false) => Ok(Standing::Foreign(there)),
+                    (false, true) => Err(Done::with(
+                        Outcome::CopyFailed,
+                        "the copy differs from its source",
+                    )),
+                };
             }
         }
         if began.elapsed() >= core.config.dead.copy_deadline {
@@ -317,13 +318,30 @@ async fn look(
     }
 }
 
-/// Compares the length, and the MD5 if both have one.
-pub(crate) fn is_equal(source: &BlobProperties, copy: &BlobProperties) -> bool {
-    let same_md5 = match (&source.content_md5, &copy.content_md5) {
-        (Some(source), Some(copy)) => source == copy,
-        _ => true,
+/// Compares a complete copy with its source.
+async fn verified(
+    moving: &Moving<'_>,
+    account: &Paced<'_>,
+    place: &BlobId,
+    there: &BlobProperties,
+) -> Result<bool, Done> {
+    let source = Version {
+        account: &moving.page.source(moving.core),
+        blob: moving.blob,
+        seen: moving.seen,
     };
-    source.length == copy.length && same_md5
+    let copy = Version {
+        account,
+        blob: place,
+        seen: there,
+    };
+    let equal = verify::is_equal(&source, &copy).await;
+    equal.map_err(|unclear| match unclear {
+        Unclear::Source(error) => work::failed(&error),
+        // Another client changed the copy; a later cycle decides again.
+        Unclear::Copy(error) => Done::with(Outcome::Deferred, error),
+        Unclear::Stopped => Outcome::Stopped.into(),
+    })
 }
 
 /// Creates the destination container once per worker (S11, DS20), however many blobs move there

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{
     BlobId, BlobPage, BlobProperties, CallContext, Conditions, CopyStarted, DeleteSnapshots,
-    Downloaded, ListBlobs, Metadata, PortResult, PutBlob, StartCopy, Storage, Written,
+    Downloaded, ListBlobs, Metadata, PortResult, PutBlob, StartCopy, Storage, Tag, Written,
 };
 
 use crate::shared::Core;
@@ -49,6 +49,7 @@ impl Paced<'_> {
         create_container(container: &str) -> bool;
         delete_blob(blob: &BlobId, on: &Conditions, snapshots: DeleteSnapshots) -> ();
         get_blob(blob: &BlobId, bytes_max: u64) -> Downloaded;
+        get_blob_range(blob: &BlobId, version: &Tag, from: u64, bytes: u64) -> Bytes;
         has_snapshots(blob: &BlobId) -> bool;
         list_blobs(container: &str, list: &ListBlobs) -> BlobPage;
         set_blob_metadata(blob: &BlobId, metadata: &Metadata, on: &Conditions) -> Written;
@@ -67,6 +68,11 @@ impl Paced<'_> {
         };
         let core = self.core;
         core.calls.repeated(&core.entropy, "put_blob", call).await
+    }
+
+    /// Returns whether the worker was asked to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.core.stop.is_set()
     }
 
     /// Fetches the key that signs blob URLs, for accounts opened with a token.

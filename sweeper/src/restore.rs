@@ -14,12 +14,12 @@ use crate::carried;
 use crate::config::Collision;
 use crate::decide;
 use crate::destination;
-use crate::mover::is_equal;
 use crate::provenance::{self, History};
 use crate::shared::Core;
 use crate::source;
 use crate::state::Document;
 use crate::undo::{Undo, Undone};
+use crate::verify::{self, Unclear, Version};
 
 /// Initial and maximum delay between checks of a pending copy.
 const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
@@ -291,7 +291,7 @@ async fn settled(
     let mut there = first;
     loop {
         match there.copy.as_ref().map(|copy| copy.status) {
-            Some(CopyStatus::Success) if is_equal(dead.seen, &there) => return Ok(()),
+            Some(CopyStatus::Success) => return verified(core, dead, storage, place, &there).await,
             Some(CopyStatus::Pending) => {}
             _ => return Err((Undone::CopyFailed, None)),
         }
@@ -306,6 +306,34 @@ async fn settled(
             Ok(_) => return Err((Undone::Changed, None)),
             Err(error) => return Err(failed(&error)),
         };
+    }
+}
+
+async fn verified(
+    core: &Core,
+    dead: &Dead<'_>,
+    storage: &dyn Storage,
+    place: &BlobId,
+    there: &BlobProperties,
+) -> Result<(), Ended> {
+    let source = Version {
+        account: &core.paced(dead.storage.as_ref(), "undo"),
+        blob: &dead.blob,
+        seen: dead.seen,
+    };
+    let copy = Version {
+        account: &core.paced(storage, "undo"),
+        blob: place,
+        seen: there,
+    };
+    match verify::is_equal(&source, &copy).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err((Undone::CopyFailed, None)),
+        Err(Unclear::Source(error) | Unclear::Copy(error)) => Err(failed(&error)),
+        Err(Unclear::Stopped) => {
+            let unverified = "the copy is not verified; undo it again later".to_owned();
+            Err((Undone::Incomplete, Some(unverified)))
+        }
     }
 }
 

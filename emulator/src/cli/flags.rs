@@ -153,8 +153,9 @@ pub struct Flags {
     /// Allow Set Blob Expiry in every account; Azure allows it only with a hierarchical namespace.
     #[arg(long, help_heading = ACCOUNTS)]
     pub blob_expiry: bool,
-    /// Give every account a hierarchical namespace, which Data Lake Storage needs.
-    #[arg(long, help_heading = ACCOUNTS)]
+    /// Give every account a hierarchical namespace, which Data Lake Storage needs. There are no
+    /// versions then.
+    #[arg(long, help_heading = ACCOUNTS, conflicts_with = "versioning")]
     pub hierarchical_namespace: bool,
     /// Keep the name of a deleted container, queue or table taken for SECONDS, at most 86400:
     /// creating it again gets 409 `...BeingDeleted`. On Azure this takes 30 seconds or more.

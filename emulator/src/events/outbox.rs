@@ -5,12 +5,13 @@
 
 use std::ops::ControlFlow;
 
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::{StorageError, Timestamp, uri};
 use uuid::Uuid;
 
 use super::{schema, waiting};
 use crate::call::Call;
 use crate::keys::{self, Kind};
+use crate::ops::dfs::rename;
 use crate::ops::lookup::BlobName;
 use crate::records::{
     BlobRecord, DeliveryRecord, Diagnostics, EventData, EventRecord, Record, SUBJECT,
@@ -20,6 +21,9 @@ use crate::rules::events::{EventKind, Raises};
 use crate::rules::subscription::Schema;
 use crate::store::{Stamp, StoreResult, Transaction, View};
 
+/// The `api` of a flush, which raises an event when it closes the file.
+pub const FLUSH: &str = "FlushWithClose";
+
 /// What an event needs to know of the request that raises it.
 pub struct Cause {
     raises: Raises,
@@ -28,14 +32,29 @@ pub struct Cause {
     request_id: Uuid,
     client_request_id: Option<String>,
     url: String,
+    /// The former URL of a path that is renamed.
+    source_url: Option<String>,
+    recursive: Option<bool>,
 }
 
 impl Cause {
     /// Returns `None` for a call whose operation raises no event.
     pub fn of(call: &Call) -> Option<Self> {
         let client_request_id = call.headers.get("x-ms-client-request-id");
+        let is_true = |text: &str| text.eq_ignore_ascii_case("true");
+        let raises = call.raises?;
+        // A file that stays open raises no event.
+        if raises == Raises::Created(FLUSH) && !call.query("close").is_some_and(is_true) {
+            return None;
+        }
+        let source_url = match raises {
+            Raises::Renamed(_) => Some(source_url(call)?),
+            _ => None,
+        };
         Some(Cause {
-            raises: call.raises?,
+            raises,
+            source_url,
+            recursive: call.query("recursive").map(is_true),
             name: BlobName::of(call).ok()?,
             id: call.fresh_id,
             request_id: call.request_id,
@@ -58,6 +77,7 @@ impl Cause {
                 Some((EventKind::BlobCreated, new))
             }
             (Raises::Deleted(_), Some(old), None) => Some((EventKind::BlobDeleted, old)),
+            (Raises::Renamed(_), _, Some(new)) => Some((EventKind::BlobRenamed, new)),
             (Raises::Tier(_), Some(old), Some(new)) => {
                 let starts = old.access.rehydration != new.access.rehydration;
                 let kind = match starts && new.access.rehydration.is_some() {
@@ -81,6 +101,18 @@ impl Cause {
     ) -> EventRecord {
         let is = |kinds: &[EventKind]| kinds.contains(&kind);
         let (created, tiered) = (EventKind::BlobCreated, EventKind::BlobTierChanged);
+        let is_directory = blob.directory.is_some();
+        let is_file = !is_directory && !is(&[EventKind::BlobRenamed]);
+        let is_path = blob.posix.is_some();
+        let api = match is_directory {
+            true => self
+                .raises
+                .api()
+                .replace("File", "Directory")
+                .replace("Blob", "Directory"),
+            false => self.raises.api().to_owned(),
+        };
+        let url = || self.url.clone();
         // A change of tier that takes its time is described as it will be.
         let thawed = blob.access.rehydration.as_ref().map(|way| &way.tier);
         let tier = thawed.or(blob.access.tier.as_ref()).cloned();
@@ -90,21 +122,29 @@ impl Cause {
             id: self.id,
             account: container.account.clone(),
             subject: format!("{SUBJECT}{}/blobs/{}", container.container, self.name.blob),
-            kind,
+            kind: if is_directory {
+                kind.of_directory()
+            } else {
+                kind
+            },
             at: stamp.now,
             data: EventData {
-                api: self.raises.api().to_owned(),
+                api,
                 client_request_id: self.client_request_id.clone(),
                 request_id: self.request_id,
                 e_tag: is(&[created]).then(|| blob.etag.to_string()),
-                content_type: blob.headers.content_type.clone(),
-                content_length: (!is(&[EventKind::BlobDeleted])).then_some(blob.length),
-                blob_type: blob.kind.as_str().to_owned(),
-                access_tier: is(&[created, tiered]).then(tier),
+                content_type: blob.headers.content_type.clone().filter(|_| is_file),
+                content_length: (is_file && !is(&[EventKind::BlobDeleted])).then_some(blob.length),
+                content_offset: (is_file && is_path && is(&[created])).then_some(blob.length),
+                blob_type: is_file.then(|| blob.kind.as_str().to_owned()),
+                access_tier: (is_file && is(&[created, tiered])).then(tier),
                 previous_tier: before
                     .filter(|_| is(&[tiered]))
                     .map(|old| self.tier(old).to_owned()),
-                url: self.url.clone(),
+                url: self.source_url.is_none().then(url),
+                source_url: self.source_url.clone(),
+                destination_url: self.source_url.as_ref().map(|_| url()),
+                recursive: self.recursive.filter(|_| is_directory),
                 sequencer: String::new(),
                 storage_diagnostics: Diagnostics {
                     batch_id: self.request_id,
@@ -118,6 +158,17 @@ impl Cause {
         let default = self.name.container.settings.default_tier.as_str();
         blob.access.tier.as_deref().unwrap_or(default)
     }
+}
+
+/// Returns the URL of the source of a rename, which the request names by its path.
+fn source_url(call: &Call) -> Option<String> {
+    let source = rename::source(call).ok()?;
+    let account = format!("/{}", call.account());
+    let rest = call.target.raw_path.strip_prefix(&account);
+    let is_path_style = rest.is_some_and(|rest| rest.starts_with('/'));
+    let account = if is_path_style { account.as_str() } else { "" };
+    let (container, blob) = (&source.container.container, uri::encode_path(&source.blob));
+    Some(format!("{}{account}/{container}/{blob}", call.origin))
 }
 
 /// Returns a string that grows with the tick and then with the place of the event in its commit,
@@ -157,9 +208,12 @@ pub fn watch<T>(
     let place = cause.name.find_place(tx, stamp.now)?;
     let (before, generation) = (place.blob, place.container.generation);
     let key = keys::waiting(generation, &cause.name.blob);
-    let earlier = waiting::take_due(tx, key.clone(), before.as_ref(), stamp.now)?;
+    let earlier = waiting::take_due(tx, key, before.as_ref(), stamp.now)?;
     let output = apply(tx)?;
-    let after = cause.name.load(tx, generation, stamp.now)?;
+    // A write to a hierarchical container may have made the directory of its path.
+    let place = cause.name.find_place(tx, stamp.now)?;
+    let key = keys::waiting(place.container.generation, &cause.name.blob);
+    let after = place.blob;
     let mut event = cause.event(before.as_ref(), after.as_ref(), stamp);
     match after.as_ref().and_then(waiting::ends) {
         None => tx.delete(key),

@@ -9,7 +9,7 @@ use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
 use crate::keys::tree::{BLOCKED, MISSING, directory, directory_last, is_hierarchical};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::BlobName;
-use crate::records::{BlobKind, BlobRecord, Record};
+use crate::records::{BlobKind, BlobRecord, CONTENT_TYPE_DEFAULT, ContentHeaders, Record};
 use crate::rules::acl::{self, Posix};
 use crate::store::{Stamp, StoreError, StoreResult, Transaction, View};
 
@@ -124,6 +124,10 @@ pub fn new_directory(
     Ok(BlobRecord {
         directory: Some(directory(last + 1)),
         posix: Some(Box::new(posix)),
+        headers: ContentHeaders {
+            content_type: Some(CONTENT_TYPE_DEFAULT.to_owned()),
+            ..ContentHeaders::default()
+        },
         origin: stamp.tick.ticks(),
         ..BlobRecord::new(BlobKind::Block, stamp.etag(), stamp.now)
     })

@@ -256,6 +256,9 @@ impl BlobContent {
     }
 }
 
+/// Content type of a blob when the request gives none. "Put Blob".
+pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
+
 /// The six content headers, which Set Blob Properties treats as a unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentHeaders {

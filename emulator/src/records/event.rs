@@ -55,16 +55,30 @@ pub struct EventData {
     /// Length of the blob in bytes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub content_length: Option<u64>,
-    /// `BlockBlob`, `PageBlob` or `AppendBlob`.
-    pub blob_type: String,
+    /// Length of a file of a hierarchical account when the operation ended.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub content_offset: Option<u64>,
+    /// `BlockBlob`, `PageBlob` or `AppendBlob`; `None` for a directory and a rename.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub blob_type: Option<String>,
     /// Tier of the blob; `Default` if none was set.
     #[serde(default, skip_serializing_if = "is_default")]
     pub access_tier: Option<String>,
     /// Tier before a change.
     #[serde(default, skip_serializing_if = "is_default")]
     pub previous_tier: Option<String>,
-    /// URL of the blob.
-    pub url: String,
+    /// URL of the blob; `None` for a rename.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub url: Option<String>,
+    /// URL before a rename.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub source_url: Option<String>,
+    /// URL after a rename.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub destination_url: Option<String>,
+    /// Whether a deletion of a directory may delete what it holds.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub recursive: Option<bool>,
     /// Orders the events of one blob by comparison of strings.
     pub sequencer: String,
     /// For diagnosis only.

@@ -7,8 +7,10 @@ use super::access::Access;
 use super::entry::{Entry, Verb, op};
 use super::when::always;
 use crate::call::Call;
+use crate::events::outbox::FLUSH;
 use crate::ops::{blob, container, dfs, service};
 use crate::pipeline::{read, write};
+use crate::rules::events::Raises;
 use crate::target::Kind;
 
 const DFS: Service = Service::Blob;
@@ -32,10 +34,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     op(DFS, "Filesystem_GetProperties", "Filesystem - Get Properties", Verb::Head, Kind::Container, ("", ""), filesystem, Access::container("r"), read::<dfs::filesystem::GetFilesystemProperties>()),
     op(DFS, "Filesystem_Delete", "Filesystem - Delete", Verb::Delete, Kind::Container, ("", ""), filesystem, Access::container("d"), write::<container::delete::DeleteContainer>()),
     op(DFS, "Path_List", "Path - List", Verb::Get, Kind::Container, ("", ""), filesystem, Access::container("l").with_service_sas("l"), read::<dfs::list::ListPaths>()),
-    op(DFS, "Path_Rename", "Path - Create (rename)", Verb::Put, Kind::Blob, ("", ""), renames, Access::object("cwm"), write::<dfs::rename::RenamePath>()),
-    op(DFS, "Path_Create", "Path - Create", Verb::Put, Kind::Blob, ("", ""), creates, Access::object("cw"), write::<dfs::create::CreatePath>()),
-    op(DFS, "Path_Append", "Path - Update (append)", Verb::Patch, Kind::Blob, ("", ""), appends, Access::object("aw"), write::<dfs::append::AppendPath>()),
-    op(DFS, "Path_Flush", "Path - Update (flush)", Verb::Patch, Kind::Blob, ("", ""), flushes, Access::object("w"), write::<dfs::flush::FlushPath>()),
+    op(DFS, "Path_Rename", "Path - Create (rename)", Verb::Put, Kind::Blob, ("", ""), renames, Access::object("cwm"), write::<dfs::rename::RenamePath>()).raises(Raises::Renamed("RenameFile")),
+    op(DFS, "Path_Create", "Path - Create", Verb::Put, Kind::Blob, ("", ""), creates, Access::object("cw"), write::<dfs::create::CreatePath>()).raises(Raises::Created("CreateFile")),
+    op(DFS, "Path_Append", "Path - Update (append)", Verb::Patch, Kind::Blob, ("", ""), appends, Access::object("aw"), write::<dfs::append::AppendPath>()).raises(Raises::Created(FLUSH)),
+    op(DFS, "Path_Flush", "Path - Update (flush)", Verb::Patch, Kind::Blob, ("", ""), flushes, Access::object("w"), write::<dfs::flush::FlushPath>()).raises(Raises::Created(FLUSH)),
     op(DFS, "Path_SetProperties", "Path - Update (setProperties)", Verb::Patch, Kind::Blob, ("", ""), sets_properties, Access::object("w"), write::<dfs::set_properties::SetPathProperties>()),
     op(DFS, "Path_SetAccessControl", "Path - Update (setAccessControl)", Verb::Patch, Kind::Blob, ("", ""), sets_access, Access::object("p"), write::<dfs::access::SetAccessControl>()).and_on(Kind::Container),
     op(DFS, "Path_SetAccessControlRecursive", "Path - Update (setAccessControlRecursive)", Verb::Patch, Kind::Blob, ("", ""), sets_access_below, Access::object("p"), write::<dfs::recursive::SetAccessControlRecursive>()).and_on(Kind::Container),
@@ -43,7 +45,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op(DFS, "Path_Read", "Path - Read", Verb::Get, Kind::Blob, ("", ""), always, Access::object("r"), read::<blob::get::GetBlob>()),
     op(DFS, "Path_GetAccessControl", "Path - Get Properties (getAccessControl)", Verb::Head, Kind::Blob, ("", ""), gets_access, Access::object("er"), read::<dfs::status::GetPathStatus>()).and_on(Kind::Container),
     op(DFS, "Path_GetProperties", "Path - Get Properties", Verb::Head, Kind::Blob, ("", ""), always, Access::object("er"), read::<dfs::status::GetPathStatus>()).and_on(Kind::Container),
-    op(DFS, "Path_Delete", "Path - Delete", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("d"), write::<dfs::delete::DeletePath>()),
+    op(DFS, "Path_Delete", "Path - Delete", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("d"), write::<dfs::delete::DeletePath>()).raises(Raises::Deleted("DeleteFile")),
 ];
 
 fn asks(call: &Call, parameter: &str, value: &str) -> bool {

@@ -11,6 +11,8 @@ pub enum Raises {
     Created(&'static str),
     /// `BlobDeleted` when the base blob is deleted.
     Deleted(&'static str),
+    /// `BlobRenamed` when a path is renamed.
+    Renamed(&'static str),
     /// `BlobTierChanged` when the tier of the base blob changes, and `AsyncOperationInitiated` when
     /// its rehydration starts.
     Tier(&'static str),
@@ -20,7 +22,10 @@ impl Raises {
     /// Returns the `api` of the event.
     pub const fn api(self) -> &'static str {
         match self {
-            Raises::Created(api) | Raises::Deleted(api) | Raises::Tier(api) => api,
+            Raises::Created(api)
+            | Raises::Deleted(api)
+            | Raises::Renamed(api)
+            | Raises::Tier(api) => api,
         }
     }
 }
@@ -34,12 +39,37 @@ pub enum EventKind {
     /// A blob was deleted.
     #[serde(rename = "Microsoft.Storage.BlobDeleted")]
     BlobDeleted,
+    /// A file has another name.
+    #[serde(rename = "Microsoft.Storage.BlobRenamed")]
+    BlobRenamed,
+    /// A directory was created.
+    #[serde(rename = "Microsoft.Storage.DirectoryCreated")]
+    DirectoryCreated,
+    /// A directory was deleted, with all that it held.
+    #[serde(rename = "Microsoft.Storage.DirectoryDeleted")]
+    DirectoryDeleted,
+    /// A directory has another name, and so has all that it holds.
+    #[serde(rename = "Microsoft.Storage.DirectoryRenamed")]
+    DirectoryRenamed,
     /// A blob is in another tier.
     #[serde(rename = "Microsoft.Storage.BlobTierChanged")]
     BlobTierChanged,
     /// The rehydration of an archived blob, or a copy of one, has started.
     #[serde(rename = "Microsoft.Storage.AsyncOperationInitiated")]
     AsyncOperationInitiated,
+}
+
+impl EventKind {
+    /// Returns the kind of the same event of a directory.
+    #[must_use]
+    pub const fn of_directory(self) -> Self {
+        match self {
+            EventKind::BlobCreated => EventKind::DirectoryCreated,
+            EventKind::BlobDeleted => EventKind::DirectoryDeleted,
+            EventKind::BlobRenamed => EventKind::DirectoryRenamed,
+            other => other,
+        }
+    }
 }
 
 /// Pauses before the second and each further attempt, in seconds; the last one repeats.

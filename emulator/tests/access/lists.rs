@@ -124,6 +124,31 @@ async fn user_does_what_the_lists_permit() {
     assert_eq!(owned.header("x-ms-group"), "$superuser");
 }
 
+/// A copy reads its source as the user, too.
+#[tokio::test]
+async fn user_copies_what_the_lists_let_them_read() {
+    let world = world().await;
+    let reads = format!("user::rwx,user:{OBJECT_ID}:r--,group::r--,mask::r--,other::---");
+    set(&world, "/lake/open/file", &reads).await;
+    let rights = "user::rwx,group::r-x,other::-wx";
+    set(&world, "/lake/closed", rights).await;
+    for (source, expected) in [
+        ("/lake/open/file", (202, "")),
+        ("/lake/closed/file", REFUSED),
+    ] {
+        let source = format!("https://127.0.0.1:10000/{ACCOUNT}{source}");
+        let headers = [("x-ms-copy-source", source.as_str())];
+        let (status, code) = ask(&world, "PUT /lake/open/copy", &headers, "").await;
+        assert_eq!((status, code.as_str()), expected, "{source}");
+    }
+    let settings = AccountSettings {
+        hierarchical_namespace: true,
+        versioning: true,
+        ..AccountSettings::default()
+    };
+    assert!(settings.validate().is_err(), "there are no versions");
+}
+
 #[tokio::test]
 async fn sticky_directory_keeps_the_files_of_others() {
     let world = world().await;

@@ -12,33 +12,6 @@ fn claims(audience: &str, issuer: &str, not_before: u64, expiry: u64) -> String 
     ))
 }
 
-/// A token permits data operations; key-only operations need the version that permits them.
-#[tokio::test]
-async fn token_permits_data_but_not_access_policies() {
-    let world = World::new().await;
-    let token = world.token();
-    let by = By::Token(&token);
-    assert_eq!(world.get(by, "/box/b").await.body, "hello");
-    for (method, path, status) in [
-        ("PUT", "/new?restype=container", 201),
-        ("PUT", "/box/b?comp=metadata", 200),
-        ("GET", "/?comp=list", 200),
-        ("GET", "/box?restype=container&comp=list", 200),
-        ("GET", "/?restype=service&comp=properties", 200),
-        ("DELETE", "/box/b", 202),
-    ] {
-        let answer = world.ask(by, method, path, &[], "").await;
-        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
-    }
-    let policies = "/box?restype=container&comp=acl";
-    assert_eq!(world.get(by, policies).await.status, 200);
-    let older = world.under(ApiVersion::V2025_01_05);
-    for method in ["GET", "PUT"] {
-        let refused = older.ask(by, method, policies, &[], "").await;
-        assert_eq!(refused.outcome(), (404, "ResourceNotFound"), "{method}");
-    }
-}
-
 /// Row 17: the endpoint of managed identities issues tokens that the service accepts for a day.
 #[tokio::test]
 async fn managed_identity_gets_a_token() {

@@ -69,6 +69,50 @@ async fn fifty_thousand_blocks_commit_at_once() {
     assert_eq!(refused.outcome(), (400, "BlockListTooLong"));
 }
 
+/// B2: a blob of 50 GiB is listed, read around every power of two, and copied.
+#[tokio::test]
+async fn b2_a_blob_of_fifty_gibibytes_is_read_and_copied() {
+    const MIB: u64 = 1024 * 1024;
+    const BLOCKS: u64 = 49_999;
+    let client = with_container().await;
+    let filler: String = "abcdefghijklmnopqrstuvw"
+        .chars()
+        .cycle()
+        .take(1 << 20)
+        .collect();
+    put_block(&client, "fill", filler.clone()).await;
+    let expected = filler[filler.len() - 2..].to_owned() + &filler[..2];
+    put_block(&client, "last", "the end").await;
+    let list = "L:fill ".repeat(BLOCKS as usize) + "L:last";
+    assert_eq!(commit(&client, &list, &[]).await.status, 201);
+    let source = client.url("/box/b");
+    let copy = [("x-ms-copy-source", source.as_str())];
+    let copied = client.send("PUT", "/box/copy", &copy, "").await;
+    assert_eq!(copied.status, 202, "{copied:?}");
+    let length = BLOCKS * MIB + 7;
+    let bits = (20..36).map(|bit| 1_u64 << bit).filter(|at| *at < length);
+    for path in ["/box/b", "/box/copy"] {
+        let head = client.send("HEAD", path, &[], "").await;
+        assert_eq!(head.header("content-length"), length.to_string());
+        for at in bits.clone() {
+            let range = format!("bytes={}-{}", at - 2, at + 1);
+            let got = client
+                .send("GET", path, &[("x-ms-range", &range)], "")
+                .await;
+            assert_eq!(
+                (got.status, &got.body[..]),
+                (206, expected.as_bytes()),
+                "{range}"
+            );
+        }
+        let range = format!("bytes={}-", BLOCKS * MIB);
+        let got = client
+            .send("GET", path, &[("x-ms-range", &range)], "")
+            .await;
+        assert_eq!(got.body, "the end");
+    }
+}
+
 #[tokio::test]
 async fn contents_in_memory_stay_within_the_limit() {
     let client = Client::of(|builder| builder.memory_limit(100_000));

@@ -135,3 +135,13 @@ async fn private_source_is_missing_or_refused_by_version() {
         assert_eq!(answer.outcome(), (status, "CannotVerifyCopySource"));
     }
 }
+
+#[tokio::test]
+async fn copies_before_2012_stay_in_their_account() {
+    let client = with_source().await.under(ApiVersion::V2011_08_18);
+    let other = client.of_other_account().url("/box/b");
+    let refused = copy(&client, &other, &[]).await;
+    assert_eq!(refused.status, 400);
+    let text = String::from_utf8_lossy(&refused.body);
+    assert!(text.contains("CopyAcrossAccountsNotSupported"), "{text}");
+}

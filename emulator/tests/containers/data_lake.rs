@@ -1,67 +1,26 @@
 //! Requests of the Data Lake interface to an account with a flat namespace.
 
 use smalt::AccountSettings;
-use smalt_protocol::ApiVersion;
 
 use super::client::Client;
 
 const REFUSED: &str = "400 HierarchicalNamespaceNotEnabled";
 
-/// Method, path and query after the account, headers.
-type Asked = (
+/// Method, target, headers.
+type Shape = (
     &'static str,
     &'static str,
     &'static [(&'static str, &'static str)],
 );
 
-/// Every shape of a request of the interface, with a header that it needs.
-const REQUESTS: &[Asked] = &[
+/// Some shapes of requests of the interface, with a header that they need.
+const REQUESTS: &[Shape] = &[
     ("GET", "?resource=account", &[]),
     ("PUT", "lake?resource=filesystem", &[]),
-    ("HEAD", "lake?resource=filesystem", &[]),
-    (
-        "PATCH",
-        "lake?resource=filesystem",
-        &[("x-ms-properties", "")],
-    ),
-    ("DELETE", "lake?resource=filesystem", &[]),
-    (
-        "GET",
-        "lake?resource=filesystem&recursive=true&upn=true",
-        &[],
-    ),
-    (
-        "PUT",
-        "lake/dir?resource=directory",
-        &[("x-ms-umask", "0022")],
-    ),
-    ("PUT", "lake/file?resource=file", &[]),
-    (
-        "PUT",
-        "lake/new?mode=legacy",
-        &[("x-ms-rename-source", "/lake/file")],
-    ),
+    ("GET", "lake?resource=filesystem&recursive=true", &[]),
+    ("PUT", "lake/dir?resource=directory", &[]),
     ("PATCH", "lake/file?action=append&position=0", &[]),
-    ("PATCH", "lake/file?action=flush&position=0", &[]),
-    (
-        "PUT",
-        "lake/file?action=append&position=0",
-        &[("x-http-method-override", "PATCH")],
-    ),
-    ("PATCH", "lake/file?action=setProperties", &[]),
-    (
-        "PATCH",
-        "lake/file?action=setAccessControl",
-        &[("x-ms-permissions", "0777")],
-    ),
-    (
-        "PATCH",
-        "lake/dir?action=setAccessControlRecursive&mode=set",
-        &[("x-ms-acl", "user::rwx")],
-    ),
     ("HEAD", "lake/?action=getAccessControl&upn=false", &[]),
-    ("HEAD", "lake/file?action=getStatus", &[]),
-    ("HEAD", "lake/file?action=checkAccess&fsAction=r--", &[]),
     (
         "POST",
         "lake/file",
@@ -92,101 +51,6 @@ async fn blobs(client: &Client) -> Vec<String> {
         .collect()
 }
 
-#[tokio::test]
-async fn every_shape_is_refused_and_changes_nothing() {
-    let client = flat().await;
-    for (method, target, headers) in REQUESTS {
-        assert_eq!(
-            client.try_(method, target, headers).await,
-            REFUSED,
-            "{method} {target}"
-        );
-    }
-    assert_eq!(blobs(&client).await, ["file"]);
-}
-
-/// Arrow's file system takes a missing container for one with a flat namespace, too.
-#[tokio::test]
-async fn namespace_is_checked_before_the_file_system() {
-    let client = Client::new();
-    let ask = "missing/?action=getAccessControl";
-    assert_eq!(client.try_("HEAD", ask, &[]).await, REFUSED);
-    assert_eq!(
-        client.try_("PUT", "missing?resource=filesystem", &[]).await,
-        REFUSED
-    );
-    assert_eq!(
-        client.try_("HEAD", "missing?restype=container", &[]).await,
-        "404 ContainerNotFound"
-    );
-}
-
-#[tokio::test]
-async fn refusal_is_json_with_the_interfaces_server_header() {
-    let client = flat().await;
-    let answer = client.ask("PATCH", "lake/file?action=flush", &[], "").await;
-    assert_eq!(
-        answer.header("content-type"),
-        "application/json; charset=utf-8"
-    );
-    assert!(
-        answer
-            .header("server")
-            .starts_with("Windows-Azure-HDFS/1.0")
-    );
-    let id = answer.header("x-ms-request-id").to_owned();
-    let body: serde_json::Value = serde_json::from_str(&answer.text).unwrap();
-    assert_eq!(body["error"]["code"], "HierarchicalNamespaceNotEnabled");
-    let expected = format!(
-        "This operation is only supported on a hierarchical namespace account.\n\
-         RequestId:{id}\nTime:2023-11-14T22:13:20.0000000Z"
-    );
-    assert_eq!(body["error"]["message"], expected.as_str());
-    let answer = client
-        .ask("HEAD", "lake/?action=getAccessControl", &[], "")
-        .await;
-    assert_eq!(
-        (answer.outcome().as_str(), answer.text.as_str()),
-        (REFUSED, "")
-    );
-    assert_eq!(answer.header("content-type"), "");
-}
-
-/// Reported with Azure/azure-sdk-for-python, issue 22775.
-#[tokio::test]
-async fn interface_is_refused_with_soft_delete() {
-    let client = flat().await;
-    let retention = "<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled>\
-                     <Days>5</Days></DeleteRetentionPolicy></StorageServiceProperties>";
-    let set = client.ask("PUT", "?restype=service&comp=properties", &[], retention);
-    assert_eq!(set.await.outcome(), "202");
-    let refused = "409 EndpointUnsupportedAccountFeatures";
-    for (method, target, headers) in REQUESTS {
-        assert_eq!(
-            client.try_(method, target, headers).await,
-            refused,
-            "{method} {target}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn unknown_caller_is_refused_first() {
-    let client = flat().await;
-    let request = http::Request::head(
-        "http://127.0.0.1:10000/devstoreaccount1/lake/?action=getAccessControl",
-    )
-    .header("x-ms-version", ApiVersion::LATEST.to_string())
-    .body(smalt::body::empty())
-    .unwrap();
-    let answer = client.emulator.call(request).await.unwrap();
-    assert_eq!(answer.status(), 401);
-    assert_eq!(
-        answer.headers()["x-ms-error-code"],
-        "NoAuthenticationInformation"
-    );
-}
-
 /// A host name distinguishes the interfaces, whatever the request's shape.
 #[tokio::test]
 async fn data_lake_host_serves_all_its_requests() {
@@ -212,14 +76,7 @@ async fn data_lake_host_serves_all_its_requests() {
 #[tokio::test]
 async fn older_container_stays_flat() {
     let client = flat().await;
-    let hierarchical = AccountSettings {
-        hierarchical_namespace: true,
-        ..AccountSettings::default()
-    };
-    let settings = client
-        .emulator
-        .change_settings("devstoreaccount1", hierarchical);
-    assert!(settings);
+    become_hierarchical(&client);
     for (method, target, headers) in REQUESTS {
         let expected = match *target {
             "?resource=account" => "200",

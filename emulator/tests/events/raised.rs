@@ -1,6 +1,7 @@
 //! Which operation raises which event, and what the event says.
 
 use serde_json::json;
+use smalt::AccountSettings;
 
 use super::world::{PUT, World, short};
 use crate::support::Client;
@@ -79,6 +80,75 @@ async fn creation_raises_an_event_with_its_api() {
         ("PUT", "/box/e", &from_url, "", 201, &format!("{put} e")),
     ];
     take(&world, steps).await;
+}
+
+/// A directory raises one event, whatever it holds, and a file that stays open none.
+#[tokio::test]
+async fn paths_raise_the_events_of_a_hierarchical_account() {
+    let client = Client::new();
+    let settings = AccountSettings {
+        hierarchical_namespace: true,
+        ..AccountSettings::default()
+    };
+    let emulator = client.emulator();
+    assert!(emulator.change_settings("devstoreaccount1", settings));
+    let world = World::of(client).await;
+    world.subscribe("all", json!({})).await;
+    let rename = |source| [("x-ms-rename-source", source)];
+    let (file, directory) = (rename("/box/d/a"), rename("/box/d"));
+    for (request, headers, body, status, expected) in [
+        (
+            "PUT /box/d?resource=directory",
+            &[][..],
+            "",
+            201,
+            "DirectoryCreated CreateDirectory d",
+        ),
+        (
+            "PUT /box/d/a?resource=file",
+            &[],
+            "",
+            201,
+            "BlobCreated CreateFile d/a",
+        ),
+        ("PATCH /box/d/a?action=append&position=0", &[], "x", 202, ""),
+        ("PATCH /box/d/a?action=flush&position=1", &[], "", 200, ""),
+        (
+            "PATCH /box/d/a?action=flush&position=1&close=true",
+            &[],
+            "",
+            200,
+            "BlobCreated FlushWithClose d/a",
+        ),
+        ("PUT /box/d/b", &file, "", 201, "BlobRenamed RenameFile d/b"),
+        (
+            "PUT /box/e",
+            &directory,
+            "",
+            201,
+            "DirectoryRenamed RenameDirectory e",
+        ),
+        ("PUT /box/n/c", &[PUT], "x", 201, "BlobCreated PutBlob n/c"),
+        (
+            "DELETE /box/e?recursive=true",
+            &[],
+            "",
+            200,
+            "DirectoryDeleted DeleteDirectory e",
+        ),
+    ] {
+        let (method, path) = request.split_once(' ').unwrap();
+        take(&world, &[(method, path, headers, body, status, expected)]).await;
+    }
+    let back = rename("/box/n/c");
+    assert_eq!(world.send("PUT", "/box/c", &back, "").await, 201);
+    world.deliver().await;
+    let data = &world.events("all").await[0]["data"];
+    let shown = |field: &str| data[field].as_str().map(str::to_owned);
+    let is = |field, end| shown(field).is_some_and(|url| url.ends_with(end));
+    assert!(is("sourceUrl", "/devstoreaccount1/box/n/c"), "{data}");
+    assert!(is("destinationUrl", "/devstoreaccount1/box/c"), "{data}");
+    assert_eq!(shown("url"), None);
 }
 
 #[tokio::test]

@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use smalt::{Clock, Config, Emulator, Service, Timestamp};
+use smalt_protocol::ApiVersion;
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
-use smalt_protocol::{ApiVersion, uri};
 
 use crate::support::{exchange, signature};
 
@@ -64,12 +64,6 @@ impl Held {
             id: answer.one("MessageId"),
             receipt: answer.one("PopReceipt"),
         }
-    }
-
-    /// Returns the path of the message, with its pop receipt and further query parameters.
-    pub(crate) fn path(&self, more: &str) -> String {
-        let receipt = uri::encode_query(&self.receipt);
-        format!("/que/messages/{}?popreceipt={receipt}{more}", self.id)
     }
 }
 
@@ -187,10 +181,6 @@ impl Client {
         let answer = self.send("GET", "/que?comp=metadata", "").await;
         let count = answer.header("x-ms-approximate-messages-count");
         count.parse().unwrap()
-    }
-
-    pub(crate) async fn delete(&self, held: &Held) -> String {
-        self.send("DELETE", &held.path(""), "").await.outcome()
     }
 }
 

@@ -4,5 +4,4 @@ mod client;
 mod crowds;
 mod door;
 mod old_versions;
-mod signatures;
 mod times;

@@ -16,7 +16,6 @@ use crate::support::{exchange, signature};
 
 pub(crate) const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
 pub(crate) const START: Timestamp = Timestamp::from_unix_s(1_700_000_000);
-pub(crate) const ENDPOINT: &str = "http://127.0.0.1:10002/devstoreaccount1/";
 
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -63,13 +62,6 @@ impl Answer {
         let column = self.column(name).into_iter();
         column.map(|v| v.as_str().unwrap().to_owned()).collect()
     }
-
-    /// Returns the statuses of the parts of a transaction's response.
-    pub(crate) fn statuses(&self) -> Vec<&str> {
-        let lines = self.text.lines();
-        let lines = lines.filter_map(|line| line.strip_prefix("HTTP/1.1 "));
-        lines.map(|line| &line[..3]).collect()
-    }
 }
 
 /// The owner of the account.
@@ -105,14 +97,6 @@ impl Client {
             emulator,
             clock,
             version: ApiVersion::LATEST,
-        }
-    }
-
-    /// Returns a client of the same emulator with another API version.
-    pub(crate) fn under(&self, version: ApiVersion) -> Self {
-        Client {
-            version,
-            ..self.clone()
         }
     }
 
@@ -194,10 +178,4 @@ pub(crate) fn entity(partition: &str, row: &str, value: &str) -> String {
 pub(crate) fn address(partition: &str, row: &str) -> String {
     let path = smalt_protocol::table::key::entity_path("tab", partition, row);
     format!("/{path}")
-}
-
-/// Returns `path?name=value` with the values escaped.
-pub(crate) fn with_query(path: &str, pairs: &[(&str, &str)]) -> String {
-    let query = smalt_protocol::uri::write_query(pairs.iter().copied());
-    format!("{path}?{query}")
 }

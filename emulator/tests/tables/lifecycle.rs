@@ -1,7 +1,6 @@
 //! Tables: create, list, delete.
 
 use smalt::Config;
-use smalt_protocol::ApiVersion;
 
 use super::client::Client;
 
@@ -48,30 +47,4 @@ async fn maintenance_removes_the_records_of_a_deleted_table() {
         client.send("GET", "/tab()", "").await.texts("RowKey").len(),
         0
     );
-}
-
-/// The oldest versions answer in Atom, those since 2015-12-11 in JSON only.
-#[tokio::test]
-async fn version_decides_between_atom_and_json() {
-    let client = Client::new().await;
-    let old = client.under(ApiVersion::V2014_02_14);
-    let atom = old.send("GET", "/Tables('tab')", "").await;
-    assert_eq!(
-        atom.header("content-type"),
-        "application/atom+xml;type=entry;charset=utf-8"
-    );
-    assert!(
-        atom.text.contains("<d:TableName>tab</d:TableName>"),
-        "{}",
-        atom.text
-    );
-    let missing = old.send("GET", "/Tables('none')", "").await;
-    assert_eq!(
-        missing.header("content-type"),
-        "application/xml;charset=utf-8"
-    );
-    assert_eq!(missing.outcome(), "404 ResourceNotFound");
-    let accept = [("accept", "application/atom+xml")];
-    let new = client.send_with("GET", "/Tables('tab')", &accept, "").await;
-    assert_eq!(new.outcome(), "415 AtomFormatNotSupported");
 }

@@ -2,9 +2,5 @@
 
 mod client;
 mod durability;
-mod entities;
 mod lifecycle;
-mod queries;
-mod signatures;
 mod tokens;
-mod transactions;

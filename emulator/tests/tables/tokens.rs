@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use smalt::{Config, OAuth, body};
 use smalt_protocol::ApiVersion;
 
-use super::client::{ACCOUNT, Answer, Client, START, entity};
+use super::client::{ACCOUNT, Answer, Client, START};
 
 /// The first version in which a token may read and write access policies.
 const POLICIES: &str = "2025-05-05";
@@ -66,53 +66,6 @@ async fn ask(
         headers: head.headers,
         text: String::from_utf8(content.to_vec()).unwrap(),
     }
-}
-
-/// "Authorize with Microsoft Entra ID": a token permits tables, entities, transactions and
-/// settings.
-#[tokio::test]
-async fn token_permits_tables_and_entities() {
-    let client = client().await;
-    let token = token("https://storage.azure.com");
-    let by = ("https", POLICIES, token.as_str());
-    let json = [("content-type", "application/json")];
-    let keyed = "/tab(PartitionKey='p',RowKey='r')";
-    let any = [("if-match", "*")];
-    for (request, headers, content, expected) in [
-        (("POST", "/tab"), &json[..], entity("p", "r", "1"), "201"),
-        (("GET", keyed), &[], String::new(), "200"),
-        (("PUT", keyed), &json, entity("p", "r", "2"), "204"),
-        (("GET", "/tab()"), &[], String::new(), "200"),
-        (("DELETE", keyed), &any, String::new(), "204"),
-        (
-            ("POST", "/Tables"),
-            &json,
-            "{\"TableName\":\"abc\"}".to_owned(),
-            "201",
-        ),
-        (("GET", "/Tables"), &[], String::new(), "200"),
-        (("DELETE", "/Tables('abc')"), &[], String::new(), "204"),
-        (
-            ("GET", "/?restype=service&comp=properties"),
-            &[],
-            String::new(),
-            "200",
-        ),
-    ] {
-        let answer = ask(&client, by, request, headers, content).await;
-        assert_eq!(answer.outcome(), expected, "{request:?} {}", answer.text);
-    }
-    let multipart = [("content-type", "multipart/mixed; boundary=b_1")];
-    let change = entity("p", "b", "3");
-    let batch = format!(
-        "--b_1\r\nContent-Type: multipart/mixed; boundary=c_1\r\n\r\n\
-         --c_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
-         POST /tab HTTP/1.1\r\nContent-Type: application/json\r\nPrefer: return-no-content\r\n\
-         \r\n{change}\r\n--c_1--\r\n--b_1--\r\n"
-    );
-    let answer = ask(&client, by, ("POST", "/$batch"), &multipart, batch).await;
-    assert_eq!(answer.statuses(), ["204"], "{}", answer.text);
-    assert_eq!(client.get("p", "b").await.json()["v"], "3");
 }
 
 /// Access policies need the key before the version that permits them with a token.

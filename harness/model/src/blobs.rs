@@ -33,7 +33,7 @@ impl State {
         let count = Some(self.tags.len().to_string()).filter(|_| !self.tags.is_empty());
         let text = |value: Option<&str>| value.map(str::to_owned);
         let mut facts = vec![
-            Fact::Metadata(self.metadata.clone()),
+            Fact::Metadata(self.metadata()),
             Fact::Header("x-ms-tag-count", count),
             Fact::Header("content-type", text(Some(self.headers.content_type))),
             Fact::Header("cache-control", text(self.headers.cache_control)),
@@ -68,6 +68,7 @@ impl Model {
         meta: &Metadata,
         guard: Guard,
     ) -> Answer {
+        self.check_place(id)?;
         let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
         self.check_create(there.as_ref(), guard, ErrorCode::ConditionNotMet)?;
         Ok(self.make(id, content, meta).written(201))
@@ -80,20 +81,37 @@ impl Model {
         guard: Guard,
         unmet: ErrorCode,
     ) -> Result<(), Refusal> {
-        let lease = there.map_or(Lease::Available, |blob| blob.lease.at(self.now_s));
-        lease::check_guarded(Of::Blob, lease, guard.lease)?;
-        let current = there.map(|blob| blob.state.current());
-        match conditions::check_create(guard.condition, current, unmet) {
+        match self.check_guard(there, guard, unmet) {
             // Recorded: the holder of the lease may replace the blob nevertheless.
             Err(Refusal(ErrorCode::BlobAlreadyExists, _)) if guard.lease.is_some() => Ok(()),
             judged => judged,
         }
     }
 
+    /// Checks lease and condition of a name that need not be in use.
+    pub(crate) fn check_guard(
+        &self,
+        there: Option<&Blob>,
+        guard: Guard,
+        unmet: ErrorCode,
+    ) -> Result<(), Refusal> {
+        let lease = there.map_or(Lease::Available, |blob| blob.lease.at(self.now_s));
+        lease::check_guarded(Of::Blob, lease, guard.lease)?;
+        let current = there.map(|blob| blob.state.current());
+        conditions::check_create(guard.condition, current, unmet)
+    }
+
     /// Creates a blob or replaces the existing one. Snapshots and an active lease stay.
     pub(crate) fn make(&mut self, id: &BlobId, content: Bytes, metadata: &Metadata) -> State {
-        let state = State {
+        let state = self.new_state(content, metadata);
+        self.replace(id, state.clone());
+        state
+    }
+
+    pub(crate) fn new_state(&mut self, content: Bytes, metadata: &Metadata) -> State {
+        State {
             tag: self.numbers.tag(),
+            is_directory: false,
             modified_s: self.now_s,
             metadata: metadata.clone(),
             tags: Metadata::new(),
@@ -101,14 +119,13 @@ impl Model {
             copied: false,
             tier: Tiered::default(),
             content,
-        };
-        self.replace(id, state.clone());
-        state
+        }
     }
 
     /// Replaces the blob's state, or creates the blob.
     pub(crate) fn replace(&mut self, id: &BlobId, state: State) {
         self.set_aside(id, &state);
+        self.make_parents(id);
         let now_s = self.now_s;
         if let Some(container) = self.containers.get_mut(&id.container) {
             let there = container.blobs.get(&id.blob);

@@ -201,7 +201,7 @@ impl Model {
 
 fn entry(name: &str, snapshot: Option<Moment>, state: Option<&State>, deleted: bool) -> Listed {
     let detail = |state: &State| {
-        let (metadata, tags) = (state.metadata.clone(), state.tags.clone());
+        let (metadata, tags) = (state.metadata(), state.tags.clone());
         (metadata, tags, state.content.kind())
     };
     Listed::Blob {

@@ -7,7 +7,6 @@ use crate::content::Bytes;
 use crate::expected::{Answer, Fact, Refusal};
 use crate::lease::Lease;
 use crate::state::{Model, State};
-use crate::tiers::Tiered;
 use crate::vocabulary::{BlobId, Condition, Guard, Metadata, Moment};
 
 /// The parameters of a copy.
@@ -80,14 +79,9 @@ impl Model {
             false => wanted.metadata,
         };
         let made = State {
-            tag: self.numbers.tag(),
-            modified_s: self.now_s,
-            metadata: metadata.clone(),
-            tags: Metadata::new(),
             headers: found.headers,
             copied: tells,
-            tier: Tiered::default(),
-            content,
+            ..self.new_state(content, metadata)
         };
         let done = tells.then(|| "success".to_owned());
         let answer = made

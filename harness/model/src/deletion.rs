@@ -109,6 +109,7 @@ impl Model {
             return Ok(deleted(None));
         };
         check_write(blob, guard, now_s)?;
+        container.check_empty(&id.blob, ErrorCode::DirectoryIsNotEmpty)?;
         let state = blob.state.clone();
         let has_snapshots = container.taken(&id.blob).values().any(Kept::is_living);
         if snapshots.is_none() && has_snapshots {

@@ -123,6 +123,8 @@ pub enum Fact {
     Body(Vec<u8>),
     /// The entries of a listing, in order.
     Listed(Vec<Listed>),
+    /// The entries of Path - List, in order: name, whether it is a directory, ETag, length.
+    Paths(Vec<(String, bool, Tag, u64)>),
     /// Committed and uncommitted blocks: id, length in bytes.
     Blocks(Vec<(Vec<u8>, u64)>, Vec<(Vec<u8>, u64)>),
     /// Page ranges: first and last byte of each.

@@ -158,6 +158,26 @@ impl Model {
         blob.map_or("", |blob| blob.state.content.kind())
     }
 
+    /// Returns whether a path is a file; `None` if it does not exist.
+    pub fn is_file_at(&self, container: &str, path: &str) -> Option<bool> {
+        let blob = self.containers.get(container)?.blobs.get(path)?;
+        Some(!blob.state.is_directory)
+    }
+
+    /// Returns where the bytes of a file end, with those that wait for a flush.
+    pub fn end_of(&self, id: &BlobId) -> u64 {
+        let mut end = self.hint_of_blob(id).length;
+        let container = self.containers.get(&id.container);
+        let open = container.and_then(|container| container.uncommitted.get(&id.blob));
+        let open = open.filter(|open| open.is_kept(self.now_s));
+        for (at, bytes) in open.into_iter().flat_map(|open| &open.blocks) {
+            if *at == end.to_be_bytes() {
+                end += bytes.len() as u64;
+            }
+        }
+        end
+    }
+
     /// Returns the tier of a blob; `None` without a blob.
     pub fn tier_at(&self, id: &BlobId) -> Option<Tiered> {
         let blob = self.containers.get(&id.container)?.blobs.get(&id.blob)?;

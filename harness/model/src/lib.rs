@@ -19,6 +19,7 @@
 //! - `state`: what an account holds.
 //! - `account`, `access`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`,
 //!   [`tiers`], `queues`: one area each.
+//! - `lake`: directories, and the operations of the Data Lake interface.
 //! - [`tables`]: tables and their entities, which are independent of the rest.
 //! - `dispatch`: dispatches operations to rules.
 //! - [`outcomes`]: the closed list of answers of each operation.
@@ -42,6 +43,7 @@ mod content;
 mod copies;
 mod deletion;
 mod dispatch;
+mod lake;
 mod malformed;
 mod queues;
 mod state;
@@ -63,6 +65,19 @@ impl Model {
             now_s,
             ..Model::default()
         }
+    }
+
+    /// Returns an empty account with a hierarchical namespace.
+    pub fn hierarchical(now_s: u64) -> Self {
+        Model {
+            hierarchical: true,
+            ..Model::new(now_s)
+        }
+    }
+
+    /// Returns whether paths have directories.
+    pub fn is_hierarchical(&self) -> bool {
+        self.hierarchical
     }
 
     /// Returns the time, in seconds of the Unix epoch.
@@ -92,6 +107,7 @@ impl Model {
         match operation {
             Operation::Container(name, operation) => self.container(name, operation),
             Operation::Blob(id, operation) => self.blob(id, operation),
+            Operation::Path(id, operation) => self.path(id, operation),
             Operation::Queue(name, operation) => self.queue(name, operation),
             Operation::Table(name, operation) => self.table(name, operation),
             Operation::Account(operation) => self.account(operation),

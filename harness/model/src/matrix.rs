@@ -9,12 +9,14 @@
 //! - `area`: cells. `watch`: what was seen of one history.
 //! - `access`: windows and permissions of signatures.
 //! - `blobs`: soft delete, tiers, searches by tags.
+//! - `lake`: paths that one interface makes and the other uses, renames.
 //! - `lists`: pages and batches.
 //! - `messages`: texts.
 
 mod access;
 mod area;
 mod blobs;
+mod lake;
 mod lists;
 mod messages;
 mod watch;
@@ -26,7 +28,7 @@ use crate::expected::Expected;
 use crate::state::Model;
 use crate::vocabulary::Operation;
 
-const AREAS: [&Area; 11] = [
+const AREAS: [&Area; 13] = [
     &messages::TEXTS,
     &blobs::DELETION,
     &blobs::RESTORED,
@@ -38,6 +40,8 @@ const AREAS: [&Area; 11] = [
     &lists::BATCHES,
     &access::WINDOWS,
     &access::RIGHTS,
+    &lake::FACES,
+    &lake::RENAMES,
 ];
 
 /// Returns every cell.
@@ -49,6 +53,7 @@ impl Watch {
     /// Looks at the state before an operation.
     pub fn before(&mut self, model: &Model, operation: &Operation) {
         self.found.clear();
+        self.lake(model, operation);
         match operation {
             Operation::Queue(name, operation) => self.message(model, name, operation),
             Operation::Blob(id, operation) => self.blob(model, id, operation),
@@ -71,9 +76,12 @@ impl Watch {
             self.searched(operation);
             self.trail.after(model, operation);
         }
+        self.lake_after(model, operation, expected);
         match operation {
             Operation::Queue(_, operation) => self.read_messages(operation, expected),
-            Operation::Container(_, operation) => self.listed(operation, expected),
+            Operation::Container(_, operation) if !model.is_hierarchical() => {
+                self.listed(operation, expected);
+            }
             Operation::Table(name, operation) => self.table(model, name, operation, expected),
             _ => {}
         }

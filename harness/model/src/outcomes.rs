@@ -7,6 +7,7 @@
 
 mod describe;
 mod groups;
+mod lake;
 mod rows;
 mod situations;
 mod tables;
@@ -14,6 +15,7 @@ mod tables;
 use smalt_protocol::ErrorCode;
 
 pub use describe::{describe, describe_container, describe_queue};
+pub use lake::ROWS as LAKE_ROWS;
 pub use rows::ROWS;
 pub use situations::{SITUATIONS, Situation, describe_in};
 
@@ -86,6 +88,12 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// Returns whether the operation is on a hierarchical account.
+    pub fn is_of_lake(&self) -> bool {
+        let mut rows = LAKE_ROWS.iter();
+        rows.any(|row| row.operation == self.operation)
+    }
+
     /// Returns whether the operation belongs to the Table service.
     pub fn is_of_tables(&self) -> bool {
         let mut rows = tables::ROWS.iter();
@@ -95,7 +103,7 @@ impl Cell {
 
 /// Returns every row of the matrix.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().chain(tables::ROWS)
+    ROWS.iter().chain(tables::ROWS).chain(LAKE_ROWS)
 }
 
 /// Returns every cell of the matrix.

@@ -17,6 +17,8 @@ use crate::vocabulary::{
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub(crate) now_s: u64,
+    /// Whether paths have directories.
+    pub(crate) hierarchical: bool,
     pub(crate) numbers: Numbers,
     pub(crate) containers: BTreeMap<String, Container>,
     pub(crate) queues: BTreeMap<String, Queue>,
@@ -54,6 +56,7 @@ pub(crate) struct Blob {
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct State {
     pub(crate) tag: Tag,
+    pub(crate) is_directory: bool,
     /// Last modification, in seconds of the Unix epoch.
     pub(crate) modified_s: u64,
     pub(crate) metadata: Metadata,

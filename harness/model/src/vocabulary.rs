@@ -3,6 +3,7 @@
 mod access;
 mod malformed;
 mod numbers;
+mod paths;
 pub mod tables;
 mod tiers;
 
@@ -13,6 +14,7 @@ use smalt_protocol::Service;
 pub use access::{AccessOperation, Right, Terms};
 pub use malformed::Malformed;
 pub use numbers::{LeaseId, MessageId, Moment, Numbers, PROPOSED_LEASES, Receipt, Tag};
+pub use paths::{PathOperation, Rename};
 pub use tiers::{Priority, Tier};
 
 /// User metadata or index tags, by name.
@@ -34,6 +36,8 @@ pub enum Operation {
     Container(String, ContainerOperation),
     /// An operation on a blob.
     Blob(BlobId, BlobOperation),
+    /// An operation of the Data Lake interface on a path.
+    Path(BlobId, PathOperation),
     /// An operation on the named queue.
     Queue(String, QueueOperation),
     /// An operation on the named table.

@@ -21,7 +21,7 @@ use crate::histories::check::check;
 use crate::histories::generate::{DICE, Space, choose};
 use crate::histories::names::Names;
 use crate::histories::run::Answered;
-use crate::histories::server::Server;
+use crate::histories::server::{self, START_S, Server};
 use crate::wire::access::Access;
 
 /// Percentage of operations that lose their answer.
@@ -104,7 +104,8 @@ pub fn play(plan: &Plan, access: &Access) -> Result<History, Box<Failure>> {
 /// As [`play`].
 pub fn play_against(plan: &Plan, access: &Access, ask: Ask) -> Result<History, Box<Failure>> {
     let failed = |reason: String, history: History| Box::new(Failure { reason, history });
-    let server = Server::stepped(access.clone());
+    let config = server::config(plan.kind == Kind::Lake);
+    let server = Server::stepped_as(access.clone(), config);
     let server = server.map_err(|reason| failed(reason, History::default()))?;
     let world = Rc::new(World {
         plan,
@@ -158,7 +159,7 @@ impl<'a> World<'a> {
                 let told = self.prelude_of_all().await;
                 self.note(told);
             }
-            Kind::Blob | Kind::Listing => {
+            Kind::Blob | Kind::Listing | Kind::Lake => {
                 let told = self.ask(&program::create_container()).await;
                 self.note(told.map(drop));
                 self.client(SOLO, operations, starts).await;
@@ -251,6 +252,7 @@ impl<'a> World<'a> {
             Kind::Blob => program::blob(&mut draw, &program::BLOBS[..self.plan.partitions()]),
             Kind::Container => program::container(&mut draw),
             Kind::Listing => program::listing(&mut draw),
+            Kind::Lake => program::lake(&mut draw),
             Kind::Entity => {
                 program::entity(&mut draw, &program::PARTITIONS[..self.plan.partitions()])
             }
@@ -306,8 +308,13 @@ impl<'a> World<'a> {
 /// Returns the initial state of bursts of this kind; the prelude creates the rest.
 pub fn start_of(kind: Kind) -> State {
     let mut start = State::default();
+    if kind == Kind::Lake {
+        start.model = Model::hierarchical(START_S);
+    }
     match kind {
-        Kind::Blob | Kind::Listing => drop(start.model.step(&program::create_container())),
+        Kind::Blob | Kind::Listing | Kind::Lake => {
+            drop(start.model.step(&program::create_container()));
+        }
         Kind::Entity => drop(start.model.step(&program::create_table())),
         Kind::Container | Kind::Queue | Kind::All => {}
     }

@@ -104,7 +104,7 @@ pub fn explain(kind: Kind, start: &State, calls: &[Call]) -> Result<usize, Unexp
     let mut parts: BTreeMap<&str, Vec<&Call>> = BTreeMap::new();
     for (place, call) in calls.iter().enumerate() {
         let part = match (kind, &call.operation) {
-            (Kind::All | Kind::Container | Kind::Queue, _) => "",
+            (Kind::All | Kind::Container | Kind::Queue | Kind::Lake, _) => "",
             (Kind::Blob | Kind::Listing, Operation::Blob(id, _)) => id.blob.as_str(),
             (Kind::Listing, Operation::Container(..)) => continue,
             (Kind::Entity, Operation::Table(_, operation)) => operation

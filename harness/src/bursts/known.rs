@@ -2,7 +2,7 @@
 
 use smalt_model::vocabulary::tables::RowId;
 use smalt_model::vocabulary::{
-    ContainerOperation, MessageId, Operation, QueueOperation, Receipt, Tag,
+    ContainerOperation, MessageId, Operation, PathOperation, QueueOperation, Receipt, Tag,
 };
 
 use crate::histories::documents::{self, Blob, Entry};
@@ -63,6 +63,15 @@ impl Known {
                     }) = entry
                     {
                         self.names.number_tag(text);
+                    }
+                }
+            }
+            Operation::Path(_, PathOperation::List { .. }) => {
+                for entry in &answered.entries {
+                    if let Entry::Path(path) = entry
+                        && let Some(text) = path.tag()
+                    {
+                        self.names.number_tag(&text);
                     }
                 }
             }

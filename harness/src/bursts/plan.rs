@@ -33,18 +33,21 @@ pub enum Kind {
     Listing,
     /// Entities of one or two partitions: conditions, transactions, queries.
     Entity,
+    /// One hierarchical container: files, directories and renames, through both interfaces.
+    Lake,
     /// All operations on blobs and queues in the model, on one name of each kind.
     All,
 }
 
 impl Kind {
     /// All kinds.
-    pub const EACH: [Kind; 6] = [
+    pub const EACH: [Kind; 7] = [
         Kind::Blob,
         Kind::Container,
         Kind::Queue,
         Kind::Listing,
         Kind::Entity,
+        Kind::Lake,
         Kind::All,
     ];
 
@@ -56,6 +59,7 @@ impl Kind {
             Kind::Queue => "queue",
             Kind::Listing => "listing",
             Kind::Entity => "entity",
+            Kind::Lake => "lake",
             Kind::All => "all",
         }
     }
@@ -151,7 +155,7 @@ mod tests {
     fn seeds_cover_all_kinds_and_sizes() {
         let plans = (0..500).map(|seed| Plan::of(seed, None, None, None));
         let all: BTreeSet<_> = plans.map(|p| (p.kind, p.clients, p.operations)).collect();
-        assert_eq!(all.len(), 6 * 5 * 5);
+        assert_eq!(all.len(), 7 * 5 * 5);
         assert!(all.iter().all(|(_, clients, operations)| {
             (2..=CLIENTS_MAX).contains(clients) && OPERATIONS.contains(operations)
         }));

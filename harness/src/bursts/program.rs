@@ -10,7 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore as _;
 use smalt_model::vocabulary::{
     BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, LeaseAction, LeaseId,
-    MessageId, Metadata, Operation, PROPOSED_LEASES, QueueOperation, Receipt, Tag,
+    MessageId, Metadata, Operation, PROPOSED_LEASES, PathOperation, QueueOperation, Receipt,
+    Rename, Tag,
 };
 
 pub use entity::{PARTITIONS, TABLE, create_table, entity};
@@ -26,6 +27,9 @@ pub const QUEUE: &str = "que0";
 pub const BLOBS: [&str; 2] = ["b0", "b1"];
 /// Blobs of a burst on listings.
 pub const LISTED: [&str; 4] = ["b0", "b1", "dir/b0", "dir/b1"];
+
+/// Paths of a burst on a hierarchical container.
+const TREE: [&str; 5] = ["a", "a/f", "b", "b/f", "b/a"];
 
 /// Random numbers, and the values that operations may name.
 pub struct Draw<'a> {
@@ -164,6 +168,75 @@ pub fn container(draw: &mut Draw<'_>) -> Operation {
         _ => ContainerOperation::Lease(draw.lease_action(), None),
     };
     Operation::Container(CONTAINER.to_owned(), operation)
+}
+
+/// Returns an operation on a path of a hierarchical container, through either interface.
+pub fn lake(draw: &mut Draw<'_>) -> Operation {
+    let path = |draw: &mut Draw<'_>| BlobId {
+        container: CONTAINER.to_owned(),
+        blob: draw.one(&TREE).unwrap_or(TREE[0]).to_owned(),
+    };
+    let id = path(draw);
+    let guard = match draw.chance(15) {
+        true => draw.guard(),
+        false => Guard::default(),
+    };
+    let operation = match draw.below(100) {
+        0..24 => {
+            let operation = match blob(draw, &TREE) {
+                // A hierarchical account has no index tags.
+                Operation::Blob(id, BlobOperation::SetTags(..) | BlobOperation::GetTags(_)) => {
+                    let head = BlobOperation::Head {
+                        snapshot: None,
+                        guard,
+                    };
+                    Operation::Blob(id, head)
+                }
+                other => other,
+            };
+            return operation;
+        }
+        24..42 => PathOperation::Create {
+            directory: draw.chance(60),
+            metadata: draw.metadata(),
+            guard,
+        },
+        42..49 => PathOperation::Append {
+            content: Content { seed: 7, length: 3 },
+            position: draw.one(&[0, 3]).unwrap_or(0),
+            flush: draw.chance(70),
+            lease: guard.lease,
+        },
+        49..51 => PathOperation::Flush {
+            position: 3,
+            retain: false,
+            guard,
+        },
+        51..67 => PathOperation::Rename(Rename {
+            source: path(draw),
+            source_condition: None,
+            source_lease: None,
+            guard,
+        }),
+        67..72 => PathOperation::Delete {
+            recursive: draw.chance(70),
+            guard,
+        },
+        72..77 => PathOperation::Status(guard),
+        77..80 => PathOperation::Lease(draw.lease_action(), None),
+        _ => {
+            let list = PathOperation::List {
+                recursive: true,
+                page: 5_000,
+            };
+            let root = BlobId {
+                blob: String::new(),
+                ..id
+            };
+            return Operation::Path(root, list);
+        }
+    };
+    Operation::Path(id, operation)
 }
 
 /// Returns a write to one of some blobs, or a listing of all of them in small pages.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use smalt_model::Model;
 use smalt_model::vocabulary::tables::{Action, Match, TableOperation};
 use smalt_model::vocabulary::{
-    BlobOperation, Condition, ContainerOperation, Guard, LeaseAction, Operation, QueueOperation,
+    BlobOperation, Condition, ContainerOperation, Guard, LeaseAction, LeaseId, Operation,
+    PathOperation, QueueOperation,
 };
 
 use super::linear::{Call, Spec};
@@ -88,6 +89,7 @@ impl Translation<'_> {
         match operation {
             Operation::Blob(_, operation) => self.blob(operation),
             Operation::Container(_, operation) => self.container(operation),
+            Operation::Path(_, operation) => self.path(operation),
             Operation::Queue(
                 _,
                 QueueOperation::Update { id, receipt, .. }
@@ -115,9 +117,26 @@ impl Translation<'_> {
             | BlobOperation::Delete { guard, .. } => self.guard(guard),
             BlobOperation::Lease(action, condition) => self.lease(action, condition),
             BlobOperation::SetTags(_, lease) | BlobOperation::GetTags(lease) => {
-                *lease = lease.map(|id| self.names.lease_of(self.asked, id));
+                self.guarded(lease);
             }
             _ => {}
+        }
+    }
+
+    fn path(&self, operation: &mut PathOperation) {
+        match operation {
+            PathOperation::Create { guard, .. }
+            | PathOperation::Flush { guard, .. }
+            | PathOperation::Delete { guard, .. }
+            | PathOperation::Status(guard) => self.guard(guard),
+            PathOperation::Rename(rename) => {
+                self.guard(&mut rename.guard);
+                self.guarded(&mut rename.source_lease);
+                self.condition(&mut rename.source_condition);
+            }
+            PathOperation::Append { lease, .. } => self.guarded(lease),
+            PathOperation::Lease(action, condition) => self.lease(action, condition),
+            PathOperation::List { .. } => {}
         }
     }
 
@@ -126,16 +145,18 @@ impl Translation<'_> {
             ContainerOperation::Delete(guard) | ContainerOperation::SetMetadata(_, guard) => {
                 self.guard(guard);
             }
-            ContainerOperation::Get { lease } => {
-                *lease = lease.map(|id| self.names.lease_of(self.asked, id));
-            }
+            ContainerOperation::Get { lease } => self.guarded(lease),
             ContainerOperation::Lease(action, condition) => self.lease(action, condition),
             ContainerOperation::Create(_) | ContainerOperation::List { .. } => {}
         }
     }
 
+    fn guarded(&self, lease: &mut Option<LeaseId>) {
+        *lease = lease.map(|id| self.names.lease_of(self.asked, id));
+    }
+
     fn guard(&self, guard: &mut Guard) {
-        guard.lease = guard.lease.map(|id| self.names.lease_of(self.asked, id));
+        self.guarded(&mut guard.lease);
         self.condition(&mut guard.condition);
     }
 
@@ -148,9 +169,7 @@ impl Translation<'_> {
     fn lease(&self, action: &mut LeaseAction, condition: &mut Option<Condition>) {
         self.condition(condition);
         match action {
-            LeaseAction::Acquire { proposed, .. } => {
-                *proposed = proposed.map(|id| self.names.lease_of(self.asked, id));
-            }
+            LeaseAction::Acquire { proposed, .. } => self.guarded(proposed),
             LeaseAction::Renew(id) | LeaseAction::Release(id) => {
                 *id = self.names.lease_of(self.asked, *id);
             }

@@ -5,6 +5,7 @@ use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
 use smalt_protocol::signing::shared_key::Scheme;
 use smalt_protocol::{ApiVersion, Service, Timestamp};
 
+use super::values::{Values, ValuesError};
 use crate::replay::delegation;
 use crate::wire::access::{Account, FULL};
 use crate::wire::url::{Url, decode};
@@ -19,6 +20,17 @@ const SAS_VERSION: ApiVersion = FULL.version;
 /// A key of no account.
 const WRONG_KEY: &str = "d3Jvbmcga2V5IG9mIG5vYm9keSwgb25seSB0byBiZSByZWZ1c2Vk";
 
+/// What a SAS is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The account.
+    Account,
+    /// The container, queue or table in the path, or the one that the field `of` names.
+    Container,
+    /// The blob in the path; with `sr=bs`, its snapshot.
+    Blob,
+}
+
 /// How a step is authorized, as written in cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
@@ -30,16 +42,11 @@ pub enum Auth {
     WrongKey,
     /// `nobody`: without authorization.
     Nobody,
-    /// `account sas rl`: with an account SAS with these permissions.
-    AccountSas(String),
     /// `expired sas`: with an expired SAS.
     ExpiredSas,
-    /// `container sas rl`, `queue sas raup`: with a SAS for the container or queue in the path.
-    ContainerSas(String),
-    /// `blob sas r`: with a SAS for the blob in the path.
-    BlobSas(String),
-    /// `policy ID`: with a SAS that gets everything from a stored access policy.
-    Policy(String),
+    /// `account sas rl`, `blob sas r se=60`: with a SAS, given by its permissions and fields;
+    /// `st` and `se` are seconds from now.
+    Sas(Scope, Vec<(String, String)>),
     /// `token`: with a bearer token.
     Token,
 }
@@ -50,7 +57,6 @@ impl Auth {
     /// # Errors
     /// A message, for any other string.
     pub fn parse(text: &str) -> Result<Auth, String> {
-        let rest = |prefix: &str| text.strip_prefix(prefix).map(str::to_owned);
         let fixed = match text {
             "key" => Some(Auth::Key),
             "lite" => Some(Auth::Lite),
@@ -60,18 +66,38 @@ impl Auth {
             "token" => Some(Auth::Token),
             _ => None,
         };
-        fixed
-            .or_else(|| rest("account sas ").map(Auth::AccountSas))
-            .or_else(|| rest("container sas ").map(Auth::ContainerSas))
-            .or_else(|| rest("queue sas ").map(Auth::ContainerSas))
-            .or_else(|| rest("blob sas ").map(Auth::BlobSas))
-            .or_else(|| rest("policy ").map(Auth::Policy))
-            .ok_or_else(|| {
-                format!(
-                    "unknown authorization {text:?}: use a form such as `key` or `account sas rl`"
-                )
-            })
+        fixed.or_else(|| sas(text)).ok_or_else(|| {
+            format!("unknown authorization {text:?}: use a form such as `key` or `account sas rl`")
+        })
     }
+
+    /// Expands the fields of a SAS.
+    ///
+    /// # Errors
+    /// When a form or value is unknown.
+    pub fn expanded(&self, values: &Values) -> Result<Auth, ValuesError> {
+        let Auth::Sas(scope, fields) = self else {
+            return Ok(self.clone());
+        };
+        let fields = fields.iter();
+        let fields = fields.map(|(name, value)| Ok((name.clone(), values.text(value)?)));
+        Ok(Auth::Sas(*scope, fields.collect::<Result<_, _>>()?))
+    }
+}
+
+fn sas(text: &str) -> Option<Auth> {
+    let (scope, fields) = text.split_once(" sas ")?;
+    let scope = match scope {
+        "account" => Scope::Account,
+        "container" | "queue" | "table" => Scope::Container,
+        "blob" => Scope::Blob,
+        _ => return None,
+    };
+    let field = |word: &str| {
+        let (name, value) = word.split_once('=').unwrap_or(("sp", word));
+        (name.to_owned(), value.to_owned())
+    };
+    Some(Auth::Sas(scope, fields.split(' ').map(field).collect()))
 }
 
 impl Auth {
@@ -101,28 +127,21 @@ impl Auth {
                 }
                 return;
             }
-            Auth::AccountSas(permissions) => sas(account, permissions),
             Auth::ExpiredSas => account.sas(AccountSas {
                 permissions: EVERYTHING,
                 expiry: Timestamp::from_unix_s(PAST_UNIX_S),
                 ..FULL
             }),
-            Auth::ContainerSas(permissions) => service_sas(
-                account,
-                service,
-                below(prefix, &request.url, false),
-                permissions,
-                "",
-            ),
-            Auth::BlobSas(permissions) => service_sas(
-                account,
-                service,
-                below(prefix, &request.url, true),
-                permissions,
-                "",
-            ),
-            Auth::Policy(id) => {
-                service_sas(account, service, below(prefix, &request.url, false), "", id)
+            Auth::Sas(Scope::Account, fields) => account_sas(account, now, fields),
+            Auth::Sas(scope, fields) => {
+                let path = path_below(prefix, &request.url);
+                let mut target = target(account, service, &path, *scope);
+                let url = Url::parse(&request.url);
+                let snapshot = url.and_then(|url| url.param("snapshot"));
+                if fields.iter().any(|(_, value)| value == "bs") {
+                    target.snapshot = snapshot.as_deref().unwrap_or_default();
+                }
+                service_sas(account, now, target, fields)
             }
         };
         let separator = if request.url.contains('?') { '&' } else { '?' };
@@ -130,10 +149,16 @@ impl Auth {
     }
 }
 
-/// Returns an account SAS with these permissions, as a query.
-pub fn sas(account: &Account, permissions: &str) -> String {
+/// Returns an account SAS with these fields, as a query.
+pub fn account_sas(account: &Account, now: Timestamp, fields: &[(String, String)]) -> String {
+    let field = |name| field(fields, name);
     account.sas(AccountSas {
-        permissions,
+        version: version(fields),
+        services: field("ss").unwrap_or(FULL.services),
+        resource_types: field("srt").unwrap_or(FULL.resource_types),
+        permissions: field("sp").unwrap_or_default(),
+        expiry: field("se").map_or(FULL.expiry, |s| after(now, s)),
+        encryption_scope: field("ses").unwrap_or_default(),
         ..FULL
     })
 }
@@ -187,40 +212,75 @@ pub fn signatures(account: &Account) -> [(&'static str, String); 9] {
     .map(|(name, sas)| (name, account.sas(sas)))
 }
 
-/// Returns the container or queue of a URL and, if wanted, the blob.
-fn below(prefix: &str, url: &str, with_blob: bool) -> (String, Option<String>) {
+/// Returns the decoded path of a URL after the prefix.
+fn path_below(prefix: &str, url: &str) -> String {
     let path = Url::parse(url).map(|url| url.path).unwrap_or_default();
     let path = path.strip_prefix(prefix).unwrap_or(&path);
-    let path = decode(path.trim_start_matches('/'));
-    let (name, blob) = path.split_once('/').unwrap_or((&path, ""));
-    (name.to_owned(), with_blob.then(|| blob.to_owned()))
+    decode(path.trim_start_matches('/'))
+}
+
+fn target<'a>(
+    account: &'a Account,
+    service: Service,
+    path: &'a str,
+    scope: Scope,
+) -> SasTarget<'a> {
+    let (name, blob) = path.split_once('/').unwrap_or((path, ""));
+    SasTarget {
+        service,
+        account: &account.name,
+        // The name of a table ends where the keys of an entity begin.
+        name: name.split('(').next().unwrap_or(name),
+        blob: (scope == Scope::Blob).then_some(blob),
+        snapshot: "",
+    }
 }
 
 fn service_sas(
     account: &Account,
-    service: Service,
-    (name, blob): (String, Option<String>),
-    permissions: &str,
-    policy_id: &str,
+    now: Timestamp,
+    target: SasTarget<'_>,
+    fields: &[(String, String)],
 ) -> String {
+    let field = |name| field(fields, name);
+    let more: Vec<(&str, &str)> = fields
+        .iter()
+        .filter(|(name, _)| name.starts_with("rs") || name.ends_with("pk") || name.ends_with("rk"))
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let policy_id = field("si").unwrap_or_default();
     let sas = ServiceSas {
-        version: SAS_VERSION,
+        version: version(fields),
         target: SasTarget {
-            service,
-            account: &account.name,
-            name: &name,
-            blob: blob.as_deref(),
-            snapshot: "",
+            name: field("of").unwrap_or(target.name),
+            ..target
         },
-        permissions,
-        start: None,
-        expiry: policy_id.is_empty().then_some(FULL.expiry),
+        permissions: field("sp").unwrap_or_default(),
+        start: field("st").map(|s| after(now, s)),
+        expiry: field("se").map_or(policy_id.is_empty().then_some(FULL.expiry), |s| {
+            Some(after(now, s))
+        }),
         policy_id,
         ip: "",
         protocol: "",
-        more: &[],
+        more: &more,
     };
     sas.sign(account.key.as_bytes())
+}
+
+fn field<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let found = fields.iter().find(|(field, _)| field == name);
+    found.map(|(_, value)| value.as_str())
+}
+
+fn version(fields: &[(String, String)]) -> ApiVersion {
+    let version = field(fields, "sv").and_then(ApiVersion::parse);
+    version.unwrap_or(SAS_VERSION)
+}
+
+/// Returns the time so many seconds later.
+fn after(now: Timestamp, seconds: &str) -> Timestamp {
+    now.plus_s(seconds.parse().unwrap_or_default())
 }
 
 /// Tests do not ask who owns a token.
@@ -238,15 +298,20 @@ mod tests {
 
     #[test]
     fn every_form_is_parsed() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         for (text, expected) in [
             ("key", Auth::Key),
-            ("account sas rl", Auth::AccountSas("rl".to_owned())),
-            ("queue sas p", Auth::ContainerSas("p".to_owned())),
-            ("blob sas r", Auth::BlobSas("r".to_owned())),
-            ("policy id1", Auth::Policy("id1".to_owned())),
+            (
+                "account sas rl",
+                Auth::Sas(Scope::Account, vec![pair("sp", "rl")]),
+            ),
+            (
+                "queue sas si=a se=60",
+                Auth::Sas(Scope::Container, vec![pair("si", "a"), pair("se", "60")]),
+            ),
         ] {
             assert_eq!(Auth::parse(text), Ok(expected));
         }
-        assert!(Auth::parse("sas").is_err());
+        assert!(Auth::parse("sas").is_err() && Auth::parse("file sas r").is_err());
     }
 }

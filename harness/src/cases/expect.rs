@@ -13,7 +13,8 @@
 //! | `/Blobs/Blob[*]/Name are a b c` | the values are these, in this order |
 //! | `etag == {first}`, `!=`, `>` | equal to, different from, later than a kept value |
 //!
-//! A place is a header's name, the path of an element, `status`, `code` or `body`.
+//! A place is a header's name, the path of an element, `status`, `code`, `body`, or `parts`, the
+//! statuses in an answer to a batch.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,6 +24,7 @@ use smalt_protocol::Timestamp;
 use super::place::Place;
 use super::values::{Values, ValuesError};
 use crate::wire::Answer;
+use crate::wire::url::decode;
 
 /// What an expectation is about; reports count each aspect separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -272,7 +274,7 @@ fn aspect_of(place: &Place) -> Aspect {
         Place::Status => Aspect::Status,
         Place::Code => Aspect::Code,
         Place::Header(_) => Aspect::Headers,
-        Place::Element(_) | Place::Body => Aspect::Body,
+        Place::Element(_) | Place::Body | Place::Parts => Aspect::Body,
     }
 }
 
@@ -298,8 +300,15 @@ fn status(text: &str) -> Option<Vec<Expect>> {
 
 /// Compares dates by time, numbers by value, and everything else as strings.
 fn is_later(found: &str, earlier: &str) -> bool {
-    let date = |text| Timestamp::parse_rfc1123(text).or_else(|| Timestamp::parse_iso(text));
-    if let (Some(found), Some(earlier)) = (date(found), date(earlier)) {
+    // The ETag of an entity is its time.
+    let bare = |text: &str| {
+        decode(
+            text.trim_start_matches("W/\"datetime'")
+                .trim_end_matches("'\""),
+        )
+    };
+    let date = |text: &str| Timestamp::parse_rfc1123(text).or_else(|| Timestamp::parse_iso(text));
+    if let (Some(found), Some(earlier)) = (date(&bare(found)), date(&bare(earlier))) {
         return found > earlier;
     }
     match (found.parse::<u64>(), earlier.parse::<u64>()) {

@@ -22,6 +22,8 @@ pub enum Place {
     Element(String),
     /// The whole body.
     Body,
+    /// The statuses of the parts of an answer to a batch.
+    Parts,
 }
 
 impl Place {
@@ -29,6 +31,7 @@ impl Place {
     pub fn parse(text: &str) -> Place {
         match text {
             "body" => Place::Body,
+            "parts" => Place::Parts,
             "status" => Place::Status,
             "code" => Place::Code,
             _ if text.starts_with('/') => Place::Element(text.to_owned()),
@@ -42,7 +45,7 @@ impl Place {
             Place::Status => Some(answer.status.to_string()),
             Place::Code => answer.error_code(),
             Place::Header(name) => answer.headers.get(name).map(str::to_owned),
-            Place::Element(path) => elements(answer, path).into_iter().next(),
+            Place::Element(_) | Place::Parts => self.values(answer).into_iter().next(),
             Place::Body => Some(String::from_utf8_lossy(&answer.body).into_owned()),
         }
     }
@@ -51,6 +54,13 @@ impl Place {
     pub fn values(&self, answer: &Answer) -> Vec<String> {
         match self {
             Place::Element(path) => elements(answer, path),
+            Place::Parts => {
+                let body = String::from_utf8_lossy(&answer.body);
+                let lines = body
+                    .lines()
+                    .filter_map(|line| line.strip_prefix("HTTP/1.1 "));
+                lines.map(|line| line.chars().take(3).collect()).collect()
+            }
             place => place.value(answer).into_iter().collect(),
         }
     }
@@ -61,7 +71,7 @@ impl Place {
             Place::Status => 1,
             Place::Code => usize::from(answer.error_code().is_some()),
             Place::Header(name) => answer.headers.iter().filter(|(n, _)| n == name).count(),
-            Place::Element(path) => elements(answer, path).len(),
+            Place::Element(_) | Place::Parts => self.values(answer).len(),
             Place::Body => answer.body.len(),
         }
     }

@@ -209,13 +209,15 @@ impl<'a> Player<'a> {
             let (name, value) = header.split_once(':').unwrap_or((header, ""));
             headers.push((name, text(value.strip_prefix(' ').unwrap_or(value))?));
         }
+        let auth = step.auth.expanded(&self.values);
+        let auth = auth.map_err(|error| error.to_string())?;
         let path = self.values.path(&step.path);
         let path = path.map_err(|error| error.to_string())?;
         Ok(self.allowed(
             &How {
                 service: step.service,
                 method: &step.method,
-                auth: &step.auth,
+                auth: &auth,
                 version: &step.version,
                 secondary: step.secondary,
             },

@@ -6,7 +6,8 @@
 //! | `{url:name}` | the same, percent-encoded |
 //! | `{rfc1123+60}`, `{iso-60}` | the service's time, this many seconds later or earlier |
 //! | `{repeat:N:text}` | the text N times |
-//! | `{count:N:text}` | the same, with `#` in it replaced by the number of the repetition |
+//! | `{count:N:text}` | the same, with `#` in it replaced by the number of the repetition; forms in
+//!   the text are expanded first |
 //! | `{hex:00ff}` | these bytes |
 //!
 //! A brace before a quotation mark or another brace is part of JSON and stays.
@@ -101,6 +102,7 @@ impl Values {
             "repeat" | "count" => {
                 let (times, text) = rest.split_once(':')?;
                 let times: usize = times.parse().ok()?;
+                let text = self.text(text).ok()?;
                 Some(if kind == "repeat" {
                     text.repeat(times).into_bytes()
                 } else {
@@ -128,12 +130,29 @@ fn expand(
             continue;
         }
         let wrong = || ValuesError(after.chars().take(SHOWN_CHARS_MAX).collect());
-        let (form, remaining) = after.split_once('}').ok_or_else(wrong)?;
+        let end = end_of_form(after).ok_or_else(wrong)?;
+        let (form, remaining) = (&after[..end], &after[end + 1..]);
         bytes.extend(replacement(form).ok_or_else(|| ValuesError(form.to_owned()))?);
         rest = remaining;
     }
     bytes.extend_from_slice(rest.as_bytes());
     Ok(bytes)
+}
+
+/// Returns the position of the brace that closes a form, which may contain pairs of braces.
+fn end_of_form(text: &str) -> Option<usize> {
+    let mut open = 0_usize;
+    text.find(|c| match c {
+        '{' => {
+            open += 1;
+            false
+        }
+        '}' if open > 0 => {
+            open -= 1;
+            false
+        }
+        c => c == '}',
+    })
 }
 
 fn date(form: &str, now: Timestamp) -> Option<String> {
@@ -169,6 +188,7 @@ mod tests {
             ("{iso-60}", "2027-01-15T07:59:00Z"),
             ("{repeat:3:ab}.", "ababab."),
             ("{count:2:h#,}", "h0,h1,"),
+            ("{count:2:{\"{c}\":#}}", "{\"box\":0}{\"box\":1}"),
             ("{url:receipt}", "a%2B%2F%3D"),
             (
                 "{\"a\":{},\"b\":{\"c\":\"{c}\"}}",

@@ -3,7 +3,7 @@
 use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::{ApiVersion, uri};
 
-use super::auth::{self, Auth};
+use super::auth::{self, Auth, Scope};
 use super::case::Step;
 use super::play::Player;
 use super::values::{Values, ValuesError};
@@ -30,11 +30,11 @@ pub(super) fn of(
     if step.path.starts_with('/') {
         path.clone_from(&step.path);
     }
-    if let Auth::AccountSas(permissions) = &step.auth {
+    if let Auth::Sas(Scope::Account, fields) = &step.auth {
         let separator = if path.contains('?') { '&' } else { '?' };
         path = format!(
             "{path}{separator}{}",
-            auth::sas(&about.account, permissions)
+            auth::account_sas(&about.account, player.target().now(), fields)
         );
     }
     let target = values.bytes(&path)?;

@@ -171,9 +171,10 @@ fn images_part(
     let mut flaws = 0;
     say("images        seed  operations  boundaries  images  in flight  recovered  flaws");
     for seed in seed..seed + seeds {
-        for (kind, operations, every) in [
-            ("exhaustive", OPERATIONS, 1),
-            ("sampled", OPERATIONS_LONG, EVERY_LONG),
+        // Seeds alternate between a flat and a hierarchical namespace.
+        for (kind, seed, operations, every) in [
+            ("exhaustive", seed, OPERATIONS, 1),
+            ("sampled", seed + 1, OPERATIONS_LONG, EVERY_LONG),
         ] {
             let plan = Plan {
                 seed,

@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use smalt::http::{Listener, Patience};
 use smalt::store::CUT_OFF;
-use smalt::{Clock, Emulator, Service, Timestamp};
+use smalt::{AccountSettings, Clock, Emulator, Service, Timestamp};
 use tokio::task::JoinSet;
 
 use super::beat::Beat;
@@ -28,6 +28,7 @@ use super::property::{Flaw, Property, Verified};
 use super::wire::Client;
 use super::{prefix, survey, worker};
 use crate::servers::ServerError;
+use crate::wire::access::ACCOUNT;
 
 /// Clock at the start of the first round, in seconds since 1970; each later round begins
 /// [`ROUND_S`] later.
@@ -140,8 +141,10 @@ pub async fn run_child(options: &str) -> anyhow::Result<ExitCode> {
     log.tell(&Event::Opened)?;
     let beat = Beat::start()?;
     let way = Way::open(&emulator, options.sockets).await?;
+    make_namespaces(&emulator, way, &options).await?;
     let mut workers = JoinSet::new();
-    for (worker, model) in models.into_iter().enumerate() {
+    for (worker, mut model) in models.into_iter().enumerate() {
+        model.is_lake = is_lake(worker, options.seed);
         let one = Worker {
             worker,
             client: way.client(&emulator, &name(worker)).await?,
@@ -164,6 +167,30 @@ pub async fn run_child(options: &str) -> anyhow::Result<ExitCode> {
     log.tell(&Event::End)?;
     // The store is left as it is, open or not: nobody closes it.
     std::process::exit(0)
+}
+
+/// Whether a connection's container has a hierarchical namespace.
+fn is_lake(worker: usize, seed: u64) -> bool {
+    (worker as u64).wrapping_add(seed) % 2 == 1
+}
+
+/// Makes the flat containers, and lets all others be hierarchical from then on.
+async fn make_namespaces(
+    emulator: &Emulator,
+    way: Way,
+    options: &ChildOptions,
+) -> anyhow::Result<()> {
+    let flat = (0..options.connections).filter(|worker| !is_lake(*worker, options.seed));
+    for worker in flat {
+        // On a failing disk, the connection reports the failure.
+        let _ = way.client(emulator, &name(worker)).await?.create().await;
+    }
+    let settings = AccountSettings {
+        hierarchical_namespace: true,
+        ..AccountSettings::default()
+    };
+    emulator.change_settings(ACCOUNT, settings);
+    Ok(())
 }
 
 /// How the connections reach the emulator.
@@ -351,21 +378,26 @@ impl Worker {
         self.log.tell(&Event::Reset { done: false })?;
         self.emulator.reset()?;
         self.log.tell(&Event::Reset { done: true })?;
-        self.model = Model::default();
+        self.model = Model {
+            is_lake: self.model.is_lake,
+            ..Model::default()
+        };
         self.client.create().await?;
         Ok(())
     }
 }
 
 /// Whether an error is a 5xx in Azure's form: with the code in a header and in XML or, from the
-/// Table service, in JSON.
+/// Data Lake interface, in JSON; from the Table service only in JSON.
 fn is_of_azures_form(text: &str) -> bool {
     [("500", "InternalError"), ("503", "ServerBusy")]
         .iter()
         .any(|(status, code)| {
-            let in_xml = text.starts_with(&format!("{status} {code} ")) && text.contains("<Code>");
-            let in_json = format!("{{\"odata.error\":{{\"code\":\"{code}\"");
-            in_xml || text.starts_with(&format!("{status} ")) && text.contains(&in_json)
+            let in_lake = format!("{{\"error\":{{\"code\":\"{code}\"");
+            let in_table = format!("{{\"odata.error\":{{\"code\":\"{code}\"");
+            let in_header = text.starts_with(&format!("{status} {code} "));
+            in_header && (text.contains("<Code>") || text.contains(&in_lake))
+                || text.starts_with(&format!("{status} ")) && text.contains(&in_table)
         })
 }
 
@@ -374,10 +406,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_a_5xx_are_recognised() {
+    fn all_forms_of_a_5xx_are_recognised() {
         let xml = "500 InternalError in place of 201: <Error><Code>InternalError</Code></Error>";
         let json = r#"500  in place of 204: {"odata.error":{"code":"InternalError","message":{}}}"#;
-        assert!(is_of_azures_form(xml) && is_of_azures_form(json));
+        let lake =
+            r#"503 ServerBusy in place of 201: {"error":{"code":"ServerBusy","message":""}}"#;
+        assert!([xml, json, lake].into_iter().all(is_of_azures_form));
+        assert!(!is_of_azures_form(&lake.replace("ServerBusy in", "in")));
         assert!(!is_of_azures_form(
             &json.replace("InternalError", "ResourceNotFound")
         ));

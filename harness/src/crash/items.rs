@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::History;
-use super::model::{Effect, Item, Kind, Model, Unique};
+use super::model::{Effect, Item, Kind, Model, Op, Unique};
 use super::property::{Flaw, Property};
 use super::wire::Read;
 
@@ -30,6 +30,8 @@ pub struct Known {
     told: BTreeMap<(String, String), Item>,
     /// What the unanswered operation would have made of items.
     unanswered: BTreeMap<String, Effect>,
+    /// Whether the unanswered operation is a rename, which keeps ETags.
+    is_renamed: bool,
     /// Every name that may exist.
     pub names: BTreeSet<String>,
 }
@@ -52,6 +54,7 @@ impl Known {
         }
         if let Some((op, _)) = &history.pending {
             known.unanswered = op.effects(kind, &model).into_iter().collect();
+            known.is_renamed = matches!(op, Op::Rename { .. });
             known.names.extend(known.unanswered.keys().cloned());
         }
         known
@@ -104,7 +107,9 @@ impl Known {
                 None | Some(Version::Other) => None,
                 Some(Version::Told(etag)) => self.told.get(&(name.clone(), etag.clone())).cloned(),
                 Some(Version::Unanswered(etag)) => {
-                    given.insert(etag);
+                    if !self.is_renamed {
+                        given.insert(etag);
+                    }
                     let effect = self.unanswered.get(name).copied().flatten();
                     effect.map(|(content, mark)| Item {
                         content,

@@ -102,6 +102,13 @@ pub enum Op {
         /// Name of the blob.
         name: String,
     },
+    /// Rename of a directory of a hierarchical container, with everything in it.
+    Rename {
+        /// Name of the directory.
+        from: String,
+        /// Its new name.
+        to: String,
+    },
     /// Put Message.
     PutMessage {
         /// Text of the message.
@@ -159,6 +166,13 @@ impl Op {
                     .collect()
             }
             (Kind::Blob, Op::DeleteBlob { name }) => vec![(name.clone(), None)],
+            (Kind::Blob, Op::Rename { from, to }) => {
+                let moved = before.blobs.iter().filter_map(|(name, blob)| {
+                    let new = renamed(name, from, to)?;
+                    Some([(name.clone(), None), (new, Some((blob.content, blob.mark)))])
+                });
+                moved.flatten().collect()
+            }
             (Kind::Entity, Op::ChangeEntities { changes, mark }) => {
                 let effect = |change: Change| change.content().map(|content| (content, *mark));
                 let changes = changes.iter();
@@ -195,6 +209,9 @@ pub struct Model {
     pub messages: BTreeMap<String, Message>,
     /// Entities by row key.
     pub entities: BTreeMap<String, Item>,
+    /// Whether the container is hierarchical.
+    #[serde(default)]
+    pub is_lake: bool,
     /// Id of the lease on the container.
     pub lease: Option<String>,
     /// The operation that was sent and not answered.
@@ -226,6 +243,14 @@ impl Model {
 
     /// Applies an acknowledged operation. Returns the flaws in its answer.
     pub fn acknowledge(&mut self, op: Op, outcome: Outcome, unique: &Unique) -> Vec<Flaw> {
+        if let Op::Rename { from, to } = &op {
+            // What is renamed keeps its ETag.
+            let blobs = std::mem::take(&mut self.blobs).into_iter();
+            let moved = blobs.map(|(name, blob)| (renamed(&name, from, to).unwrap_or(name), blob));
+            self.blobs = moved.collect();
+            self.pending = None;
+            return Vec::new();
+        }
         let blobs = op.effects(Kind::Blob, self);
         let etag = std::slice::from_ref(&outcome.etag);
         let mut flaws = write(&mut self.blobs, blobs, etag, unique);
@@ -282,6 +307,12 @@ impl Model {
             }
         }
     }
+}
+
+/// Returns the name of a blob after the rename of a directory; `None` if it is not in it.
+fn renamed(name: &str, from: &str, to: &str) -> Option<String> {
+    let rest = name.strip_prefix(from)?.strip_prefix('/')?;
+    Some(format!("{to}/{rest}"))
 }
 
 /// Changes all these items, and records their ETags: entities that were written together may share

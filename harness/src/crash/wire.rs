@@ -262,7 +262,7 @@ impl Client {
         let mut marker = String::new();
         loop {
             let query = format!(
-                "{}?restype=container&comp=list&marker={}",
+                "{}?restype=container&comp=list&include=metadata&marker={}",
                 self.name,
                 encode_query(&marker)
             );
@@ -272,12 +272,30 @@ impl Client {
             let root = read_document(&answer.body, ELEMENTS_MAX).map_err(ServerError::call)?;
             let blobs = root.child("Blobs").map(|blobs| blobs.children.as_slice());
             let blobs = blobs.unwrap_or_default().iter();
+            let is_directory = |blob: &&Element<'_>| {
+                let metadata = blob.child("Metadata");
+                metadata.is_some_and(|metadata| metadata.child("hdi_isfolder").is_some())
+            };
+            let blobs = blobs.filter(|blob| !is_directory(blob));
             names.extend(blobs.map(|blob| text(blob, "Name")));
             marker = text(&root, "NextMarker");
             if marker.is_empty() {
                 return Ok(names);
             }
         }
+    }
+
+    /// Calls Path - Create with the source of a rename.
+    ///
+    /// # Errors
+    /// When the answer is not 201.
+    pub async fn rename(&mut self, from: &str, to: &str) -> Done<()> {
+        let source = format!("/{}/{from}", self.name);
+        let path = self.blob(to);
+        let headers = [("x-ms-rename-source", source.as_str())];
+        let sent = self.blobs.send(Method::PUT, &path, &headers, "");
+        sent.await?.expect(201)?;
+        Ok(())
     }
 
     /// Calls Put Message. Returns id and pop receipt.

@@ -29,6 +29,9 @@ const BLOB_LENGTHS: [usize; 3] = [4 * 1024, 64 * 1024, 1024 * 1024];
 /// Lengths of messages: most are short, some are stored beside the metadata engine.
 const TEXT_LENGTHS: [usize; 2] = [1024, 40 * 1024];
 
+/// Number of directories of a hierarchical container.
+const DIRECTORIES: u64 = 6;
+
 /// Rows of a connection's partition: so few that they are rewritten again and again.
 const ROWS: u64 = 24;
 /// Entities of a transaction.
@@ -144,15 +147,37 @@ pub fn choose(model: &Model, random: &mut ChaCha8Rng, round: u64) -> Op {
             Some(id) => Op::ReleaseLease { id: id.clone() },
             None => Op::AcquireLease { id: guid(random) },
         },
+        (16, Some(name), _) if model.is_lake => rename(model, random, &name),
         (17, _, _) => change_entities(model, random, 1),
         (18..=19, _, _) => change_entities(model, random, CHANGED_AT_ONCE),
         _ => Op::PutBlob {
-            name: format!("b{}", below(random, NAMES_PER_ROUND * (round + 2))),
+            name: match model.is_lake {
+                true => directory(random) + "/",
+                false => String::new(),
+            } + &format!("b{}", below(random, NAMES_PER_ROUND * (round + 2))),
             content: content(random, &BLOB_LENGTHS),
             mark,
             in_blocks: below(random, 4) == 0,
         },
     }
+}
+
+fn directory(random: &mut ChaCha8Rng) -> String {
+    format!("d{}", below(random, DIRECTORIES))
+}
+
+/// Returns the rename of the directory of a blob to a name under which there is nothing.
+fn rename(model: &Model, random: &mut ChaCha8Rng, blob: &str) -> Op {
+    let from = blob.split('/').next().unwrap_or_default().to_owned();
+    let is_taken = |name: &str| {
+        let mut blobs = model.blobs.keys();
+        blobs.any(|blob| blob.split('/').next() == Some(name))
+    };
+    let mut to = directory(random);
+    while is_taken(&to) {
+        to.push('x');
+    }
+    Op::Rename { from, to }
 }
 
 /// Returns a content of one of these lengths; each class is about three times as rare as the
@@ -236,6 +261,7 @@ pub async fn perform(client: &mut Client, model: &Model, op: &Op) -> Result<Outc
         }
         Op::SetMetadata { name, mark } => outcome.etag = client.set_metadata(name, *mark).await?,
         Op::DeleteBlob { name } => client.delete_blob(name).await?,
+        Op::Rename { from, to } => client.rename(from, to).await?,
         Op::ChangeEntities { changes, mark } => {
             outcome.etags = client.change_entities(changes, *mark).await?;
         }
@@ -299,14 +325,15 @@ mod tests {
         }
         model.blobs.insert("b1".to_owned(), blob);
         model.messages.insert("m1".to_owned(), message);
-        let run = || -> Vec<Op> {
+        let run = |model: &Model| -> Vec<Op> {
             let mut random = stream(1, 0, 0);
-            (0..200).map(|_| choose(&model, &mut random, 0)).collect()
+            (0..200).map(|_| choose(model, &mut random, 0)).collect()
         };
-        let ops = run();
-        assert_eq!(ops, run());
+        let ops = run(&model);
+        assert_eq!(ops, run(&model));
         let kinds: std::collections::HashSet<_> = ops.iter().map(std::mem::discriminant).collect();
         assert_eq!(kinds.len(), 9, "a lease is not released that nobody has");
+
         let changes = |op: &Op| match op {
             Op::ChangeEntities { changes, .. } => changes.clone(),
             _ => Vec::new(),
@@ -320,5 +347,8 @@ mod tests {
             .map(|(_, change)| std::mem::discriminant(change))
             .collect();
         assert_eq!(kinds.len(), 3, "inserts, replacements, deletions");
+        model.is_lake = true;
+        let is_rename = |op: &Op| matches!(op, Op::Rename { .. });
+        assert!(run(&model).iter().any(is_rename));
     }
 }

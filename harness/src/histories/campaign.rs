@@ -31,14 +31,25 @@ pub enum About {
     Account,
     /// Tables and entities.
     Tables,
+    /// A hierarchical account, through both of its interfaces.
+    Lake,
 }
 
 impl About {
+    fn of(cell: &Cell) -> Self {
+        match (cell.is_of_tables(), cell.is_of_lake()) {
+            (true, _) => About::Tables,
+            (_, true) => About::Lake,
+            _ => About::Account,
+        }
+    }
+
     /// Returns the space of such histories.
     pub fn space(self, restarts: bool) -> Space {
         let space = match self {
             About::Account => Space::HISTORY,
             About::Tables => Space::TABLES,
+            About::Lake => Space::LAKE,
         };
         space.restarting(restarts)
     }
@@ -122,7 +133,7 @@ impl Campaign {
     /// Returns the cells that histories should target.
     fn wishes(&self, coverage: &Coverage) -> Vec<Cell> {
         let mut unreached = coverage.unreached();
-        unreached.retain(|cell| cell.is_of_tables() == (self.about == About::Tables));
+        unreached.retain(|cell| About::of(cell) == self.about);
         unreached
     }
 
@@ -226,6 +237,18 @@ impl Campaign {
         }
     }
 
+    /// Opens a fresh server.
+    ///
+    /// # Errors
+    /// When the server does not open.
+    pub fn server(&self) -> Result<Server, String> {
+        let server = server(self.restarts)?;
+        match self.about {
+            About::Lake => server.lake(),
+            About::Account | About::Tables => Ok(server),
+        }
+    }
+
     /// Runs one history on a fresh server.
     ///
     /// # Errors
@@ -240,7 +263,9 @@ impl Campaign {
             every: self.invariants_every,
             dry: self.dry,
         };
-        let server = server(self.restarts).map_err(|error| Box::new(Failure::before(error)))?;
+        let server = self
+            .server()
+            .map_err(|error| Box::new(Failure::before(error)))?;
         runtime
             .block_on(run(server, history, judging, coverage))
             .map_err(Box::new)
@@ -262,7 +287,7 @@ impl Campaign {
             None => self.invariants_every,
         };
         let history = shrink::smallest(history, &|history| fails(history, every));
-        Failed::of(self.seed, self.restarts, runtime, history, every)
+        Failed::of(self, runtime, history, every)
             .unwrap_or_else(|history| Failed::only_once(self.seed, history, difference))
     }
 }

@@ -5,7 +5,7 @@ pub mod tables;
 use std::fmt::Display;
 
 use smalt_model::expected::{Listed, Shown};
-use smalt_model::vocabulary::Metadata;
+use smalt_model::vocabulary::{Metadata, Tag};
 use smalt_model::{Expected, Fact};
 use smalt_protocol::Timestamp;
 
@@ -68,6 +68,7 @@ fn check_fact(
         Fact::Metadata(wanted) => same_debug("metadata", wanted, &metadata(answer)),
         Fact::Body(wanted) => same_debug("body", wanted, &answer.body.to_vec()),
         Fact::Listed(wanted) => check_listed(wanted, entries, names),
+        Fact::Paths(wanted) => check_paths(wanted, entries, names),
         Fact::Blocks(committed, uncommitted) => {
             let (old, new) = documents::blocks(&answer.body)?;
             same_debug("committed blocks", committed, &old)?;
@@ -149,6 +150,27 @@ fn check_listed(wanted: &[Listed], got: &[Entry], names: &mut Names) -> Result<(
             }
             _ => return Err(format!("{got:?} in place of {wanted:?}")),
         }
+    }
+    Ok(())
+}
+
+fn check_paths(
+    wanted: &[(String, bool, Tag, u64)],
+    got: &[Entry],
+    names: &mut Names,
+) -> Result<(), String> {
+    same("number of paths", &wanted.len(), &got.len())?;
+    for ((name, is_directory, tag, length), got) in wanted.iter().zip(got) {
+        let Entry::Path(got) = got else {
+            return Err(format!("{got:?} in place of {name}"));
+        };
+        same("name", name, &got.name)?;
+        same("directory", is_directory, &(got.is_directory == "true"))?;
+        same("length", &length.to_string(), &got.content_length)?;
+        let text = got.tag();
+        seen("ETag", Some(*tag), text.as_deref(), |n, text| {
+            names.see_tag(n, text)
+        })?;
     }
     Ok(())
 }

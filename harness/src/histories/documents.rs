@@ -6,6 +6,8 @@ use smalt_model::vocabulary::Metadata;
 use smalt_protocol::xml::{Element, read_document};
 use smalt_protocol::{ETag, Timestamp};
 
+use crate::wire::Answer;
+
 /// Maximum number of elements in a document.
 const ELEMENTS_MAX: usize = 100_000;
 /// The expiry time of a message that never expires.
@@ -18,8 +20,31 @@ pub enum Entry {
     Blob(Blob),
     /// A prefix.
     Prefix(String),
+    /// An entry of Path - List.
+    Path(PathEntry),
     /// A container or queue, with its metadata.
     Resource(String, Metadata),
+}
+
+/// An entry of Path - List.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PathEntry {
+    /// Name, with the directories above it.
+    pub name: String,
+    /// `true` for a directory.
+    pub is_directory: String,
+    /// ETag, without quotes.
+    pub etag: String,
+    /// Length in bytes.
+    pub content_length: String,
+}
+
+impl PathEntry {
+    /// Returns the ETag in quotes.
+    pub fn tag(&self) -> Option<String> {
+        ETag::parse(&self.etag).map(ETag::quoted)
+    }
 }
 
 /// A blob or snapshot of List Blobs.
@@ -75,6 +100,22 @@ fn text(parent: &Element<'_>, name: &str) -> Option<String> {
 fn seconds(parent: &Element<'_>, name: &str) -> Option<u64> {
     let date = text(parent, name).filter(|date| date != NEVER)?;
     Timestamp::parse_rfc1123(&date).map(Timestamp::unix_s)
+}
+
+/// Parses the entries of a page, of either interface, and the marker of the next one.
+pub fn page(answer: &Answer) -> Result<(Vec<Entry>, String), String> {
+    #[derive(serde::Deserialize)]
+    struct Document {
+        paths: Vec<PathEntry>,
+    }
+    if !answer.body.starts_with(b"{") {
+        return listing(&answer.body);
+    }
+    let document = serde_json::from_slice::<Document>(&answer.body);
+    let document = document.map_err(|error| error.to_string())?;
+    let marker = answer.header("x-ms-continuation").unwrap_or_default();
+    let entries = document.paths.into_iter().map(Entry::Path);
+    Ok((entries.collect(), marker.to_owned()))
 }
 
 /// Parses the entries of a listing and the marker of the next page.

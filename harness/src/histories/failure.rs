@@ -8,7 +8,7 @@ use smalt_model::{Expected, Fact};
 use smalt_protocol::Service;
 use tokio::runtime::Runtime;
 
-use super::campaign;
+use super::campaign::Campaign;
 use super::coverage::Coverage;
 use super::curl;
 use super::generate::Step;
@@ -59,8 +59,7 @@ impl Failed {
     /// # Errors
     /// The history, when it does not fail again.
     pub fn of(
-        seed: u64,
-        restarts: bool,
+        campaign: &Campaign,
         runtime: &Runtime,
         history: Vec<Step>,
         every: usize,
@@ -68,7 +67,7 @@ impl Failed {
         // Omits the requests of the invariants if it fails without them.
         let tries = [0, usize::MAX, every].into_iter();
         let mut tries = tries.filter_map(|every| {
-            let mut server = campaign::server(restarts).ok()?;
+            let mut server = campaign.server().ok()?;
             let log = server.keep();
             let judging = Judging { every, dry: false };
             let mut coverage = Coverage::default();
@@ -78,6 +77,7 @@ impl Failed {
         let Some((failure, log)) = tries.next() else {
             return Err(history);
         };
+        let seed = campaign.seed;
         let service = service(&failure.operation);
         let log = log.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen: Vec<Seen> = history::of(service, &log).cloned().collect();

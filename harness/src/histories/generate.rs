@@ -8,13 +8,14 @@
 //!
 //! - [`dice`]: random bytes, and what they are used for.
 //! - `space`: names. `parts`: kinds of operations, leases, conditions.
-//! - `blobs`, `tiers`, `containers`, `queues`, `tables`, `access`: operations.
+//! - `blobs`, `tiers`, `containers`, `lake`, `queues`, `tables`, `access`: operations.
 //! - `themes`: what some histories are about.
 
 mod access;
 mod blobs;
 mod containers;
 pub mod dice;
+mod lake;
 mod parts;
 mod queues;
 mod space;
@@ -25,7 +26,9 @@ mod tiers;
 use smalt_model::hints::Alone;
 use smalt_model::outcomes::{Cell, Situation};
 use smalt_model::vocabulary::tables::TableOperation;
-use smalt_model::vocabulary::{AccountOperation, ContainerOperation, Malformed, Operation};
+use smalt_model::vocabulary::{
+    AccountOperation, ContainerOperation, Malformed, Operation, PathOperation,
+};
 use smalt_model::{Expected, Model};
 
 pub use dice::{DICE, TABLE_DICE};
@@ -96,9 +99,10 @@ pub struct Step {
 
 impl Space {
     fn kinds(self) -> impl Iterator<Item = &'static Kind> {
-        let all: &[&[Kind]] = match self.tables {
-            true => &[tables::KINDS, access::OF_TABLES],
-            false => &[
+        let all: &[&[Kind]] = match (self.tables, self.lake) {
+            (true, _) => &[tables::KINDS, access::OF_TABLES],
+            (_, true) => &[lake::KINDS],
+            _ => &[
                 containers::KINDS,
                 blobs::KINDS,
                 tiers::KINDS,
@@ -141,7 +145,7 @@ impl Space {
 }
 
 fn named(name: &str) -> Option<&'static Kind> {
-    let spaces = [Space::HISTORY, Space::TABLES];
+    let spaces = [Space::HISTORY, Space::TABLES, Space::LAKE];
     let mut all = spaces.into_iter().flat_map(Space::kinds);
     all.find(|kind| kind.name == name)
 }
@@ -204,7 +208,7 @@ fn is_somewhere(model: &Model, space: Space, alone: Alone) -> bool {
 /// end of their week shows.
 fn to_blocks(model: &Model, is_near: bool, dice: &mut Dice<'_>) -> Option<&'static str> {
     let space = dice.space;
-    if !space.advances {
+    if !space.advances || space.lake {
         return None;
     }
     for (alone, percent) in [
@@ -264,7 +268,8 @@ fn candidate(
         let mut meant = after.iter().chain(before);
         let meant = meant.find(|cell| cell.outcome.code.is_some() == is_near);
         if let Some(cell) = meant {
-            dice.header = Some(cell.header);
+            // Rows of a hierarchical account say nothing of conditions.
+            dice.header = (!dice.space.lake).then_some(cell.header);
             dice.code = cell.outcome.code;
             dice.miss = dice.code.map(Miss::of);
             let situation = Situation::named(cell.operation);
@@ -296,6 +301,7 @@ pub fn is_listing(operation: &Operation) -> bool {
                     | AccountOperation::Queues(_)
                     | AccountOperation::Find { .. }
             )
+            | Operation::Path(_, PathOperation::List { .. })
     )
 }
 
@@ -308,7 +314,7 @@ mod tests {
     /// Every row of the matrix has its generator, and every generator a row.
     #[test]
     fn every_row_has_a_generator_and_vice_versa() {
-        let spaces = [Space::HISTORY, Space::TABLES].into_iter();
+        let spaces = [Space::HISTORY, Space::TABLES, Space::LAKE].into_iter();
         let kinds = spaces.flat_map(Space::kinds);
         let mut made: Vec<&str> = kinds.map(|kind| kind.name).collect();
         made.extend(Malformed::ALL.map(Malformed::operation));

@@ -54,7 +54,9 @@ impl Watch {
 pub fn questions(model: &Model, operation: &Operation) -> Vec<Operation> {
     match operation {
         Operation::Container(name, _) if model.has_container(name) => vec![list(name)],
-        Operation::Blob(id, _) if model.has_container(&id.container) => vec![list(&id.container)],
+        Operation::Blob(id, _) | Operation::Path(id, _) if model.has_container(&id.container) => {
+            vec![list(&id.container)]
+        }
         Operation::Queue(name, _) if model.has_queue(name) => of_queue(name).to_vec(),
         Operation::Table(name, _) => vec![of_table(model, name)],
         _ => Vec::new(),

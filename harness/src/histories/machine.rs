@@ -39,7 +39,7 @@ impl ReferenceStateMachine for Histories {
     fn init_state() -> BoxedStrategy<State> {
         let space = AIM.with_borrow(|(space, _)| *space);
         let of_theme = move |byte| State {
-            model: Model::new(START_S),
+            model: space.model(START_S),
             space: space.themed(byte),
         };
         any::<u8>().prop_map(of_theme).boxed()

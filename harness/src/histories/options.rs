@@ -15,12 +15,13 @@ use crate::replay::corpus;
 
 /// Maximum number of cells in a message.
 const CELLS_SHOWN_MAX: usize = 20;
-/// Without `--about`, one history of tables runs for this many others.
-const TABLES_EVERY: u32 = 4;
+/// Without `--about`, one history of tables and one of a hierarchical account run for this many
+/// others.
+const OTHERS_EVERY: u32 = 4;
 
 /// Runs random histories of one client and compares every answer with the model's.
 ///
-/// Histories of blobs and queues run first, then those of tables.
+/// Histories of blobs and queues run first, then those of tables and of hierarchical accounts.
 ///
 /// Every operation has an intent: to succeed, to be rejected because of the state, or to be
 /// rejected because of its syntax. The intended and actual shares are printed at the end. While
@@ -33,7 +34,8 @@ pub struct Options {
     /// histories. A failing history is shrunk and saved as a trace.
     #[command(flatten)]
     cases: Cases,
-    /// Kind of histories; by default blobs and queues, then a quarter as many of tables.
+    /// Kind of histories; by default blobs and queues, then a quarter as many of tables and of
+    /// hierarchical accounts.
     #[arg(long, value_enum)]
     about: Option<About>,
     /// Maximum length of a history, in operations.
@@ -90,12 +92,14 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let cases = u32::try_from(options.cases.cases.unwrap_or(CASES))?;
-    let (histories, tables) = match options.about {
-        None => (cases, cases / TABLES_EVERY),
-        Some(About::Account) => (cases, 0),
-        Some(About::Tables) => (0, cases),
-    };
-    let bar = ProgressBar::new(u64::from(histories) + u64::from(tables));
+    let all = [About::Account, About::Tables, About::Lake];
+    let [histories, tables, lake] = all.map(|about| match (options.about, about) {
+        (None, About::Account) => cases,
+        (None, _) => cases / OTHERS_EVERY,
+        (Some(only), about) if only == about => cases,
+        _ => 0,
+    });
+    let bar = ProgressBar::new(u64::from(histories) + u64::from(tables) + u64::from(lake));
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
@@ -113,8 +117,13 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         histories: tables,
         ..account
     };
+    let of_lake = Campaign {
+        about: About::Lake,
+        histories: lake,
+        ..account
+    };
     let mut outcomes = Vec::new();
-    for campaign in [account, of_tables] {
+    for campaign in [account, of_tables, of_lake] {
         let outcome = campaign.run_jobs(options.cases.jobs, &|| bar.inc(1));
         let has_failed = outcome.failed.is_some();
         outcomes.push((campaign, outcome));
@@ -156,6 +165,7 @@ fn tell(options: &Options, outcomes: &[(Campaign, Outcome)]) -> anyhow::Result<C
         let what = match campaign.about {
             About::Account => "blobs and queues",
             About::Tables => "tables",
+            About::Lake => "both interfaces",
         };
         let own = &outcome.coverage;
         println!(

@@ -3,6 +3,7 @@
 mod access;
 mod blobs;
 mod malformed;
+mod paths;
 mod request;
 pub mod tables;
 
@@ -23,6 +24,7 @@ pub fn request(operation: &Operation, names: &Names) -> Option<Request> {
     Some(match operation {
         Operation::Container(name, operation) => container(name, operation, names),
         Operation::Blob(id, operation) => blobs::blob(id, operation, names),
+        Operation::Path(id, operation) => paths::path(id, operation, names),
         Operation::Queue(name, operation) => queue(name, operation, names),
         Operation::Table(name, operation) => tables::request(name, operation, names),
         Operation::Account(operation) => account(operation),

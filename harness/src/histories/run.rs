@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use smalt_model::Expected;
 use smalt_model::matrix;
 use smalt_model::outcomes::describe_in;
 use smalt_model::vocabulary::tables::TableOperation;
-use smalt_model::vocabulary::{BlobOperation, Operation};
-use smalt_model::{Expected, Model};
+use smalt_model::vocabulary::{BlobOperation, Operation, PathOperation};
 use smalt_protocol::Service;
 use smalt_protocol::uri::encode_query;
 
@@ -21,7 +21,7 @@ use super::invariants::{self, Watch};
 use super::names::Names;
 use super::render::tables::next_page;
 use super::render::{self, Request};
-use super::server::{START_S, Server};
+use super::server::Server;
 use crate::wire::Answer;
 
 /// Maximum number of pages of a listing or query; more means that a marker leads in a circle.
@@ -197,7 +197,7 @@ pub async fn run(
     judging: Judging,
     coverage: &mut Coverage,
 ) -> Result<Arc<Server>, Failure> {
-    let mut model = Model::new(START_S);
+    let mut model = server.model();
     let mut names = Names::default();
     let mut watch = matrix::Watch::default();
     let mut player = Player::new(Arc::new(server));
@@ -221,9 +221,15 @@ pub async fn run(
         let is_last = number + 1 == history.len();
         let is_due =
             judging.every > 0 && (is_last || (number + 1).checked_rem(judging.every) == Some(0));
-        // The answer to Undelete Blob does not show the restored snapshots, so the invariants must
-        // read them before an operation can name one.
-        let is_told_later = matches!(operation, Operation::Blob(_, BlobOperation::Undelete));
+        // The answer to Undelete Blob does not show the restored snapshots, and that of a path the
+        // directories made above it, so the invariants must read them before an operation can name
+        // one.
+        let is_told_later = match operation {
+            Operation::Blob(_, BlobOperation::Undelete) => true,
+            Operation::Blob(_, BlobOperation::Put(..))
+            | Operation::Path(_, PathOperation::Create { .. }) => model.is_hierarchical(),
+            _ => false,
+        };
         if told.is_ok() && !judging.dry && (is_due || is_told_later) {
             let questions = match is_last {
                 true => invariants::all(&model),
@@ -249,15 +255,17 @@ async fn pages(
     answer: &Answer,
     transcript: &mut String,
 ) -> Result<Vec<Entry>, String> {
-    let (mut entries, mut marker) = documents::listing(&answer.body)?;
+    let (mut entries, mut marker) = documents::page(answer)?;
     for _ in 0..PAGES_MAX {
         if marker.is_empty() {
             return Ok(entries);
         }
         let mut next = first.clone();
-        next.path = format!("{}&marker={}", first.path, encode_query(&marker));
+        let marked = encode_query(&marker);
+        // Each of the interfaces has a name for it, and ignores that of the other.
+        next.path = format!("{}&marker={marked}&continuation={marked}", first.path);
         let answer = send(server, &next, transcript).await?;
-        let (more, after) = documents::listing(&answer.body)?;
+        let (more, after) = documents::page(&answer)?;
         entries.extend(more);
         marker = after;
     }

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use smalt::{Clock, Config, Emulator};
+use smalt::{AccountSettings, Clock, Config, Emulator};
+use smalt_model::Model;
 use smalt_protocol::signing::shared_key::Scheme;
 use smalt_protocol::{ApiVersion, Service, Timestamp};
 use tempfile::TempDir;
@@ -34,6 +35,8 @@ pub struct Server {
     clock: Clock,
     access: Access,
     dir: Option<Home>,
+    /// Whether its account has a hierarchical namespace.
+    lake: bool,
     /// Where exchanges are recorded, if they are.
     log: Option<Log>,
     /// Whether commits only proceed in [`Server::step`].
@@ -52,7 +55,7 @@ impl Server {
     /// # Errors
     /// When it does not open.
     pub fn in_memory() -> Result<Self, String> {
-        Self::open(None)
+        Self::open(None, false)
     }
 
     /// Opens a fresh server that can be restarted; with `durable`, answers wait for the disk.
@@ -61,7 +64,24 @@ impl Server {
     /// When its directory cannot be created or it does not open.
     pub fn on_disk(durable: bool) -> Result<Self, String> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
-        Self::open(Some(Home { dir, durable }))
+        Self::open(Some(Home { dir, durable }), false)
+    }
+
+    /// Returns the same server, still empty, with a hierarchical namespace.
+    ///
+    /// # Errors
+    /// When it does not open.
+    pub fn lake(self) -> Result<Self, String> {
+        self.emulator.close().map_err(|error| error.to_string())?;
+        Self::open(self.dir, true)
+    }
+
+    /// Returns the state of the model before the first request.
+    pub fn model(&self) -> Model {
+        match self.lake {
+            true => Model::hierarchical(START_S),
+            false => Model::new(START_S),
+        }
     }
 
     /// Opens a fresh server in memory whose commits only proceed in [`Server::step`].
@@ -85,15 +105,17 @@ impl Server {
             clock,
             access,
             dir: None,
+            lake: false,
             is_stepped: true,
             log: None,
         })
     }
 
-    fn open(dir: Option<Home>) -> Result<Self, String> {
+    fn open(dir: Option<Home>, lake: bool) -> Result<Self, String> {
         let clock = Clock::manual(moment(START_S));
         Ok(Server {
-            emulator: emulator(&clock, dir.as_ref())?,
+            emulator: emulator(&clock, dir.as_ref(), lake)?,
+            lake,
             clock,
             access: Access::full(VERSION),
             dir,
@@ -141,7 +163,7 @@ impl Server {
     pub fn restart(&mut self) -> Result<(), String> {
         if self.dir.is_some() {
             self.emulator.close().map_err(|error| error.to_string())?;
-            self.emulator = emulator(&self.clock, self.dir.as_ref())?;
+            self.emulator = emulator(&self.clock, self.dir.as_ref(), self.lake)?;
         }
         Ok(())
     }
@@ -236,14 +258,29 @@ impl Server {
     }
 }
 
+/// Returns the usual configuration, with or without a hierarchical namespace.
+pub fn config(lake: bool) -> Config {
+    let mut config = Config::default();
+    for account in config.accounts.values_mut() {
+        account.settings = Arc::new(AccountSettings {
+            hierarchical_namespace: lake,
+            ..AccountSettings::default()
+        });
+    }
+    config
+}
+
 /// Returns a time within a second of the model. The service shows whole seconds, but its clock
 /// never has one, so that a comparison without rounding is found.
 pub(super) fn moment(now_s: u64) -> Timestamp {
     Timestamp::from_unix_s(now_s).plus(PAST_THE_SECOND)
 }
 
-fn emulator(clock: &Clock, home: Option<&Home>) -> Result<Emulator, String> {
-    let builder = Emulator::builder().clock(clock.clone()).seed(SEED);
+fn emulator(clock: &Clock, home: Option<&Home>, lake: bool) -> Result<Emulator, String> {
+    let builder = Emulator::builder()
+        .config(config(lake))
+        .clock(clock.clone())
+        .seed(SEED);
     let builder = match home {
         Some(home) if home.durable => builder.durable(home.dir.path()),
         Some(home) => builder.fast(home.dir.path()),

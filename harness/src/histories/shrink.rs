@@ -5,7 +5,8 @@
 
 use smalt_model::vocabulary::tables::{Action, Change, Match, TableOperation};
 use smalt_model::vocabulary::{
-    BlobOperation, ContainerOperation, Content, Guard, Metadata, Operation, QueueOperation,
+    BlobOperation, ContainerOperation, Content, Guard, Metadata, Operation, PathOperation,
+    QueueOperation, Rename,
 };
 
 use super::generate::Step;
@@ -180,6 +181,7 @@ impl<'a> Parts<'a> {
         match operation {
             Operation::Container(_, operation) => Self::of_container(operation),
             Operation::Blob(_, operation) => Self::of_blob(operation),
+            Operation::Path(_, operation) => Self::of_path(operation),
             Operation::Queue(
                 _,
                 QueueOperation::Create(metadata) | QueueOperation::SetMetadata(metadata),
@@ -201,6 +203,25 @@ impl<'a> Parts<'a> {
                 parts.guard = Some(guard);
             }
             _ => {}
+        }
+        parts
+    }
+
+    fn of_path(operation: &'a mut PathOperation) -> Self {
+        let mut parts = Parts::default();
+        match operation {
+            PathOperation::Create {
+                metadata, guard, ..
+            } => {
+                parts.metadata = Some(metadata);
+                parts.guard = Some(guard);
+            }
+            PathOperation::Append { content, .. } => parts.content = Some(content),
+            PathOperation::Flush { guard, .. }
+            | PathOperation::Delete { guard, .. }
+            | PathOperation::Status(guard)
+            | PathOperation::Rename(Rename { guard, .. }) => parts.guard = Some(guard),
+            PathOperation::Lease(..) | PathOperation::List { .. } => {}
         }
         parts
     }

@@ -24,34 +24,34 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        83_000,
+        80_628,
         "Deletions of paths; access control lists decide.",
     ),
     (
         "sleeve/",
-        9_763,
+        9_841,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
-    ("sweeper/", 20_329, ""),
+    ("sweeper/", 21_086, ""),
     (
         "listener/",
-        29_245,
+        29_637,
         "Topics of subscription queues, relays, rules of the application.",
     ),
     ("worker/", 1_990, ""),
     (
         "harness/",
-        68_815,
+        70_038,
         "Both workers in one world; drifting clocks, rules by tag, copies cut short.",
     ),
     ("harness/fuzz/", 89, ""),
-    ("harness/model/", 6_696, "The search of the bursts uses it."),
+    ("harness/model/", 7_727, "The search of the bursts uses it."),
     ("harness/planted/", 573, ""),
     ("harness/shim/", 833, ""),
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 236_087;
+pub(crate) const TOTAL: usize = 237_156;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

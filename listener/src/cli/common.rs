@@ -21,7 +21,7 @@ pub(crate) struct Common {
     #[arg(long, global = true, default_value = "text", env = "LISTENER_LOG")]
     pub(crate) log: log::Format,
     /// Least severe level to log (error, warn, info, debug or trace), or a `tracing` filter.
-    /// Default: info for `run` and `once`, warn for the other commands.
+    /// Default: info for `run`, `once` and `agent`, warn for the other commands.
     #[arg(long, global = true, value_name = "LEVEL", env = "LISTENER_LOG_LEVEL")]
     pub(crate) log_level: Option<String>,
 }

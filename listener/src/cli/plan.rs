@@ -117,6 +117,7 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
     if account_rate == 0 {
         problems.push(anyhow::anyhow!("account_rate: must be at least 1"));
     }
+    problems.extend(in_file.agent.bounds().err().map(anyhow::Error::from));
     let mut on = Vec::new();
     for layer in &in_file.on {
         match On::of(layer) {

@@ -16,6 +16,7 @@ use super::{ConfigError, Encoding, ListenerConfig, Policy, SentinelConfig, queue
 use crate::handler::exec::CommandLine;
 use crate::handler::http::On4xx;
 use crate::payload::OffloadLayer;
+use crate::rules::instances::Bounds;
 
 /// The configuration file.
 #[derive(Clone, Default, Deserialize)]
@@ -49,10 +50,82 @@ pub struct ListenerTable {
     pub price: Option<f64>,
     /// Largest cost of a day's requests, at `price`; 0 for no limit.
     pub max_cost_per_day: Option<f64>,
+    /// `[listener.agent]`.
+    pub agent: AgentLayer,
     /// `[[listener.queue]]`.
     pub queue: Vec<QueueLayer>,
     /// `[[listener.on]]`.
     pub on: Vec<OnLayer>,
+}
+
+/// `[listener.agent]`: when the command `agent` starts and stops instances.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentLayer {
+    /// [`Bounds::min`].
+    pub min: Option<u32>,
+    /// [`Bounds::max`].
+    pub max: Option<u32>,
+    /// [`Bounds::depth_per_instance`].
+    pub depth_per_instance: Option<u64>,
+    /// [`Bounds::age_max`].
+    pub age_max: Option<Span>,
+    /// [`Bounds::processor_max`].
+    pub processor_max: Option<f64>,
+    /// [`Bounds::cooldown`].
+    pub cooldown: Option<Span>,
+    /// Interval between two looks; `None` for [`AGENT_EVERY`].
+    pub every: Option<Span>,
+}
+
+/// Default interval between two looks of the agent.
+pub const AGENT_EVERY: Duration = Duration::from_secs(10);
+
+impl AgentLayer {
+    /// Returns the bounds, and the interval between two looks.
+    ///
+    /// # Errors
+    /// A value is out of range.
+    pub fn bounds(&self) -> Result<(Bounds, Duration), ConfigError> {
+        let base = Bounds::default();
+        let span = |given: Option<Span>, base| given.map_or(base, |span: Span| span.0);
+        let bounds = Bounds {
+            min: self.min.unwrap_or(base.min),
+            max: self.max.unwrap_or(base.max),
+            depth_per_instance: self.depth_per_instance.unwrap_or(base.depth_per_instance),
+            age_max: span(self.age_max, base.age_max),
+            processor_max: self.processor_max.unwrap_or(base.processor_max),
+            cooldown: span(self.cooldown, base.cooldown),
+        };
+        let every = span(self.every, AGENT_EVERY);
+        let checks = [
+            ("listener.agent.max", bounds.max >= 1, "at least 1"),
+            (
+                "listener.agent.min",
+                bounds.min <= bounds.max,
+                "at most max",
+            ),
+            (
+                "listener.agent.depth_per_instance",
+                bounds.depth_per_instance >= 1,
+                "at least 1",
+            ),
+            (
+                "listener.agent.processor_max",
+                bounds.processor_max > 0.0 && bounds.processor_max <= 1.0,
+                "above 0 and at most 1",
+            ),
+            (
+                "listener.agent.every",
+                every >= Duration::from_secs(1),
+                "at least 1s",
+            ),
+        ];
+        match checks.into_iter().find(|(_, holds, _)| !holds) {
+            Some((name, _, range)) => Err(ConfigError::value(name, format!("must be {range}"))),
+            None => Ok((bounds, every)),
+        }
+    }
 }
 
 /// `[[listener.on]]`: what handles the events of one name.

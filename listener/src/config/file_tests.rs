@@ -195,3 +195,35 @@ fn idle_tasks_accepts_sentinel() {
     assert_eq!(sentinel.container, "listener-sentinels");
     assert_eq!(sentinel.lease, Duration::from_secs(20));
 }
+
+/// L12: the bounds of the agent come from the file, and those out of range are named.
+#[test]
+fn l12_the_bounds_of_the_agent_are_in_the_file() {
+    let of = |text: &str| {
+        let file: ConfigFile = toml::from_str(&format!("[listener.agent]\n{text}")).unwrap();
+        file.listener.agent.bounds()
+    };
+    let base = Bounds::default();
+    assert_eq!(of("").unwrap(), (base, AGENT_EVERY));
+    let (bounds, every) = of("max = 3\nage_max = \"5m\"\nevery = \"30s\"").unwrap();
+    let expected = Bounds {
+        max: 3,
+        age_max: Duration::from_secs(300),
+        ..base
+    };
+    assert_eq!((bounds, every), (expected, Duration::from_secs(30)));
+    for (text, setting) in [
+        ("max = 0", "max"),
+        ("min = 21", "min"),
+        ("depth_per_instance = 0", "depth_per_instance"),
+        ("processor_max = 1.1", "processor_max"),
+        ("processor_max = nan", "processor_max"),
+        ("every = \"500ms\"", "every"),
+    ] {
+        let error = of(text).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("listener.agent.{setting}")),
+            "{error}"
+        );
+    }
+}

@@ -8,7 +8,7 @@ mod each;
 pub mod exec;
 mod function;
 pub mod http;
-mod process_group;
+pub(crate) mod process_group;
 mod typed;
 
 use std::time::Duration;

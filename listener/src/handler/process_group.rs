@@ -4,14 +4,14 @@ use tokio::process::{Child, Command};
 
 /// A running child. On Unix it leads its own process group, and dropping this kills the whole
 /// group; elsewhere only the child is killed.
-pub(super) struct ProcessGroup {
-    pub(super) child: Child,
+pub(crate) struct ProcessGroup {
+    pub(crate) child: Child,
     #[cfg(unix)]
     group: Option<rustix::process::Pid>,
 }
 
 impl ProcessGroup {
-    pub(super) fn spawn(mut command: Command) -> std::io::Result<Self> {
+    pub(crate) fn spawn(mut command: Command) -> std::io::Result<Self> {
         command.kill_on_drop(true);
         #[cfg(unix)]
         command.process_group(0);
@@ -29,7 +29,7 @@ impl ProcessGroup {
     }
 
     /// Sends SIGTERM to the group; elsewhere kills the child.
-    pub(super) fn terminate(&mut self) {
+    pub(crate) fn terminate(&mut self) {
         #[cfg(unix)]
         self.signal(rustix::process::Signal::TERM);
         #[cfg(not(unix))]
@@ -37,7 +37,7 @@ impl ProcessGroup {
     }
 
     /// Disarms the kill after the child has ended; its background processes may continue.
-    pub(super) fn release(mut self) {
+    pub(crate) fn release(mut self) {
         #[cfg(unix)]
         {
             self.group = None;

@@ -11,15 +11,16 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use std::collections::HashMap;
 use std::num::NonZero;
+use std::sync::Arc;
 
 use super::answer::Answer;
 use super::begin::{BlobClient, if_match, if_none_match};
 use crate::error::ErrorKind;
 use crate::names;
-use crate::policy::{Repeat, options};
+use crate::policy::{Call, Repeat, options};
 use crate::port::{
     BlobHeaders, BlobProperties, Conditions, DeleteSnapshots, Downloaded, Metadata, PortResult,
-    PutBlob, Written,
+    PutBlob, Tag, Written,
 };
 
 /// Longer than any blob (190.7 TiB). The service rejects larger range ends as malformed.
@@ -45,14 +46,7 @@ impl BlobClient {
     pub(crate) async fn get(&self, most_bytes: u64, on: &Conditions) -> PortResult<Downloaded> {
         let (call, client) = self.begin("Get Blob", Repeat::Read)?;
         let window = most_bytes.min(BLOB_BYTES_MAX).saturating_add(1);
-        let asked = BlobClientDownloadOptions {
-            if_match: if_match(on),
-            range: Some(HttpRange::new(0, window)),
-            partition_size: usize::try_from(window).ok().and_then(NonZero::new),
-            parallel: NonZero::new(1),
-            method_options: options(&call),
-            ..Default::default()
-        };
+        let asked = one_request(&call, on, (0, window));
         let downloaded = client.download(Some(asked)).await;
         let downloaded = downloaded.map_err(|error| call.fail(&error))?;
         let answer = Answer::read(&downloaded.headers);
@@ -72,6 +66,18 @@ impl BlobClient {
             content,
             server_time,
         })
+    }
+
+    pub(crate) async fn range(&self, version: &Tag, from: u64, bytes: u64) -> PortResult<Bytes> {
+        let (call, client) = self.begin("Get Blob", Repeat::Read)?;
+        let asked = one_request(&call, &Conditions::matching(version), (from, bytes));
+        let downloaded = client.download(Some(asked)).await;
+        let body = downloaded.map_err(|error| call.fail(&error))?.body;
+        let content = body.collect().await.map_err(|error| call.fail(&error))?;
+        if content.len() as u64 != bytes {
+            return Err(call.unreadable("the content length differs from the requested one"));
+        }
+        Ok(content)
     }
 
     pub(crate) async fn put(&self, content: Bytes, put: &PutBlob) -> PortResult<Written> {
@@ -207,4 +213,20 @@ impl BlobClient {
 /// Converts metadata for the SDK.
 pub(super) fn map(metadata: &Metadata) -> HashMap<String, String> {
     metadata.clone().into_iter().collect()
+}
+
+/// Returns the options for a single request for `length` bytes from `offset`.
+fn one_request<'a>(
+    call: &Arc<Call>,
+    on: &Conditions,
+    (offset, length): (u64, u64),
+) -> BlobClientDownloadOptions<'a> {
+    BlobClientDownloadOptions {
+        if_match: if_match(on),
+        range: Some(HttpRange::new(offset, length)),
+        partition_size: usize::try_from(length).ok().and_then(NonZero::new),
+        parallel: NonZero::new(1),
+        method_options: options(call),
+        ..Default::default()
+    }
 }

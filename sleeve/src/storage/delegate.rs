@@ -16,7 +16,7 @@ use crate::policy::Repeat;
 use crate::port::{
     BlobId, BlobPage, BlobProperties, CallContext, Conditions, CopyStarted, DeleteSnapshots,
     Downloaded, Lease, ListBlobs, MessageTtl, Metadata, PortResult, PublicAccess, PutBlob,
-    QueueMessages, QueueProperties, Receipt, StartCopy, Storage, Written,
+    QueueMessages, QueueProperties, Receipt, StartCopy, Storage, Tag, Written,
 };
 
 /// SAS version used by [`AzureStorage::signed_url`]; supported by all current services, including
@@ -142,6 +142,17 @@ impl Storage for AzureStorage {
     ) -> PortResult<Downloaded> {
         let any = Conditions::default();
         self.blob(cx, blob).get(most_bytes, &any).await
+    }
+
+    async fn get_blob_range(
+        &self,
+        cx: &CallContext,
+        blob: &BlobId,
+        version: &Tag,
+        from: u64,
+        bytes: u64,
+    ) -> PortResult<Bytes> {
+        self.blob(cx, blob).range(version, from, bytes).await
     }
 
     async fn put_blob(

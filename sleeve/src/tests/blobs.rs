@@ -116,6 +116,22 @@ async fn get_blob_whole() {
     );
 }
 
+/// A range names the version that it is part of, and a shorter answer is an error.
+#[tokio::test]
+async fn get_blob_range() {
+    for (content, accepted) in [("ll", true), ("l", false)] {
+        let mut head = HEAD.to_vec();
+        head.push(("Content-Range", "bytes 2-3/5"));
+        let service = Service::with([reply(206, &head, content)]);
+        let version = properties().etag;
+        let storage = service.storage();
+        let got = storage.get_blob_range(&cx(), &blob(), &version, 2, 2).await;
+        assert_eq!(got.is_ok_and(|got| got == "ll"), accepted);
+        let range = format!("GET {URL}/b.txt\nif-match: {}\nrange: bytes=2-3", version.0);
+        assert_eq!(service.texts(), [range]);
+    }
+}
+
 /// A blob that is too long is an error, is never truncated, and costs no more than the allowed
 /// length.
 #[tokio::test]

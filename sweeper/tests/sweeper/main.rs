@@ -17,6 +17,7 @@ mod operator;
 mod planned;
 mod properties;
 mod scope;
+mod seed;
 mod support;
 mod undo;
 mod watched;

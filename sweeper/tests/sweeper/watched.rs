@@ -238,12 +238,13 @@ fn log_reports_failed_blobs() {
     assert!(reason("place").contains("No?") && !text.contains("SECRET"));
 }
 
-/// S25, S31: the log has each read and write of the state document, the number of retries of its
-/// lease and of calls, and each sleep, with their times.
+/// S25, S31: the log has each read and write of the state document, each copy and delete, the
+/// number of retries of the lease and of calls, and each sleep, with their times.
 #[test]
 fn s25_s31_retries_sleeps_and_state_are_logged() {
     let world = World::new();
     world.put("acct/events/due", &[DUE]);
+    world.put("acct/events/moved", &[DUE, DBC]);
     let taken = |n| fault("acquire_lease", n, Act::Refuse(ErrorKind::LeaseTaken));
     let busy = fault("list_blobs", 1, Act::Refuse(ErrorKind::Busy));
     let faults = vec![taken(2), taken(3), busy];
@@ -268,6 +269,11 @@ fn s25_s31_retries_sleeps_and_state_are_logged() {
             state.is_some_and(|line| line["ms"].is_u64()),
             "{action}: {text}"
         );
+    }
+    for outcome in ["deleted", "moved"] {
+        let mut blobs = of("blob").into_iter();
+        let blob = blobs.find(|line| line["outcome"] == outcome);
+        assert!(blob.is_some_and(|line| line["ms"].is_u64()), "{text}");
     }
     assert_eq!(of("lease")[0]["retries"], 2, "{text}");
     assert_eq!(of("retry")[0]["operation"], "list_blobs", "{text}");

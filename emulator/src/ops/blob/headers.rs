@@ -10,12 +10,10 @@ use uuid::Uuid;
 
 use crate::call::Call;
 use crate::operation::Received;
+pub use crate::records::CONTENT_TYPE_DEFAULT;
 use crate::records::ContentHeaders;
 use crate::rules::encryption::{self, Requested};
 use crate::rules::{tags, tier};
-
-/// Content type of a blob when the request gives none. "Put Blob".
-pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 
 /// Parses the content headers of a request whose body is the blob: `x-ms-blob-...` first, otherwise
 /// the standard ones. `Content-MD5` is not among those: it belongs to the request.

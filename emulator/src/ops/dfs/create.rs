@@ -195,6 +195,7 @@ impl Write for CreatePath {
                 headers: self.headers,
                 metadata: self.metadata,
                 encryption,
+                lease: made.lease.after_write(),
                 ..made
             }
         } else {

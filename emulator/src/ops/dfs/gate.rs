@@ -58,9 +58,24 @@ impl Gate {
         }))
     }
 
+    /// Returns what a copy needs of its source, which the caller's own identity opens; `None` when
+    /// permissions do not matter to the request.
+    pub fn of_source(call: &Call, source: &BlobName) -> Option<Self> {
+        let subject = call.subject().filter(|subject| subject.is_checked)?;
+        Some(Gate {
+            user: subject.id,
+            container: source.container.clone(),
+            path: source.blob.clone(),
+            need: Need::Have(READ),
+            source: None,
+        })
+    }
+
+    /// Checks the paths of the request.
+    ///
     /// # Errors
     /// 403 `AuthorizationPermissionMismatch`, 404 `ContainerNotFound`.
-    fn check(&self, view: &dyn View, now: Timestamp) -> Result<(), StorageError> {
+    pub fn check(&self, view: &dyn View, now: Timestamp) -> Result<(), StorageError> {
         self.check_path(view, (&self.container, &self.path), self.need, now)?;
         if let Some(source) = &self.source {
             let place = (&source.container, source.blob.as_str());

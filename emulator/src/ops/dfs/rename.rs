@@ -199,7 +199,10 @@ fn move_parts(
 
 /// Parses the source: `/file-system/path`, percent-encoded, perhaps with a signature. A client of
 /// an address in path style may have written the account in front of it.
-pub(super) fn source(call: &Call) -> Result<BlobName, StorageError> {
+///
+/// # Errors
+/// 400 `MissingRequiredHeader`, 400 `InvalidSourceUri`.
+pub fn source(call: &Call) -> Result<BlobName, StorageError> {
     let text = call.required_header(SOURCE)?;
     let refused = || StorageError::from(ErrorCode::InvalidSourceUri);
     let (path, _) = text.split_once('?').unwrap_or((text, ""));

@@ -1,7 +1,10 @@
 //! What was seen of one history.
 
+use std::collections::BTreeMap;
+
 use super::area::{Area, At, Place};
 use super::blobs;
+use crate::vocabulary::BlobId;
 
 /// Derives the cells of the steps of one history.
 #[derive(Debug, Default)]
@@ -9,6 +12,8 @@ pub struct Watch {
     /// The cells of the current step so far; the flag says that a rejection counts.
     pub(super) found: Vec<(Place, bool)>,
     pub(super) trail: blobs::Trail,
+    /// The interface that made each path, in a hierarchical account.
+    pub(super) makers: BTreeMap<BlobId, &'static str>,
 }
 
 impl Watch {

@@ -2,7 +2,7 @@
 
 use smalt_protocol::Service;
 
-use super::Header;
+use super::{Header, lake};
 use crate::vocabulary::tables::{Action, Match, TableOperation};
 use crate::vocabulary::{
     AccessOperation, AccountOperation, BlobOperation, Condition, ContainerOperation, LeaseAction,
@@ -14,6 +14,7 @@ pub fn describe(operation: &Operation) -> (&'static str, Header) {
     match operation {
         Operation::Container(_, operation) => describe_container(operation),
         Operation::Blob(_, operation) => of_blob(operation),
+        Operation::Path(_, operation) => (lake::of_path(operation), Header::NONE),
         Operation::Queue(_, operation) => (describe_queue(operation), Header::NONE),
         Operation::Table(_, operation) => of_table(operation),
         Operation::Account(operation) => (of_account(operation), Header::NONE),

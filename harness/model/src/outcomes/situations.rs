@@ -2,7 +2,7 @@
 //! or after it.
 
 use super::describe::describe;
-use super::{Header, Row};
+use super::{Header, Row, lake};
 use crate::Model;
 use crate::hints::Alone;
 use crate::vocabulary::{BlobOperation, ContainerOperation, Guard, Operation};
@@ -73,6 +73,11 @@ impl Situation {
 
 /// Returns row and condition header of an operation, which must not have been done yet.
 pub fn describe_in(model: &Model, operation: &Operation) -> (&'static str, Header) {
+    if model.is_hierarchical()
+        && let Some(name) = lake::describe(operation)
+    {
+        return (name, Header::NONE);
+    }
     let (name, header) = describe(operation);
     let alone = alone(model, operation);
     let found = alone.and_then(|alone| {

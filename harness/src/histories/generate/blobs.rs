@@ -50,7 +50,7 @@ pub(super) const KINDS: &[Kind] = &[
 const BLOCK: &str = "BlockBlob";
 const APPEND: &str = "AppendBlob";
 const PAGE: &str = "PageBlob";
-const ANY: &[&str] = &[BLOCK, APPEND, PAGE];
+pub(super) const ANY: &[&str] = &[BLOCK, APPEND, PAGE];
 /// Percentage of requests about blocks that go to a blob with uncommitted blocks, if there is one:
 /// a block list needs blocks to commit.
 const WAITING_PERCENT: u8 = 60;
@@ -89,7 +89,7 @@ pub(super) fn content(dice: &mut Dice<'_>) -> Content {
     }
 }
 
-fn put(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
+pub(super) fn put(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     at(model, dice, |hint, dice| {
         let guard = parts::guard(hint, model, dice);
         Some(BlobOperation::Put(content(dice), metadata(dice), guard))
@@ -114,7 +114,7 @@ fn pages(dice: &mut Dice<'_>) -> NewBlob {
     }
 }
 
-fn get(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
+pub(super) fn get(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     on(model, ANY, dice, |_, hint, dice| {
         let snapshot = parts::moment(hint, dice);
         let guard = parts::reader(hint, snapshot, model, dice);
@@ -136,7 +136,7 @@ fn range(dice: &mut Dice<'_>) -> (u64, Option<u64>) {
     (first, length.map(|length| first + length))
 }
 
-fn head(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
+pub(super) fn head(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     on(model, ANY, dice, |_, hint, dice| {
         let snapshot = parts::moment(hint, dice);
         let guard = parts::reader(hint, snapshot, model, dice);
@@ -152,7 +152,7 @@ fn get_pages(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     })
 }
 
-fn set_metadata(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
+pub(super) fn set_metadata(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     on(model, ANY, dice, |_, hint, dice| {
         let guard = parts::guard(hint, model, dice);
         Some(BlobOperation::SetMetadata(metadata(dice), guard))
@@ -203,7 +203,7 @@ fn number(_: &Hint, dice: &mut Dice<'_>) -> Property {
     }
 }
 
-fn delete(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
+pub(super) fn delete(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     on(model, ANY, dice, |_, hint, dice| {
         let wrong = dice.misses(Miss::Detail);
         let snapshot = match wrong && dice.chance(50) {
@@ -243,7 +243,7 @@ fn snapshot(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     })
 }
 
-fn lease(
+pub(super) fn lease(
     model: &Model,
     dice: &mut Dice<'_>,
     action: fn(&Hint, &mut Dice<'_>) -> LeaseAction,

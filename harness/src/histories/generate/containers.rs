@@ -97,7 +97,7 @@ fn value_there(model: &Model, dice: &mut Dice<'_>) -> Option<&'static str> {
     parts::VALUES.into_iter().find(has)
 }
 
-fn create(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
+pub(super) fn create(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     let wanted = dice.miss.is_some();
     let all = &CONTAINERS[..dice.space.containers];
     let fits = |name: &&&str| model.has_container(name) == wanted;

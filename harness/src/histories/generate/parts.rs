@@ -9,7 +9,7 @@ use smalt_model::vocabulary::{
 use smalt_protocol::ErrorCode;
 
 use super::dice::{Dice, Miss};
-use super::space::{BLOBS, CONTAINERS, QUEUES};
+use super::space::{CONTAINERS, QUEUES};
 
 /// Values of metadata and tags.
 pub(super) const VALUES: [&str; 3] = ["v0", "v1", "v2"];
@@ -86,7 +86,7 @@ pub(super) fn named(
     fits: impl Fn(&str, &str) -> bool,
     dice: &mut Dice<'_>,
 ) -> Option<BlobId> {
-    let blobs = &BLOBS[..dice.space.blobs];
+    let blobs = dice.space.names();
     let containers = &CONTAINERS[..dice.space.containers];
     let there = containers.iter().filter(|name| model.has_container(name));
     let all = there.flat_map(|container| blobs.iter().map(move |blob| (*container, *blob)));
@@ -109,7 +109,7 @@ pub(super) fn spot(model: &Model, dice: &mut Dice<'_>) -> Option<BlobId> {
         return among(model, |_| true, dice);
     }
     let container = container(model, dice)?;
-    let blob = dice.one(&BLOBS[..dice.space.blobs])?;
+    let blob = dice.one(dice.space.names())?;
     Some(id(&container, blob))
 }
 
@@ -157,7 +157,11 @@ fn made(header: u8, hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Option<C
 
 /// Returns a condition on a blob, usually none.
 pub(super) fn condition(hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Option<Condition> {
-    chosen(&[1, 2, 3, 4, 5, 6, 7], hint, model, dice)
+    match dice.space.lake {
+        // A hierarchical account has no index tags.
+        true => chosen(&[1, 2, 3, 4, 5, 6], hint, model, dice),
+        false => chosen(&[1, 2, 3, 4, 5, 6, 7], hint, model, dice),
+    }
 }
 
 /// Returns a condition on a container, usually none.

@@ -113,7 +113,7 @@ impl Space {
             false => &ACCOUNT,
         };
         let number = usize::from(byte / THEMED_EVERY) % all.len();
-        let is_themed = self.wide && byte % THEMED_EVERY == THEMED_EVERY - 1;
+        let is_themed = self.wide && !self.lake && byte % THEMED_EVERY == THEMED_EVERY - 1;
         match all.get(number).filter(|_| is_themed) {
             Some(theme) => Space {
                 theme: Some(theme),

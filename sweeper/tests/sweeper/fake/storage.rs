@@ -226,6 +226,23 @@ impl Storage for Account {
         .await
     }
 
+    async fn get_blob_range(
+        &self,
+        _: &CallContext,
+        blob: &BlobId,
+        version: &Tag,
+        from: u64,
+        bytes: u64,
+    ) -> PortResult<Bytes> {
+        self.on_blob("get_blob_range", blob, |inner, now, key| {
+            let blob = inner.blobs.get(key).ok_or(ErrorKind::NotFound)?;
+            check(Some(blob), &Conditions::matching(version), now)?;
+            let range = from as usize..(from + bytes) as usize;
+            Ok(blob.content.slice(range))
+        })
+        .await
+    }
+
     async fn put_blob(
         &self,
         _: &CallContext,

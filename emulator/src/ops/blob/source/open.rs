@@ -19,6 +19,7 @@ use crate::faults::Hold;
 use crate::header_case::HeaderCase;
 use crate::ops::blob::content::{self, Located};
 use crate::ops::blob::guard;
+use crate::ops::dfs::gate::Gate;
 use crate::ops::lookup::{BlobAddress, Found};
 use crate::records::BlobKind;
 use crate::register::READ_BLOB;
@@ -103,6 +104,11 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
     }
     let address =
         BlobAddress::of(&read).map_err(|error| if is_own { error } else { refused(&error) })?;
+    if is_trusted && let Some(gate) = Gate::of_source(call, &address.name) {
+        let now = core.store.now();
+        let judged = core.store.read(|view: &dyn View| gate.check(view, now));
+        judged.map_err(|error| if is_own { error } else { refused(&error) })?;
+    }
     let bytes = match asked.wanted {
         Wanted::Reference => None,
         Wanted::Whole { conditions, most } => {
