@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use smalt_protocol::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -16,6 +17,9 @@ pub struct Actor {
     pub is_worker: bool,
     /// Seconds by which its clock is ahead of the service's; negative when it is behind.
     pub skew_s: i32,
+    /// When its clock begins to drift, and how long it takes until the error is the opposite;
+    /// `None` for a constant error.
+    pub drift: Option<(Timestamp, Duration)>,
     crash: Notify,
     stop: Notify,
     dead: AtomicBool,
@@ -25,29 +29,49 @@ pub struct Actor {
 impl Actor {
     /// Creates one life of a worker whose clock agrees with the service's.
     pub fn worker(name: impl Into<String>) -> Arc<Self> {
-        Self::new(name.into(), true, 0)
+        Self::new(name.into(), true, 0, None)
     }
 
     /// Creates one life of a worker whose clock is `skew_s` seconds ahead.
     pub fn skewed(name: impl Into<String>, skew_s: i32) -> Arc<Self> {
-        Self::new(name.into(), true, skew_s)
+        Self::drifting(name, skew_s, None)
+    }
+
+    /// Creates one life of a worker whose clock is `skew_s` seconds ahead and then drifts.
+    pub fn drifting(
+        name: impl Into<String>,
+        skew_s: i32,
+        drift: Option<(Timestamp, Duration)>,
+    ) -> Arc<Self> {
+        Self::new(name.into(), true, skew_s, drift)
     }
 
     /// Creates the owner of the data, whose requests never meet a fault.
     pub fn owner() -> Arc<Self> {
-        Self::new("owner".to_owned(), false, 0)
+        Self::new("owner".to_owned(), false, 0, None)
     }
 
     /// Creates a client that takes messages and never returns to them.
     pub fn stranger() -> Arc<Self> {
-        Self::new("stranger".to_owned(), false, 0)
+        Self::new("stranger".to_owned(), false, 0, None)
     }
 
-    fn new(name: String, is_worker: bool, skew_s: i32) -> Arc<Self> {
+    /// Creates a worker whose requests never meet a fault.
+    pub fn bystander(name: &str) -> Arc<Self> {
+        Self::new(name.to_owned(), false, 0, None)
+    }
+
+    fn new(
+        name: String,
+        is_worker: bool,
+        skew_s: i32,
+        drift: Option<(Timestamp, Duration)>,
+    ) -> Arc<Self> {
         Arc::new(Actor {
             name,
             is_worker,
             skew_s,
+            drift,
             crash: Notify::new(),
             stop: Notify::new(),
             dead: AtomicBool::new(false),

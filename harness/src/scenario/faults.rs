@@ -131,6 +131,8 @@ pub enum Mishap {
     Refused(u16, Option<u16>),
     /// The request takes this many seconds to arrive, so that others overtake it.
     LateRequest(u16),
+    /// The request takes this many seconds to arrive, and the connection breaks before the answer.
+    LateAndLost(u16),
     /// The service executes the request, and the answer takes this many seconds to arrive.
     LateAnswer(u16),
     /// The worker pauses for this many seconds: it sends and receives nothing.
@@ -166,6 +168,7 @@ impl Mishap {
             Mishap::Refused(503, Some(_)) => "503 with Retry-After",
             Mishap::Refused(..) => "refused",
             Mishap::LateRequest(_) => "request late",
+            Mishap::LateAndLost(_) => "request late, answer lost",
             Mishap::LateAnswer(_) => "answer late",
             Mishap::Pause(_) => "worker paused",
             Mishap::Outage(_) => AWAY,

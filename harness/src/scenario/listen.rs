@@ -7,6 +7,7 @@
 
 mod check;
 mod handler;
+mod keeper;
 mod life;
 mod plan;
 mod seen;
@@ -15,11 +16,13 @@ mod shape;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join;
 use proptest::strategy::{BoxedStrategy, Strategy as _};
 use smalt_listener::config::Encoding;
 use smalt_listener::partition::{PartitionSender, Partitions};
 use smalt_listener::payload::{SendOptions, Sender};
 use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl, Storage};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 pub use plan::{Act, Arrival, Behaviour, ListenPlan, MessagePlan, Wave};
@@ -28,6 +31,7 @@ pub use shape::{Mode, Resize, Shape};
 
 use self::life::Crew;
 use self::plan::WAVE_FIRST;
+use super::account::Tally;
 use super::actor::Actor;
 use super::campaign::{Run, Scenario, Violation};
 use super::history::Happening;
@@ -74,6 +78,7 @@ pub async fn run_in(world: &World, plan: &ListenPlan, names: &Names) -> Result<R
     if !world.is_virtual() {
         // The service may have no blobs.
         (plan.shape.payloads, plan.shape.partitions) = (None, None);
+        plan.shape.swept = false;
     }
     let plan = Arc::new(plan);
     let storage = world.storage(Which::Main, &Actor::owner(), plan.seed)?;
@@ -86,17 +91,12 @@ pub async fn run_in(world: &World, plan: &ListenPlan, names: &Names) -> Result<R
         plan: &plan,
         names,
     };
-    owner.begin().await?;
-    world.trouble(&plan.trouble);
-    let crew = Crew::start(world, &plan, names);
-    let begun = Instant::now();
-    owner.trouble(&crew, begun).await?;
-    crew.repair_clocks();
-    let (faults, mut violations) = world.calm();
-    let emptied = owner.peace(&crew).await?;
-    owner.stage(Stage::End);
-    let wrong = crew.end().await.into_iter();
-    violations.extend(wrong.map(|why| Violation::of_run("LL1", why)));
+    let (stop, told) = oneshot::channel();
+    let sweeping = keeper::sweep(world, &plan, told);
+    let (worked, swept) = join(work(&owner, stop), sweeping).await;
+    let (faults, mut violations, emptied) = worked?;
+    let wrong = swept.err().into_iter();
+    violations.extend(wrong.map(|why| Violation::of_run("DL26", why)));
     let history = world.wire.history();
     let (more, marks) = check::check(&history, &plan, names, world.is_virtual());
     violations.extend(more);
@@ -110,6 +110,31 @@ pub async fn run_in(world: &World, plan: &ListenPlan, names: &Names) -> Result<R
         faults,
         marks,
     })
+}
+
+/// Runs the stages until every listener has stopped, and the payloads that are left were swept.
+/// Returns the counts of the faults, what is wrong with them and with the ends of the listeners,
+/// and whether the queue became empty each time.
+async fn work(
+    owner: &Owner<'_>,
+    stop: oneshot::Sender<()>,
+) -> Result<(Tally, Vec<Violation>, bool), String> {
+    owner.begin().await?;
+    owner.world.trouble(&owner.plan.trouble);
+    let crew = Crew::start(owner.world, owner.plan, owner.names);
+    let begun = Instant::now();
+    owner.trouble(&crew, begun).await?;
+    crew.repair_clocks();
+    let (faults, mut violations) = owner.world.calm();
+    let emptied = owner.peace(&crew).await?;
+    owner.stage(Stage::End);
+    let wrong = crew.end().await.into_iter();
+    violations.extend(wrong.map(|why| Violation::of_run("LL1", why)));
+    if owner.plan.shape.swept {
+        tokio::time::sleep(keeper::last()).await;
+    }
+    drop(stop);
+    Ok((faults, violations, emptied))
 }
 
 fn sender(storage: &Arc<dyn Storage>, plan: &ListenPlan, queue: &str) -> Result<Sender, String> {
@@ -127,7 +152,7 @@ struct Owner<'a> {
     set: Option<Set>,
     stranger: Arc<dyn Storage>,
     world: &'a World,
-    plan: &'a ListenPlan,
+    plan: &'a Arc<ListenPlan>,
     names: &'a Names,
 }
 

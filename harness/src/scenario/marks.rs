@@ -21,6 +21,19 @@ pub fn mark(marks: &mut Marks, mark: &'static str) {
     *marks.entry(mark).or_default() += 1;
 }
 
+/// Properties, each with the marks that put it to the test.
+pub type Tests = &'static [(&'static str, &'static [&'static str])];
+
+/// Counts how often each property was put to the test; a property is a mark of its own.
+pub fn tested(marks: &mut Marks, tests: Tests) {
+    for (property, events) in tests {
+        let count = events.iter().filter_map(|event| marks.get(event)).sum();
+        if count > 0 {
+            marks.insert(property, count);
+        }
+    }
+}
+
 /// Describes the marks and faults that a campaign of `cases` runs should have seen but has not.
 pub fn missing(
     sometimes: &[&'static str],

@@ -50,6 +50,7 @@ impl OverSockets for Sweep {
         plan.trouble = Trouble::default();
         plan.dead_account = Some(Which::Dead);
         plan.grace_h = 0;
+        plan.extras = sweep::Extras::default();
         for (number, blob) in plan.blobs.iter_mut().enumerate() {
             blob.life = match blob.life {
                 // In the past, or after the end of this run: nothing becomes due during the run.

@@ -2,6 +2,7 @@
 //! who change their blobs, first in trouble, then in peace.
 
 mod check;
+mod extras;
 mod ledger;
 mod model;
 mod notes;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use proptest::strategy::{BoxedStrategy, Strategy as _};
+use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
 use smalt_sweeper::decide::Policy;
 use smalt_sweeper::guard::Guard;
@@ -21,6 +23,7 @@ use smalt_sweeper::{Accounts, DeadConfig, SweepError, Sweeper, SweeperConfig, Sw
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+pub use extras::Extras;
 pub use plan::{BlobPlan, CONTENT_BYTES, Dead, Deed, Life, Names, OwnerAct, SweepPlan};
 
 use self::plan::converges_s;
@@ -153,7 +156,13 @@ async fn with_trouble(world: &World, plan: &SweepPlan, names: &Names, run: &mut 
 async fn live(maker: Maker, worker: u8, stop: watch::Receiver<bool>) -> Result<(), String> {
     let skew_s = maker.plan.skew_s(worker);
     for life in 0..LIVES_MAX {
-        let actor = Actor::skewed(format!("sweeper-{worker}.{life}"), skew_s);
+        let name = format!("sweeper-{worker}.{life}");
+        let drift = (maker.begun, Duration::from_secs(TROUBLE_S));
+        let actor = Actor::drifting(
+            name,
+            skew_s,
+            Some(drift).filter(|_| maker.plan.extras.drifts),
+        );
         let sweeper = maker.sweeper(&actor, u64::from(worker) << 8 | u64::from(life))?;
         let mut told = stop.clone();
         let told = async {
@@ -191,6 +200,7 @@ struct Maker {
     world: World,
     plan: SweepPlan,
     names: Names,
+    begun: Timestamp,
 }
 
 impl Maker {
@@ -199,6 +209,7 @@ impl Maker {
             world: world.clone(),
             plan: plan.clone(),
             names: names.clone(),
+            begun: world.wire.now(),
         }
     }
 
@@ -253,6 +264,7 @@ fn config(plan: &SweepPlan, names: &Names, worker: &str) -> SweeperConfig {
         policy: Policy {
             grace: Duration::from_secs(3_600 * plan.grace_h),
             allow: vec!["*".to_owned()],
+            rules: plan.extras.rule(names).into_iter().collect(),
             ..Policy::default()
         },
         guard: Guard {

@@ -285,7 +285,7 @@ impl Wire {
                 self.die(actor);
                 std::future::pending::<()>().await;
             }
-            Mishap::LateRequest(seconds) => {
+            Mishap::LateRequest(seconds) | Mishap::LateAndLost(seconds) => {
                 taken.fired();
                 sleep(seconds).await;
             }
@@ -312,7 +312,7 @@ impl Wire {
         answer: io::Result<http::Response<Bytes>>,
     ) -> io::Result<http::Response<Bytes>> {
         match taken.mishap {
-            Mishap::AnswerLost => {
+            Mishap::AnswerLost | Mishap::LateAndLost(_) => {
                 taken.fired();
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
@@ -474,7 +474,7 @@ fn about(request: &http::Request<Bytes>) -> Option<String> {
 fn is_delivered(mishap: Mishap) -> bool {
     !matches!(
         mishap,
-        Mishap::AnswerLost | Mishap::CrashAfter | Mishap::LateAnswer(_)
+        Mishap::AnswerLost | Mishap::CrashAfter | Mishap::LateAndLost(_) | Mishap::LateAnswer(_)
     )
 }
 

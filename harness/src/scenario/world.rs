@@ -218,6 +218,7 @@ impl World {
         Arc::new(Skewed {
             clock: Arc::clone(&self.clock),
             skew_s: actor.skew_s,
+            drift: actor.drift,
         })
     }
 
@@ -271,19 +272,26 @@ pub struct Trouble {
     pub rules: Vec<Rule>,
 }
 
-/// A clock with a constant error.
+/// A clock with an error, which is constant or drifts to its opposite.
 #[derive(Debug)]
 struct Skewed {
     clock: Arc<dyn Clock>,
     skew_s: i32,
+    drift: Option<(Timestamp, Duration)>,
 }
 
 impl Clock for Skewed {
     fn now(&self) -> Timestamp {
-        let by = Duration::from_secs(u64::from(self.skew_s.unsigned_abs()));
-        match self.skew_s {
-            0.. => self.clock.now().plus(by),
-            _ => self.clock.now().minus(by),
+        let now = self.clock.now();
+        let turned = self.drift.map_or(0.0, |(from, over)| {
+            let passed = now.since(from).min(over);
+            2.0 * passed.as_secs_f64() / over.as_secs_f64()
+        });
+        let skew_s = f64::from(self.skew_s) * (1.0 - turned);
+        let by = Duration::from_secs_f64(skew_s.abs());
+        match skew_s >= 0.0 {
+            true => now.plus(by),
+            false => now.minus(by),
         }
     }
 }

@@ -41,7 +41,7 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        69_379,
+        70_038,
         "Circumstances of histories; recordings of hierarchical accounts.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 236_904;
+pub(crate) const TOTAL: usize = 237_563;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

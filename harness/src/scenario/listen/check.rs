@@ -33,7 +33,7 @@ use super::plan::{ListenPlan, WAVE_FIRST, Wave};
 use super::{Behaviour, Names, Seen};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening, element};
-use crate::scenario::marks::{Marks, mark};
+use crate::scenario::marks::{Marks, mark, tested};
 
 struct Judge<'a> {
     plan: &'a ListenPlan,
@@ -47,6 +47,8 @@ struct Judge<'a> {
     /// Messages that a life got and has not been seen to finish.
     held: BTreeSet<(String, String)>,
     payloads: Payloads,
+    /// The last trigger that reached a listener.
+    last_woken: Option<(String, Timestamp)>,
     violations: Vec<Violation>,
     marks: Marks,
 }
@@ -65,7 +67,8 @@ pub(super) fn check(
         messages: BTreeMap::new(),
         replaced: BTreeMap::new(),
         held: BTreeSet::new(),
-        payloads: Payloads::default(),
+        payloads: Payloads::new(plan),
+        last_woken: None,
         violations: Vec::new(),
         marks: Marks::new(),
     };
@@ -102,6 +105,7 @@ pub(super) fn check(
             }
         }
     }
+    tested(&mut marks, sometimes::TESTS);
     (violations, marks)
 }
 
@@ -124,8 +128,15 @@ impl Judge<'_> {
                 }
             }
             Happening::Crashed => self.crashed(&event.actor),
-            Happening::Listener(seen) => self.seen(seen),
-            Happening::Started { id, count, body } => self.started(number, (id, *count, body)),
+            Happening::Listener(seen) => {
+                if *seen == Seen::Woken {
+                    self.woken(event);
+                }
+                self.seen(seen);
+            }
+            Happening::Started { id, count, body } => {
+                self.started(number, &event.actor, (id, *count, body));
+            }
             Happening::Handled { id, verdict, .. } => {
                 self.mark(match *verdict {
                     "ok" => "handler done",
@@ -148,6 +159,16 @@ impl Judge<'_> {
             if let Some(known) = self.messages.get_mut(id).filter(|_| of == actor) {
                 known.orphaned = true;
             }
+        }
+    }
+
+    /// Counts triggers that reach two listeners at different times.
+    fn woken(&mut self, event: &Event) {
+        let woken = (event.actor.clone(), event.at);
+        let last = self.last_woken.replace(woken);
+        let near = |at: Timestamp| at < event.at && event.at < at.plus(Duration::from_secs(3));
+        if last.is_some_and(|(actor, at)| actor != event.actor && near(at)) {
+            self.mark("listeners woken apart");
         }
     }
 
@@ -190,7 +211,7 @@ impl Judge<'_> {
             }
         }
         match (actor == "owner", exchange.method.as_str(), id) {
-            (true, "POST", _) if self.names.is_queue(&queue) => self.put(exchange),
+            (true, "POST", _) if self.names.is_queue(&queue) => self.put(number, exchange),
             (true, ..) => {}
             (_, "GET", None) if rest == "messages" => self.got(number, exchange),
             (_, "POST", None) if queue == self.names.poison => self.poisoned(number, exchange),
@@ -232,7 +253,7 @@ impl Judge<'_> {
     }
 
     /// Records a message of the owner: only the service knows its id.
-    fn put(&mut self, exchange: &Exchange) {
+    fn put(&mut self, at: usize, exchange: &Exchange) {
         let Some(answer) = exchange.done() else {
             return;
         };
@@ -250,8 +271,11 @@ impl Judge<'_> {
                 expires: expires.filter(|expires| !never_expires(*expires)),
                 ..Known::default()
             };
+            let early = self.payloads.belongs(number, id, known.expires);
             self.messages.insert(id.to_owned(), known);
-            self.payloads.belongs(number, id);
+            if let Some(what) = early {
+                self.violated("LS6", at, what);
+            }
         }
     }
 
@@ -351,11 +375,15 @@ impl Judge<'_> {
     }
 
     /// LS5, LS6: checks the start of a handler.
-    fn started(&mut self, number: usize, (id, count, body): (&str, u32, &str)) {
+    fn started(&mut self, number: usize, actor: &str, (id, count, body): (&str, u32, &str)) {
         let Some(known) = self.messages.get(id) else {
             return self.violated("LS6", number, format!("{id} was never put"));
         };
         let (gets, of, done) = (known.gets, known.number, known.done);
+        let due = (self.payloads).started(actor, (id, known), &mut self.marks);
+        if let Some(what) = due {
+            self.violated("LS6", number, what);
+        }
         if gets > self.plan.shape.max_dequeue {
             let what = format!("{id} was taken {gets} times, its dequeue count is {count}");
             self.violated("LS5", number, what);

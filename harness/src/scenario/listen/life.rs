@@ -24,6 +24,8 @@ use crate::scenario::world::{self, Which, World};
 
 /// Time in seconds after which a worker that died or was replaced starts again.
 const RESTART_S: u64 = 5;
+/// Milliseconds within which triggers reach listeners that wake apart.
+const APART_MS: u64 = 2_500;
 /// Clock skew in seconds beyond which the service rejects signed requests (15 minutes).
 const SKEW_MAX_S: u32 = 900;
 
@@ -48,6 +50,8 @@ pub(super) struct Crew {
     skew_s: Vec<i32>,
     /// Whether partitions replace the queue.
     is_set: bool,
+    /// Whether a trigger reaches each listener at its own time.
+    wakes_apart: bool,
     wakers: Wakers,
     /// Decides what becomes of each trigger.
     triggers: Mutex<ChaCha8Rng>,
@@ -63,6 +67,7 @@ impl Crew {
             orders: Vec::new(),
             skew_s: Vec::new(),
             is_set: plan.shape.partitions.is_some(),
+            wakes_apart: plan.shape.wakes_apart,
             wakers: Arc::default(),
             triggers: Mutex::new(ChaCha8Rng::seed_from_u64(plan.seed)),
             lives: JoinSet::new(),
@@ -113,15 +118,24 @@ impl Crew {
                 let seen = Seen::Unreliable { copies };
                 self.wire.note(actor, Happening::Listener(seen));
             }
-            for _ in 0..copies {
-                self.wire.note(actor, Happening::Listener(Seen::Woken));
-                for waker in wakers {
-                    match self.is_set {
-                        true => waker.wake(),
-                        false => drop(waker.wake_for(&name)),
-                    }
-                }
+            let trigger = Trigger {
+                wire: Arc::clone(&self.wire),
+                actor: actor.clone(),
+                name: (!self.is_set).then(|| name.clone()),
+                copies,
+            };
+            if !self.wakes_apart {
+                trigger.arrives(wakers);
+                continue;
             }
+            let late = u64::from(locked(&self.triggers).next_u32()) % APART_MS;
+            let all = Arc::clone(&self.wakers);
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(late)).await;
+                if let Some(wakers) = locked(&all).get(&trigger.actor) {
+                    trigger.arrives(wakers);
+                }
+            });
         }
     }
 
@@ -162,6 +176,30 @@ impl Crew {
             );
         }
         wrong
+    }
+}
+
+/// A trigger on its way to one listener.
+struct Trigger {
+    wire: Arc<Wire>,
+    actor: String,
+    /// Name of the queue, where there is only one.
+    name: Option<String>,
+    copies: u8,
+}
+
+impl Trigger {
+    fn arrives(&self, wakers: &[Waker]) {
+        for _ in 0..self.copies {
+            let woken = Happening::Listener(Seen::Woken);
+            self.wire.note(&self.actor, woken);
+            for waker in wakers {
+                match &self.name {
+                    None => waker.wake(),
+                    Some(name) => drop(waker.wake_for(name)),
+                }
+            }
+        }
     }
 }
 

@@ -7,11 +7,13 @@ use smalt_listener::config::Policy;
 use smalt_listener::payload::Compression;
 
 use super::shape::{Resize, Shape, shapes};
-use crate::scenario::faults::{self, Fault, Menu, Mishap, Operation};
+use crate::scenario::faults::{self, Aim, Fault, Menu, Mishap, Operation};
 use crate::scenario::world::{self, Trouble};
 
 /// Timeout of a handler in seconds; a handler that hangs is cancelled after it.
 pub(super) const HANDLER_TIMEOUT_S: u16 = 40;
+/// Longest time to live of a message, in seconds.
+pub(super) const TTL_MAX_S: u16 = 400;
 /// Largest number of a request that a fault may be aimed at.
 const REQUESTS_MAX: u16 = 60;
 /// Faults on the wire.
@@ -217,7 +219,11 @@ impl ListenPlan {
         let hidden = |mishap: &Mishap| {
             matches!(
                 mishap,
-                Mishap::Unreachable | Mishap::LateRequest(_) | Mishap::Pause(_) | Mishap::Outage(_)
+                Mishap::Unreachable
+                    | Mishap::LateRequest(_)
+                    | Mishap::LateAndLost(_)
+                    | Mishap::Pause(_)
+                    | Mishap::Outage(_)
             )
         };
         let late =
@@ -257,7 +263,7 @@ fn messages() -> impl Strategy<Value = Vec<MessagePlan>> {
         1 => (1u16..60).prop_map(Arrival::Hidden),
         3 => (1u16..140, any::<bool>()).prop_map(|(s, told)| Arrival::Later(s, told)),
     ];
-    let ttl = prop_oneof![6 => Just(None), 1 => (70u16..400).prop_map(Some)];
+    let ttl = prop_oneof![6 => Just(None), 1 => (70..TTL_MAX_S).prop_map(Some)];
     let message =
         (behaviours(), arrival, ttl).prop_map(|(behaviour, arrival, ttl_s)| MessagePlan {
             behaviour,
@@ -292,8 +298,42 @@ fn waves() -> impl Strategy<Value = Wave> {
 struct Extras {
     payloads: Option<Compression>,
     partitions: Option<Resize>,
+    swept: bool,
+    wakes_apart: bool,
+    /// Which request about a message arrives just before the end of its lock, if one does: a delete
+    /// (else a renewal), and its number.
+    at_the_end: Option<(bool, u16)>,
     /// Faults of requests for payloads.
     faults: Vec<Fault>,
+}
+
+impl Extras {
+    /// Adds these settings to a plan.
+    fn applied(self, mut plan: ListenPlan) -> ListenPlan {
+        let shape = &mut plan.shape;
+        (shape.payloads, shape.partitions) = (self.payloads, self.partitions);
+        shape.swept = self.swept && self.payloads.is_some();
+        shape.wakes_apart = self.wakes_apart;
+        let late = self.at_the_end.map(|(is_delete, nth)| {
+            // A renewal is sent when half of the lock's time is over.
+            let (operation, left_s) = match is_delete {
+                true => (Operation::Settle, shape.visibility_s),
+                false => (Operation::Renew, shape.visibility_s / 2),
+            };
+            Fault {
+                aim: Aim {
+                    operation,
+                    resource: "",
+                    nth,
+                },
+                mishap: Mishap::LateAndLost(left_s.saturating_sub(2).max(1)),
+            }
+        });
+        plan.trouble
+            .faults
+            .extend(self.faults.into_iter().chain(late));
+        plan
+    }
 }
 
 /// Faults of requests for payloads.
@@ -319,11 +359,16 @@ fn extras() -> impl Strategy<Value = Extras> {
     let resize = (1u32..5, 1u32..5, 3u16..100);
     let resize = resize.prop_map(|(from, to, at_s)| Resize { from, to, at_s });
     let partitions = prop_oneof![3 => Just(None), 1 => resize.prop_map(Some)];
-    let parts = (payloads, faults::swarm(PAYLOAD_MENU), partitions);
-    parts.prop_map(|(payloads, faults, partitions)| Extras {
+    let late = prop_oneof![3 => Just(None), 1 => (any::<bool>(), 1u16..5).prop_map(Some)];
+    let newer = (any::<bool>(), any::<bool>(), late);
+    let parts = (payloads, faults::swarm(PAYLOAD_MENU), partitions, newer);
+    parts.prop_map(|(payloads, faults, partitions, newer)| Extras {
         faults: payloads.map(|_| faults).unwrap_or_default(),
         payloads,
         partitions,
+        swept: newer.0,
+        wakes_apart: newer.1,
+        at_the_end: newer.2,
     })
 }
 
@@ -350,10 +395,7 @@ pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
         extras(),
     );
     parts.prop_map(
-        |(seed, mut messages, mut shape, mut acts, wave, mut trouble, extras)| {
-            shape.payloads = extras.payloads;
-            shape.partitions = extras.partitions;
-            trouble.faults.extend(extras.faults);
+        |(seed, mut messages, mut shape, mut acts, wave, trouble, extras)| {
             for message in &mut messages {
                 // Any text can be decoded when bodies are stored as text.
                 if !shape.base64 && message.behaviour == Behaviour::Undecodable {
@@ -364,14 +406,14 @@ pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
                 shape.can_bear(per_s, work_ms);
             }
             acts.sort_by_key(|(at, _)| *at);
-            ListenPlan {
+            extras.applied(ListenPlan {
                 seed,
                 messages,
                 shape,
                 acts,
                 wave,
                 trouble,
-            }
+            })
         },
     )
 }

@@ -17,6 +17,8 @@ use super::seen::Names;
 pub(super) const RETRY_S: [u64; 3] = [1, 4, 20];
 /// Least percentage of the request rate that renewals, retries and idle gets leave for others.
 const RATE_FLOOR: u32 = 20;
+/// How long a payload outlives its message; the least that the listener accepts.
+pub(super) const MARGIN: Duration = Duration::from_secs(3_600);
 /// Length of the sentinel's lease.
 const LEASE: Duration = Duration::from_secs(15);
 
@@ -75,6 +77,10 @@ pub struct Shape {
     /// The partitions that replace the queue, and their resize during the trouble; `None` for a
     /// plain queue.
     pub partitions: Option<Resize>,
+    /// Whether a sweeper works on the payloads meanwhile.
+    pub swept: bool,
+    /// Whether a trigger reaches each listener at its own time.
+    pub wakes_apart: bool,
 }
 
 /// A change of the number of partitions.
@@ -180,7 +186,7 @@ impl Shape {
         self.payloads.map(|compression| Offload {
             above_bytes: APART_ABOVE_BYTES,
             compression,
-            margin: Duration::from_secs(3_600),
+            margin: MARGIN,
             ..Offload::into(PAYLOADS)
         })
     }
@@ -293,6 +299,8 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
             lag_ms: wire.1,
             payloads: None,
             partitions: None,
+            swept: false,
+            wakes_apart: false,
         }
     })
 }

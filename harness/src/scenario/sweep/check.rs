@@ -9,14 +9,15 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_sweeper::Collision;
 
+use super::extras::RULED;
 use super::ledger::{Ledger, Write};
 use super::model::{self, Deed, Key, Model, Version};
-use super::notes::Notes;
+use super::notes::{Notes, TESTS};
 use super::plan::{Names, SWEPT, SweepPlan, converges_s};
 use crate::scenario::campaign::Violation;
 use crate::scenario::faults::GARBLED;
 use crate::scenario::history::{Answer, Event, Exchange, Happening, elements};
-use crate::scenario::marks::Marks;
+use crate::scenario::marks::{Marks, tested};
 
 /// Seconds for which a listed blob was due, from which on the cycle must have tried it: a listing
 /// that is older is never written.
@@ -91,7 +92,9 @@ pub(super) fn check(
     if let Some(last) = history.last() {
         judge.end(last.at);
     }
-    (judge.violations, judge.notes.marks)
+    let mut marks = judge.notes.marks;
+    tested(&mut marks, TESTS);
+    (judge.violations, marks)
 }
 
 impl Judge<'_> {
@@ -221,6 +224,17 @@ impl Judge<'_> {
             self.notes.mark("copy came to nothing");
         }
         let whole = |etag: &str| !copy.pending && self.contents.get(etag) == Some(&copy.content);
+        let cut = |etag: &&str| {
+            let content = self
+                .contents
+                .get(*etag)
+                .filter(|_| !copy.pending && !copy.broken);
+            content.is_some_and(|content| content.len() != copy.content.len())
+        };
+        let of = copy.value("sourceetag").filter(cut);
+        if of.is_some_and(|etag| self.model.lacks_md5(etag)) {
+            self.notes.mark("copy cut short, without an MD5");
+        }
         let source = copy.value("sourceetag").filter(|etag| whole(etag));
         self.verified.extend(source.map(str::to_owned));
     }
@@ -244,7 +258,7 @@ impl Judge<'_> {
             let what = format!("{} had never seen {} of {key:?}", event.actor, version.etag);
             self.violated("SS2", number, what);
         }
-        if self.due(&version).is_none_or(|due| due > event.at) {
+        if self.due(&key, &version).is_none_or(|due| due > event.at) {
             let ttl = version.value("timetolive");
             self.violated("SS1", number, format!("{key:?} was not due: {ttl:?}"));
         }
@@ -257,7 +271,12 @@ impl Judge<'_> {
         if version.value("deadblobcontainer").is_some() {
             self.moved(number, &key, &version);
         } else {
-            self.notes.mark("deleted");
+            let by_rule = version.value("timetolive").is_none();
+            self.notes.mark(if by_rule {
+                "deleted by a rule"
+            } else {
+                "deleted"
+            });
         }
     }
 
@@ -284,9 +303,20 @@ impl Judge<'_> {
         })
     }
 
-    /// Returns when a version may be removed.
-    fn due(&self, version: &Version) -> Option<Timestamp> {
-        Some(version.due()?.plus_s(3_600 * self.plan.grace_h))
+    /// Returns when a version may be removed, by its own time to live or by the rule.
+    fn due(&self, key: &Key, version: &Version) -> Option<Timestamp> {
+        let due = match version.value("timetolive") {
+            Some(_) => version.due()?,
+            None => {
+                let age_h = self.plan.extras.rule_h?;
+                let (which, container, _) = SWEPT[RULED];
+                let here = key.0 == self.accounts[which as usize]
+                    && key.1 == self.names.container(container);
+                let made = version.made.floor_s();
+                (here && version.tagged.0).then(|| made.plus_s(3_600 * u64::from(age_h)))?
+            }
+        };
+        Some(due.plus_s(3_600 * self.plan.grace_h))
     }
 
     /// SS5, SS6: checks any other write of a worker; it must be one of the state document.
@@ -363,8 +393,8 @@ impl Judge<'_> {
 
     fn must_be_tried(&self, key: &Key, version: &Version, listed: Timestamp) -> bool {
         let due = self
-            .due(version)
-            .is_some_and(|due| due.plus_s(LISTED_DUE_S) <= listed);
+            .due(key, version)
+            .is_some_and(|due| due.max(version.tagged.1).plus_s(LISTED_DUE_S) <= listed);
         let moves = version.value("deadblobcontainer").is_some();
         due && !self.cycle.tried.contains(unquoted(&version.etag))
             && !self.cycle.leased.contains(key)
@@ -411,7 +441,8 @@ impl Judge<'_> {
         let blobs = self.model.blobs.iter();
         let left = blobs.filter(|(key, version)| {
             self.is_swept(key)
-                && self.due(version).is_some_and(|due| late(due, version.made))
+                && (self.due(key, version))
+                    .is_some_and(|due| late(due, version.made.max(version.tagged.1)))
                 && self.may_go(key, version)
         });
         let text = |(key, version): (&Key, &Version)| {

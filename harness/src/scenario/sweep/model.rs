@@ -1,12 +1,13 @@
 //! The content of storage, derived from the history alone: every version of every blob.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_protocol::uri::percent_decode;
 
-use crate::scenario::history::{Answer, Event, Exchange};
+use super::extras::TAG;
+use crate::scenario::history::{self, Answer, Event, Exchange};
 
 /// Account, container, name.
 pub(super) type Key = (String, String, String);
@@ -22,6 +23,8 @@ pub(super) struct Version {
     pub made: Timestamp,
     /// Index in the history.
     pub number: usize,
+    /// Whether it has the index tag of the rule, and since when.
+    pub tagged: (bool, Timestamp),
     /// Whether its owner wrote it.
     pub by_owner: bool,
     /// Whether it is a copy that was not seen to be complete.
@@ -56,7 +59,12 @@ impl Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     Put,
+    /// Its metadata was replaced.
     Tagged,
+    /// Its index tags were replaced, which makes no new version.
+    Retagged,
+    /// Its properties were replaced, which removes its MD5.
+    Described,
     Copied,
     Deleted,
 }
@@ -65,6 +73,8 @@ pub(super) enum Deed {
 pub(super) struct Model {
     /// The current version of each blob.
     pub blobs: BTreeMap<Key, Version>,
+    /// ETags of versions without an MD5.
+    without_md5: BTreeSet<String>,
 }
 
 /// Returns the kind of write that a request on a blob is.
@@ -76,6 +86,8 @@ pub(super) fn deed(exchange: &Exchange) -> Option<Deed> {
     match (exchange.method.as_str(), exchange.parameter("comp")) {
         ("DELETE", None) => Some(Deed::Deleted),
         ("PUT", Some("metadata")) => Some(Deed::Tagged),
+        ("PUT", Some("tags")) => Some(Deed::Retagged),
+        ("PUT", Some("properties")) => Some(Deed::Described),
         ("PUT", None) if exchange.header("x-ms-copy-source").is_some() => Some(Deed::Copied),
         ("PUT", None) => Some(Deed::Put),
         _ => None,
@@ -102,6 +114,12 @@ pub(super) fn resolve(value: &str, name: &str) -> Option<(String, String)> {
 }
 
 impl Model {
+    /// Whether the version with this ETag, without its quotes, has no MD5.
+    pub(super) fn lacks_md5(&self, etag: &str) -> bool {
+        let mut lacking = self.without_md5.iter();
+        lacking.any(|lacking| lacking.trim_matches('"') == etag)
+    }
+
     /// Updates a pending copy from the properties in an answer.
     pub(super) fn looked(&mut self, key: &Key, answer: &Answer) {
         let Some(version) = self.blobs.get_mut(key) else {
@@ -138,14 +156,35 @@ impl Model {
             })
             .collect();
         let etag = answer.header("etag").unwrap_or_default().to_owned();
+        let there = self.blobs.get(&key);
+        let tagged = match deed {
+            Deed::Tagged | Deed::Described => there.map(|version| version.tagged),
+            _ => None,
+        };
         let (metadata, content) = match deed {
             Deed::Deleted => {
                 self.blobs.remove(&key);
                 return;
             }
+            Deed::Retagged => {
+                let text = String::from_utf8_lossy(&exchange.body);
+                let tagged = history::element(&text, "Value") == Some(TAG.1);
+                if let Some(version) = self.blobs.get_mut(&key) {
+                    version.tagged = (tagged, event.at);
+                }
+                return;
+            }
+            Deed::Described => {
+                self.without_md5.insert(etag.clone());
+                let there = there.map(|v| (v.metadata.clone(), v.content.clone()));
+                there.unwrap_or_default()
+            }
             Deed::Put => (given, exchange.body.clone()),
             Deed::Tagged => {
-                let content = self.blobs.get(&key).map(|v| v.content.clone());
+                if there.is_some_and(|v| self.without_md5.contains(&v.etag)) {
+                    self.without_md5.insert(etag.clone());
+                }
+                let content = there.map(|v| v.content.clone());
                 (given, content.unwrap_or_default())
             }
             Deed::Copied => {
@@ -162,6 +201,7 @@ impl Model {
             content,
             made: event.at,
             number,
+            tagged: tagged.unwrap_or((false, event.at)),
             by_owner: event.actor == "owner",
             pending: answer.header("x-ms-copy-status") == Some("pending"),
             broken: false,

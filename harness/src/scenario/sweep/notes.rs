@@ -1,6 +1,7 @@
 //! What a run of the sweeper has shown: its marks, and checks of single requests (D4).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 
@@ -8,7 +9,7 @@ use super::model::{self, Deed, Key, Model};
 use super::plan::SweepPlan;
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate};
-use crate::scenario::marks::{Marks, mark};
+use crate::scenario::marks::{Marks, Tests, mark};
 
 /// Marks that a campaign must have seen.
 pub(crate) const SOMETIMES: &[&str] = &[
@@ -31,6 +32,10 @@ pub(crate) const SOMETIMES: &[&str] = &[
     "destination taken",
     "circuit breaker tripped",
     "container missing",
+    "clock drifted past the service's",
+    "copy cut short, without an MD5",
+    "412 on a delete after a change of tags",
+    "deleted by a rule",
     "deleted",
     "moved",
     "cycle completed",
@@ -53,15 +58,29 @@ pub(crate) const SOMETIMES: &[&str] = &[
     "SL5",
 ];
 
-/// The events that put each property to the test; a property is a mark of its own.
-const TESTS: &[(&str, &[&str])] = &[
-    ("SS1", &["deleted", "moved"]),
-    ("SS2", &["412 on a delete after an overwrite"]),
+/// The events that put each property to the test.
+pub(super) const TESTS: Tests = &[
+    ("SS1", &["deleted", "deleted by a rule", "moved"]),
+    (
+        "SS2",
+        &[
+            "412 on a delete after an overwrite",
+            "412 on a delete after a change of tags",
+        ],
+    ),
     (
         "SS3",
         &["answer lost: copy", "died between copy and delete"],
     ),
-    ("SS4", &["moved", "copy came to nothing", "copy pending"]),
+    (
+        "SS4",
+        &[
+            "moved",
+            "copy came to nothing",
+            "copy cut short, without an MD5",
+            "copy pending",
+        ],
+    ),
     ("SS5", &["deleted", "moved", "state written"]),
     (
         "SS6",
@@ -78,6 +97,9 @@ const TESTS: &[(&str, &[&str])] = &[
     ("SL5", &["told to stop"]),
 ];
 
+/// Least error of a clock of which the direction counts.
+const OFF: Duration = Duration::from_secs(60);
+
 /// Notes of a run.
 pub(super) struct Notes {
     pub marks: Marks,
@@ -88,6 +110,8 @@ pub(super) struct Notes {
     deleted_in: BTreeSet<String>,
     /// When a request may be tried again, by life, method and path.
     not_before: BTreeMap<(String, String, String), Timestamp>,
+    /// Whether the clock of each life was ahead when it was last off by more than a minute.
+    ahead: BTreeMap<String, bool>,
 }
 
 impl Notes {
@@ -99,16 +123,13 @@ impl Notes {
             copied: BTreeSet::new(),
             deleted_in: BTreeSet::new(),
             not_before: BTreeMap::new(),
+            ahead: BTreeMap::new(),
         }
     }
 
     /// Counts a mark once more.
     pub(super) fn mark(&mut self, name: &'static str) {
         mark(&mut self.marks, name);
-        let tests = TESTS.iter().filter(|(_, events)| events.contains(&name));
-        for (property, _) in tests {
-            mark(&mut self.marks, property);
-        }
     }
 
     /// Records the death of a life.
@@ -204,6 +225,12 @@ impl Notes {
             .header("x-ms-date")
             .and_then(Timestamp::parse_rfc1123);
         let off = date.map(|date| date.since(exchange.sent).max(exchange.sent.since(date)));
+        if let Some(date) = date.filter(|_| off.is_some_and(|off| off > OFF)) {
+            let ahead = date > exchange.sent;
+            if self.ahead.insert(event.actor.clone(), ahead) == Some(!ahead) {
+                self.mark("clock drifted past the service's");
+            }
+        }
         if off.is_some_and(|off| off.as_secs() > self.lease_s) && deed == Some(Deed::Put) {
             self.mark("clock off by more than the lease");
         }
@@ -228,7 +255,11 @@ impl Notes {
         match (status, code, deed) {
             (412, "ConditionNotMet", Some(Deed::Deleted)) => {
                 let by_owner = there.is_some_and(|version| version.by_owner);
-                if by_owner {
+                let seen = exchange.header("if-match");
+                let is_same = there.is_some_and(|version| Some(version.etag.as_str()) == seen);
+                if is_same {
+                    self.mark("412 on a delete after a change of tags");
+                } else if by_owner {
                     self.mark("412 on a delete after an overwrite");
                 }
             }

@@ -9,6 +9,7 @@ use smalt_sleeve::port::{
     BlobId, CallContext, Conditions, DeleteSnapshots, Metadata, PortResult, PutBlob, Storage,
 };
 
+use super::extras::TAG;
 use super::model;
 use super::plan::{self, CONTENT_BYTES, Dead, Deed, Life, Names, SweepPlan};
 use crate::scenario::actor::Actor;
@@ -61,8 +62,34 @@ impl Owner {
             let blob = &self.plan.blobs[number];
             let put = self.put(number, blob.life, blob.dead, 0).await;
             put.map_err(|error| error.to_string())?;
+            self.dress(number).await;
         }
         Ok(())
+    }
+
+    /// Gives a new blob the tag of the rule, or takes its MD5, where the plan says so.
+    async fn dress(&self, number: usize) {
+        let (which, blob) = self.id(number);
+        if which != Which::Main {
+            return;
+        }
+        if self.plan.extras.rule_h.is_some() && number % 3 != 1 {
+            self.retag(&blob, true).await;
+        }
+        if self.plan.extras.without_md5 && number.is_multiple_of(2) {
+            // Setting the properties removes those that are not given.
+            let path = format!("{}?comp=properties", path_of(&blob));
+            self.send(&path, &[], Bytes::new()).await;
+        }
+    }
+
+    async fn retag(&self, blob: &BlobId, on: bool) {
+        let value = if on { TAG.1 } else { "kept" };
+        let tag = format!("<Tag><Key>{}</Key><Value>{value}</Value></Tag>", TAG.0);
+        let body = Bytes::from(format!("<Tags><TagSet>{tag}</TagSet></Tags>"));
+        let path = format!("{}?comp=tags", path_of(blob));
+        let xml = [("content-type", "application/xml")];
+        self.send(&path, &xml, body).await;
     }
 
     fn id(&self, number: usize) -> (Which, BlobId) {
@@ -144,17 +171,18 @@ impl Owner {
             Deed::TakeDestination => self.take_destination(target).await,
             Deed::SpoilDestination => self.spoil_destination(target).await,
             Deed::Snapshot if which == Which::Main => {
-                let path = format!("{}/{}", blob.container, encoded(&blob.name));
-                self.send(&format!("{path}?comp=snapshot"), &[]).await;
+                let path = format!("{}?comp=snapshot", path_of(&blob));
+                self.send(&path, &[], Bytes::new()).await;
             }
-            Deed::Snapshot => {}
+            Deed::Retag(on) if which == Which::Main => self.retag(&blob, on).await,
+            Deed::Snapshot | Deed::Retag(_) => {}
             Deed::BreakLease => {
                 let path = format!("{}/TimeToLiveBlobs?comp=lease", self.names.state());
                 let now = [
                     ("x-ms-lease-action", "break"),
                     ("x-ms-lease-break-period", "0"),
                 ];
-                self.send(&path, &now).await;
+                self.send(&path, &now, Bytes::new()).await;
             }
         }
     }
@@ -198,25 +226,25 @@ impl Owner {
     }
 
     /// Sends a request to the main account for which the client has no method.
-    async fn send(&self, path: &str, headers: &[(&str, &str)]) {
+    async fn send(&self, path: &str, headers: &[(&str, &str)], body: Bytes) {
         let access = Access::full(VERSION);
         let request = http::Request::put(format!("http://127.0.0.1:10000{}", access.path(path)))
             .header("x-ms-version", VERSION.to_string())
-            .header("content-length", "0");
+            .header("content-length", body.len().to_string());
         let with = |request: http::request::Builder, (name, value): &(&str, &str)| {
             request.header(*name, *value)
         };
         let request = headers.iter().fold(request, with);
-        if let Ok(request) = request.body(Bytes::new()) {
+        if let Ok(request) = request.body(body) {
             // Errors are expected.
             let _ = self.world.wire.owner_sends(request).await;
         }
     }
 }
 
-/// Encodes a blob name as part of a path.
-fn encoded(name: &str) -> String {
-    name.replace(' ', "%20")
+/// Returns the path of a blob in its account, encoded.
+fn path_of(blob: &BlobId) -> String {
+    format!("{}/{}", blob.container, blob.name.replace(' ', "%20"))
 }
 
 /// Returns a content of [`CONTENT_BYTES`] that begins with `text`.

@@ -5,6 +5,7 @@ use smalt::faults::{Fault as Served, Hold, Rule};
 use smalt_protocol::Timestamp;
 use smalt_sweeper::{Collision, StateBackend};
 
+use super::extras::{Extras, extras};
 use crate::scenario::faults::{self, Fault, Menu, Operation};
 use crate::scenario::world::{self, Trouble, Which};
 
@@ -185,6 +186,8 @@ pub enum Deed {
     TakeDestination,
     /// Truncates the blob at the destination, and keeps its metadata.
     SpoilDestination,
+    /// Sets or removes the index tag of the rule, which changes no ETag.
+    Retag(bool),
     /// Takes a snapshot.
     Snapshot,
     /// Breaks the lease on the state document, as an operator may.
@@ -241,6 +244,8 @@ pub struct SweepPlan {
     pub lasts: bool,
     /// Faults.
     pub trouble: Trouble,
+    /// Circumstances of some runs.
+    pub extras: Extras,
 }
 
 impl SweepPlan {
@@ -273,6 +278,7 @@ impl SweepPlan {
             on_collision: Collision::Fail,
             lasts: true,
             trouble: Trouble { faults, rules },
+            extras: Extras::default(),
         }
     }
 
@@ -407,7 +413,7 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         (backend, dead, collision, clocks, more),
         trouble,
     );
-    all.prop_map(|(seed, blobs, acts, shape, policy, trouble)| SweepPlan {
+    let plan = all.prop_map(|(seed, blobs, acts, shape, policy, trouble)| SweepPlan {
         seed,
         blobs,
         acts,
@@ -427,7 +433,9 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         lease_s: policy.4.4,
         lasts: true,
         trouble,
-    })
+        extras: Extras::default(),
+    });
+    (plan, extras()).prop_map(|(plan, extras)| extras.applied(plan))
 }
 
 /// Names of the containers of a run.

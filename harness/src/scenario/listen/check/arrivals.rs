@@ -18,7 +18,7 @@ const DRAIN_TARGET: Duration = Duration::from_secs(10);
 
 pub(super) fn check(pace: &mut Pace<'_>, marks: &mut Marks) {
     pace.late(marks);
-    pace.steady();
+    pace.steady(marks);
 }
 
 impl Pace<'_> {
@@ -51,11 +51,12 @@ impl Pace<'_> {
         let end = got.unwrap_or(Timestamp::MAX);
         let announced = (self.history.iter().skip(number))
             .take_while(|event| event.at <= end)
-            .any(|event| event.what == Happening::Listener(Seen::Woken));
+            .find(|event| event.what == Happening::Listener(Seen::Woken))
+            .map(|event| event.at);
         // An outage may extend into the quiet part: nobody can take anything before its end.
         let away = self.away_until(number, got);
         let mut most = SLACK + 4 * self.lag;
-        if !announced {
+        if announced.is_none() {
             most += self.plan.shape.longest_sleep();
             if matches!(self.plan.shape.mode, Mode::Trigger(_)) {
                 mark(marks, "watchdog woke");
@@ -64,7 +65,7 @@ impl Pace<'_> {
         if away.is_some() || !self.is_exact(put) {
             most += AFTERMATH;
         }
-        let put = away.unwrap_or(put);
+        let put = away.or(announced).unwrap_or(put);
         match got {
             Some(at) if at <= put.plus(most) => {}
             Some(at) => {
@@ -92,7 +93,7 @@ impl Pace<'_> {
 
     /// LL3: checks that under a constant load that the listeners can process, the oldest message
     /// does not get older.
-    fn steady(&mut self) {
+    fn steady(&mut self, marks: &mut Marks) {
         let begun = self
             .history
             .iter()
@@ -122,6 +123,9 @@ impl Pace<'_> {
         waits.sort_by_key(|(_, at, _)| *at);
         let most = DRAIN_TARGET + self.plan.shape.longest_sleep() + SLACK + 4 * self.lag;
         let last_third = waits.len() * 2 / 3;
+        if last_third > 0 {
+            mark(marks, "constant load");
+        }
         let slow = waits
             .iter()
             .skip(last_third)

@@ -30,6 +30,8 @@ pub(super) struct Owner {
     pub(super) told_late: bool,
     /// Whether its last update or delete failed, or lost its answer.
     pub(super) failed: bool,
+    /// When a delete may be repeated, if the service has asked to wait.
+    pub(super) not_before: Option<Timestamp>,
     pub(super) decided: Option<Outcome>,
 }
 

@@ -162,11 +162,27 @@ impl Hands<'_> {
             let asked = exchange.parameter("visibilitytimeout");
             owner.hidden_s = asked.and_then(|text| text.parse().ok());
         } else {
+            let early = owner.not_before.is_some_and(|at| exchange.sent < at);
             owner.deletes += 1;
             // Where the network delivers a request twice, the sender cannot know that the first one
             // succeeded; the answer tells it whether the second one did.
             let known = exchange.fault != Some(TWICE) || is_told(exchange);
             owner.deleted |= exchange.done().is_some() && known;
+            if early {
+                let what = format!("{} repeats the delete of {id} too early", event.actor);
+                return self.violated("D4", number, what);
+            }
+        }
+        let owner = &self.owners[at];
+        let unclear = exchange.done().is_some() && !is_told(exchange);
+        if unclear && owner.until <= event.at.plus(LAST_ATTEMPT) {
+            mark(
+                self.marks,
+                match exchange.method.as_str() {
+                    "DELETE" => "delete unclear at the end of its lock",
+                    _ => "update unclear at the end of its lock",
+                },
+            );
         }
     }
 
@@ -211,6 +227,13 @@ impl Hands<'_> {
         };
         let owner = &mut self.owners[at];
         let code = answer.header("x-ms-error-code").unwrap_or_default();
+        let after_s = answer.header("retry-after").and_then(|s| s.parse().ok());
+        if exchange.method == "DELETE" {
+            owner.not_before = after_s.map(|after_s| event.at.plus_s(after_s));
+            if after_s.is_some() {
+                mark(self.marks, "delete asked to wait");
+            }
+        }
         if answer.status == 404 || code == "PopReceiptMismatch" {
             owner.told_late |= exchange.method == "DELETE";
             if !std::mem::take(&mut owner.unsure) {
@@ -251,6 +274,7 @@ impl Hands<'_> {
             unsure: false,
             told_late: false,
             failed: false,
+            not_before: None,
             decided: None,
         });
     }

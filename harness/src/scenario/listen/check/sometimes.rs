@@ -1,5 +1,7 @@
 //! The marks that a campaign of the listener must have seen.
 
+use crate::scenario::marks::Tests;
+
 /// Marks that a campaign must have seen.
 pub(in crate::scenario::listen) const SOMETIMES: &[&str] = &[
     "503 with Retry-After",
@@ -10,7 +12,10 @@ pub(in crate::scenario::listen) const SOMETIMES: &[&str] = &[
     "clock off beyond the visibility",
     "clock refused",
     "connection reset",
+    "constant load",
     "copy in the poison queue",
+    "delete asked to wait",
+    "delete unclear at the end of its lock",
     "account's budget used up",
     "expired",
     "expiry alarm",
@@ -20,11 +25,14 @@ pub(in crate::scenario::listen) const SOMETIMES: &[&str] = &[
     "handler dropped",
     "handler panicked",
     "lock lost while its handler ran",
+    "listeners woken apart",
     "lock renewed",
     "machine slept",
     "payload dropped after its message",
     "payload kept for the poison queue",
     "payload left to the sweeper",
+    "payload of a message that runs",
+    "payload swept",
     "queue of several dropped when it was empty",
     "poisoned after a crash",
     "queue deleted",
@@ -38,6 +46,50 @@ pub(in crate::scenario::listen) const SOMETIMES: &[&str] = &[
     "trigger doubled",
     "trigger lost",
     "trigger sent",
+    "update unclear at the end of its lock",
     "watchdog woke",
     "worker died",
+    "D4",
+    "LS1",
+    "LS2",
+    "LS3",
+    "LS4",
+    "LS5",
+    "LS6",
+    "LS7",
+    "LS8",
+    "LS9",
+    "LS10",
+    "LL1",
+    "LL2",
+    "LL3",
+    "LL4",
+    "LL5",
+];
+
+/// The events that put each property to the test.
+pub(super) const TESTS: Tests = &[
+    ("D4", &["delete asked to wait"]),
+    ("LS1", &["copy in the poison queue", "answer lost: delete"]),
+    ("LS2", &["lock renewed", "answer lost: update"]),
+    ("LS3", &["handler panicked", "handler dropped"]),
+    (
+        "LS4",
+        &[
+            "lock lost while its handler ran",
+            "delete unclear at the end of its lock",
+            "update unclear at the end of its lock",
+        ],
+    ),
+    ("LS5", &["copy in the poison queue"]),
+    ("LS6", &["payload of a message that runs", "payload swept"]),
+    ("LS7", &["handler done"]),
+    ("LS8", &["long idle", "retried"]),
+    ("LS9", &["account's budget used up"]),
+    ("LS10", &["fleet idle", "long idle"]),
+    ("LL1", &["listeners woken apart", "watchdog woke"]),
+    ("LL2", &["expiry alarm"]),
+    ("LL3", &["constant load"]),
+    ("LL4", &["told to stop with work in flight"]),
+    ("LL5", &["clock off beyond the visibility"]),
 ];
