@@ -147,14 +147,7 @@ impl Model {
         let (Some(deed), key) = (deed(exchange), key(exchange)) else {
             return;
         };
-        let given: BTreeMap<String, String> = exchange
-            .headers
-            .iter()
-            .filter_map(|(name, value)| {
-                let name = name.strip_prefix("x-ms-meta-")?;
-                Some((name.to_owned(), value.clone()))
-            })
-            .collect();
+        let given = given_metadata(exchange);
         let etag = answer.header("etag").unwrap_or_default().to_owned();
         let there = self.blobs.get(&key);
         let tagged = match deed {
@@ -208,6 +201,15 @@ impl Model {
         };
         self.blobs.insert(key, version);
     }
+}
+
+/// Returns the metadata in a request's headers.
+fn given_metadata(exchange: &Exchange) -> BTreeMap<String, String> {
+    let named = exchange.headers.iter().filter_map(|(name, value)| {
+        let name = name.strip_prefix("x-ms-meta-")?;
+        Some((name.to_owned(), value.clone()))
+    });
+    named.collect()
 }
 
 /// Returns the source of a copy.
