@@ -73,6 +73,13 @@ step "simulation"
 "$harness" check sweep --cases 200 --jobs 2 --engine sled
 "$harness" check listen --cases 200 --jobs 2 --engine sled
 
+if command -v valgrind >/dev/null; then
+    step "instructions per operation"
+    python3 ci/budget.py checks
+else
+    step "instructions per operation: NOT RUN, no valgrind"
+fi
+
 step "kill -9"
 bash ci/crash.sh 20
 
