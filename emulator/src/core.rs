@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use smalt_protocol::ApiVersion;
 
+use crate::analytics::waiting::Waiting;
 use crate::auth::Proofs;
 use crate::clock::Clock;
 use crate::config::{AccountSettings, Config};
@@ -46,6 +47,8 @@ pub struct Core {
     pub rooms: Rooms,
     /// Counters of served requests.
     pub metrics: Metrics,
+    /// Lines of Storage Analytics logging that wait to be written.
+    pub analytics: Waiting,
     /// Background removal of deleted and expired records.
     pub reaper: Reaper,
     /// Cache of decoded service properties.
@@ -77,6 +80,7 @@ impl Core {
             lane: Lane::new(),
             rooms: Rooms::default(),
             metrics: Metrics::default(),
+            analytics: Waiting::default(),
             reaper: Reaper::default(),
             properties: PropertiesCache::default(),
             proofs: Proofs::default(),

@@ -80,6 +80,7 @@ pub mod store;
 
 pub mod header_case;
 
+mod analytics;
 mod arrival;
 mod audit;
 mod call;
@@ -88,6 +89,7 @@ mod cors;
 mod data_lake;
 mod keys;
 mod lane;
+mod masking;
 mod metrics;
 mod operation;
 mod ops;

@@ -11,6 +11,7 @@ mod run;
 use http::{Request, Response};
 use smalt_protocol::{ErrorCode, StorageError};
 
+use crate::analytics::log;
 use crate::arrival::{self, Socket};
 use crate::auth;
 use crate::body::Body;
@@ -74,6 +75,11 @@ pub async fn serve(
     let mut response = reply::finish(reply, &method, &common);
     if let Err(error) = cors::share(core, &call, &mut response) {
         tracing::error!(%request_id, %error, "cannot read the CORS rules");
+    }
+    if let Ok(entry) = entry
+        && let Err(error) = log::log(core, &call, entry, &response)
+    {
+        tracing::error!(%request_id, %error, "cannot read the logging settings");
     }
     if let Some(noted) = noted {
         let delivered = plan.as_ref().is_none_or(Plan::delivers);

@@ -213,6 +213,9 @@ impl Server {
         // Cannot fail: the tasks keep the receivers.
         let _ = stopping.send(true);
         while tasks.join_next().await.is_some() {}
+        if let Err(error) = self.emulator.write_logs().await {
+            tracing::warn!(%error, "cannot write the logs of requests");
+        }
         self.emulator.close()?;
         if let Some(end) = self.log_end {
             end.reached().await;
@@ -277,6 +280,9 @@ async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
             biased;
             () = &mut stop => return,
             () = tokio::time::sleep(pause) => {}
+        }
+        if let Err(error) = emulator.write_due_logs().await {
+            tracing::warn!(%error, "cannot write the logs of requests");
         }
         let emulator = emulator.clone();
         let done = tokio::task::spawn_blocking(move || emulator.maintain(MAINTENANCE_BUDGET));

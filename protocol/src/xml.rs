@@ -27,7 +27,7 @@ pub use message::{MessageEntry, QueueMessagesDocument, read_queue_message};
 pub use page_list::PageListDocument;
 pub use read::{Element, read_document};
 pub use service_properties::{
-    CorsRule, DeleteRetention, Logging, Metrics, Retention, ServiceProperties,
+    CorsRule, DeleteRetention, LogVersion, Logging, Metrics, Retention, ServiceProperties,
     ServicePropertiesUpdate, StaticWebsite,
 };
 pub use user_delegation_key::{KeyInfo, UserDelegationKeyDocument};

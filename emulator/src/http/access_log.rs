@@ -10,13 +10,16 @@ use std::time::Duration;
 
 use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response, Uri, Version};
-use percent_encoding::percent_decode_str;
 use smalt_protocol::Timestamp;
 use tokio::sync::oneshot;
+
+use crate::masking;
 
 /// Lines that may wait for a reader of standard output. Further lines are dropped, so that a
 /// stalled reader does not block requests.
 const LINES_WAITING: usize = 10_000;
+/// Stands for the value of a signature.
+const MASK: &str = "***";
 /// Time limit for writing the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
@@ -93,7 +96,7 @@ fn line(at: Timestamp, asked: &Asked, answer: Option<&Response<impl Sized>>) -> 
         asked.peer,
         date(at),
         asked.method,
-        masked(&asked.uri),
+        masking::target(&asked.uri, MASK),
         asked.version,
         length.unwrap_or("-"),
     )
@@ -106,23 +109,6 @@ fn date(at: Timestamp) -> String {
     let mut next = || parts.next().unwrap_or_default();
     let (day, month, year, time) = (next(), next(), next(), next());
     format!("{day}/{month}/{year}:{time} +0000")
-}
-
-/// Returns the request target as it was sent, with the values of signatures masked.
-fn masked(uri: &Uri) -> String {
-    let text = uri.to_string();
-    let Some((path, query)) = text.split_once('?') else {
-        return text;
-    };
-    let parameters = query.split('&').map(|parameter| {
-        let name = parameter.split('=').next().unwrap_or_default();
-        let decoded = percent_decode_str(name).decode_utf8_lossy();
-        match decoded.eq_ignore_ascii_case("sig") {
-            true => format!("{name}=***"),
-            false => parameter.to_owned(),
-        }
-    });
-    format!("{path}?{}", parameters.collect::<Vec<_>>().join("&"))
 }
 
 #[cfg(test)]

@@ -147,6 +147,11 @@ pub enum Effect {
 }
 
 impl Entry {
+    /// Returns `true` if the operation changes nothing.
+    pub const fn only_reads(&self) -> bool {
+        matches!(self.run, Run::Built(Effect::Reads, _))
+    }
+
     /// Returns `true` if the operation is implemented; others respond with 501.
     pub const fn is_built(&self) -> bool {
         !matches!(self.run, Run::NotBuilt)

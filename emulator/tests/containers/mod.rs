@@ -3,6 +3,7 @@
 mod client;
 mod data_lake;
 mod lifecycle;
+mod logs;
 mod restoring;
 mod website;
 mod worm;

@@ -19,13 +19,13 @@ type Row = (&'static str, usize, &'static str);
 pub(crate) const LINES: &[Row] = &[
     (
         "protocol/",
-        14_942,
-        "The suffix of a signed query; XML is checked many bytes at a time.",
+        14_970,
+        "The formats of request logs.",
     ),
     (
         "emulator/",
-        80_963,
-        "Verified signatures are remembered, with the proofs of their ends.",
+        81_700,
+        "Logs of requests in `$logs`.",
     ),
     (
         "sleeve/",
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 237_563;
+pub(crate) const TOTAL: usize = 238_320;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -31,10 +31,32 @@ const PATH_CHARS_MAX: usize = 1024;
 #[serde(transparent)]
 pub struct Retention(pub Option<u32>);
 
+/// A format of the logs. Source: "Storage Analytics log format".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LogVersion {
+    /// `1.0`.
+    #[default]
+    V1,
+    /// `2.0`, which adds what a Microsoft Entra ID token says. The Table service does not have it.
+    V2,
+}
+
+impl LogVersion {
+    /// Returns the version as documents and logs name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogVersion::V1 => "1.0",
+            LogVersion::V2 => "2.0",
+        }
+    }
+}
+
 /// `Logging`: which requests are logged, and for how long logs are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Logging {
+    /// `Version`: the format of the logs.
+    pub version: LogVersion,
     /// `Read`: whether reads are logged.
     pub read: bool,
     /// `Write`: whether writes are logged.
@@ -160,7 +182,7 @@ impl ServicePropertiesUpdate {
         let mut update = ServicePropertiesUpdate::default();
         for section in &root.children {
             match section.name {
-                "Logging" => update.logging = Some(read_logging(section)?),
+                "Logging" => update.logging = Some(read_logging(section, service)?),
                 // The element's name before there were minute metrics.
                 "HourMetrics" | "Metrics" => update.hour_metrics = Some(read_metrics(section)?),
                 "MinuteMetrics" => update.minute_metrics = Some(read_metrics(section)?),
@@ -202,7 +224,7 @@ impl ServiceProperties {
         let mut xml = XmlWriter::new();
         xml.open("StorageServiceProperties");
         xml.open("Logging");
-        xml.element("Version", "1.0");
+        xml.element("Version", self.logging.version.as_str());
         xml.boolean("Read", self.logging.read);
         xml.boolean("Write", self.logging.write);
         xml.boolean("Delete", self.logging.delete);
@@ -287,9 +309,15 @@ pub fn push_cors(xml: &mut XmlWriter, rules: &[CorsRule]) {
     xml.close("Cors");
 }
 
-fn read_logging(section: &Element<'_>) -> Result<Logging, StorageError> {
-    section.required("Version")?;
+fn read_logging(section: &Element<'_>, service: Service) -> Result<Logging, StorageError> {
+    let version = section.required("Version")?;
+    let is_v2 = version.text == LogVersion::V2.as_str() && service != Service::Table;
     Ok(Logging {
+        version: if is_v2 {
+            LogVersion::V2
+        } else {
+            LogVersion::V1
+        },
         read: flag(section.required("Read")?)?,
         write: flag(section.required("Write")?)?,
         delete: flag(section.required("Delete")?)?,

@@ -85,12 +85,8 @@ impl Write for SetBlobExpiry {
             mut blob,
         } = found;
         let key = self.name.key(container.generation);
-        forget(tx, key.clone(), &blob);
-        blob.expires = self.expiry.of_blob(blob.created, stamp.now);
-        if let Some(expires) = blob.expires {
-            tx.put(keys::expiring(expires, &key), "");
-        }
-        blob.save(tx, key)?;
+        let expires = self.expiry.of_blob(blob.created, stamp.now);
+        set(tx, key, &mut blob, expires)?;
         Ok(blob)
     }
 
@@ -131,6 +127,24 @@ impl Expiry {
             Expiry::At(time) => Some(time),
         }
     }
+}
+
+/// Sets the time at which a base blob expires, and saves the blob.
+///
+/// # Errors
+/// When the store fails.
+pub fn set(
+    tx: &mut Transaction<'_>,
+    key: Vec<u8>,
+    blob: &mut BlobRecord,
+    expires: Option<Timestamp>,
+) -> StoreResult<()> {
+    forget(tx, key.clone(), blob);
+    blob.expires = expires;
+    if let Some(expires) = expires {
+        tx.put(keys::expiring(expires, &key), "");
+    }
+    blob.save(tx, key)
 }
 
 /// Removes the reminder of a base blob's expiry.

@@ -26,10 +26,16 @@ use crate::store::{Stamp, Transaction, View};
 /// The Create Container operation.
 pub struct CreateContainer {
     name: ContainerName,
+    fresh: Fresh,
+    being_deleted_s: u64,
+}
+
+/// What a request says of a new container.
+#[derive(Default)]
+pub struct Fresh {
     metadata: Metadata,
     public_access: PublicAccess,
     encryption_scope: Option<(String, bool)>,
-    being_deleted_s: u64,
 }
 
 /// ETag and last-modified time of the new container.
@@ -45,9 +51,11 @@ impl Write for CreateContainer {
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(CreateContainer {
             name: ContainerName::of(call)?,
-            metadata: call.metadata()?,
-            public_access: parse_public_access(call)?,
-            encryption_scope: parse_encryption_scope(call)?,
+            fresh: Fresh {
+                metadata: call.metadata()?,
+                public_access: parse_public_access(call)?,
+                encryption_scope: parse_encryption_scope(call)?,
+            },
             being_deleted_s: call.being_deleted_s,
         })
     }
@@ -62,35 +70,48 @@ impl Write for CreateContainer {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Created, StorageError> {
-        let etag = stamp.etag();
-        let generation = match self.name.settings.hierarchical_namespace {
-            true => tree::directory(stamp.tick.ticks()),
-            false => stamp.tick.ticks(),
-        };
-        let container = ContainerRecord {
-            generation,
-            etag,
-            last_modified: stamp.now,
-            metadata: self.metadata,
-            public_access: self.public_access,
-            policies: Vec::new(),
-            lease: LeaseState::Available,
-            deleted_at: None,
-            retention_days: None,
-            encryption_scope: self.encryption_scope,
-            worm: Default::default(),
-            posix: None,
-        };
-        container.save(tx, self.name.key())?;
-        Ok(Created {
-            etag,
-            last_modified: stamp.now,
-        })
+        make(tx, &self.name, self.fresh, stamp)
     }
 
     fn render(created: Created, _: &Call) -> Result<Reply, StorageError> {
         Ok(Reply::new(201).version(created.etag, created.last_modified))
     }
+}
+
+/// Writes a new container under a free name.
+///
+/// # Errors
+/// When the store fails.
+pub fn make(
+    tx: &mut Transaction<'_>,
+    name: &ContainerName,
+    fresh: Fresh,
+    stamp: &Stamp,
+) -> Result<Created, StorageError> {
+    let etag = stamp.etag();
+    let generation = match name.settings.hierarchical_namespace {
+        true => tree::directory(stamp.tick.ticks()),
+        false => stamp.tick.ticks(),
+    };
+    let container = ContainerRecord {
+        generation,
+        etag,
+        last_modified: stamp.now,
+        metadata: fresh.metadata,
+        public_access: fresh.public_access,
+        policies: Vec::new(),
+        lease: LeaseState::Available,
+        deleted_at: None,
+        retention_days: None,
+        encryption_scope: fresh.encryption_scope,
+        worm: Default::default(),
+        posix: None,
+    };
+    container.save(tx, name.key())?;
+    Ok(Created {
+        etag,
+        last_modified: stamp.now,
+    })
 }
 
 /// Rejects a name that is taken.

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use smalt_protocol::metadata::HEADER_PREFIX;
 use smalt_protocol::xml::{
-    CorsRule, DeleteRetention, Logging, Metrics, Retention, ServiceProperties, SignedIdentifier,
-    StaticWebsite,
+    CorsRule, DeleteRetention, LogVersion, Logging, Metrics, Retention, ServiceProperties,
+    SignedIdentifier, StaticWebsite,
 };
 use smalt_protocol::{ETag, Metadata, Timestamp};
 use uuid::Uuid;
@@ -219,6 +219,7 @@ impl Service {
     pub(super) fn properties(&self) -> ServiceProperties {
         let new = ServiceProperties::default();
         let logging = self.logging.as_ref().map(|logging| Logging {
+            version: LogVersion::default(),
             read: logging.read,
             write: logging.write,
             delete: logging.delete_property,

@@ -1,0 +1,121 @@
+//! Row 9: the logs of requests in `$logs`.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use crate::support::{Answer, Client};
+
+fn text_of(answer: &Answer) -> String {
+    String::from_utf8(answer.body.to_vec()).unwrap()
+}
+
+/// Asks for lines of the Blob service about reads and writes, kept for two days.
+async fn enable(client: &Client, version: &str) {
+    let text = format!(
+        "<StorageServiceProperties><Logging><Version>{version}</Version><Read>true</Read>\
+         <Write>true</Write><Delete>false</Delete><RetentionPolicy><Enabled>true</Enabled>\
+         <Days>2</Days></RetentionPolicy></Logging></StorageServiceProperties>"
+    );
+    let target = "/?restype=service&comp=properties";
+    assert_eq!(client.send("PUT", target, &[], text).await.status, 202);
+}
+
+async fn get(client: &Client, target: &str) -> (u16, String) {
+    let answer = client.send("GET", target, &[], "").await;
+    (answer.status, text_of(&answer))
+}
+
+/// Returns the names of all blobs in `$logs`.
+async fn logs(client: &Client) -> Vec<String> {
+    let (status, list) = get(client, "/$logs?restype=container&comp=list").await;
+    assert_eq!(status, 200);
+    let names = list.split("<Name>").skip(1);
+    let names = names.map(|rest| rest.split('<').next().unwrap().to_owned());
+    names.collect()
+}
+
+#[tokio::test]
+async fn requests_are_logged_as_their_service_says() {
+    let client = Client::new();
+    client
+        .send("PUT", "/things?restype=container", &[], "")
+        .await;
+    enable(&client, "1.0").await;
+    let agent = ("user-agent", "a;\"b\"");
+    let kind = ("x-ms-blob-type", "BlockBlob");
+    let put = client
+        .send("PUT", "/things/b", &[kind, agent], "text")
+        .await;
+    assert_eq!(put.status, 201, "{put:?}");
+    get(&client, "/things/b").await;
+    get(&client, "/things/none?x=1&sig=secret").await;
+    client.send("DELETE", "/things/b", &[], "").await;
+    assert_eq!(get(&client, "/$logs?restype=container").await.0, 404);
+
+    client.emulator().write_logs().await.unwrap();
+    let names = logs(&client).await;
+    assert_eq!(names.len(), 1);
+    let (directory, file) = names[0].rsplit_once('/').unwrap();
+    assert!(directory.starts_with("blob/20") && directory.ends_with("00"));
+    assert_eq!(file, "000000.log");
+
+    let log = client
+        .send("GET", &format!("/$logs/{}", names[0]), &[], "")
+        .await;
+    assert_eq!(log.headers["x-ms-meta-logtype"], "read,write");
+    assert_eq!(log.headers["x-ms-meta-logversion"], "1.0");
+    let text = text_of(&log);
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(';').collect()).collect();
+    let operations: Vec<_> = lines.iter().map(|line| line[2]).collect();
+    // The properties are set before the answer is logged; a delete is not asked for, and the
+    // container did not exist when it was asked for.
+    assert_eq!(
+        operations,
+        [
+            "SetBlobServiceProperties",
+            "PutBlob",
+            "GetBlob",
+            "GetBlob",
+            "GetContainerProperties"
+        ]
+    );
+    let put = &lines[1];
+    assert_eq!(put[3..5], ["Success", "201"]);
+    assert_eq!(
+        put[7..11],
+        [
+            "authenticated",
+            "devstoreaccount1",
+            "devstoreaccount1",
+            "blob"
+        ]
+    );
+    assert!(put[12].ends_with("/devstoreaccount1/things/b\""));
+    assert_eq!(put[18], "4");
+    let put = text.lines().nth(1).unwrap();
+    assert!(put.contains(";\"a;&quot;b&quot;\";"));
+    assert_eq!(lines[3][3..5], ["ClientOtherError", "404"]);
+    assert!(text.contains("?x=1&amp;sig=XXXXX\"") && !text.contains("secret"));
+}
+
+#[tokio::test]
+async fn logs_expire_and_their_names_grow() {
+    let client = Client::new();
+    enable(&client, "2.0").await;
+    client.emulator().write_logs().await.unwrap();
+    get(&client, "/?comp=list").await;
+    client.emulator().write_logs().await.unwrap();
+    client.emulator().write_logs().await.unwrap();
+    let names = logs(&client).await;
+    assert!(names[0].ends_with("000000.log") && names[1].ends_with("000001.log"));
+    let (_, text) = get(&client, &format!("/$logs/{}", names[1])).await;
+    assert!(text.starts_with("2.0;") && text.contains(";ListContainers;Success;200;"));
+    // Eight fields more than in 1.0.
+    assert_eq!(text.trim_end().split(';').count(), 38);
+    let (_, shown) = get(&client, "/?restype=service&comp=properties").await;
+    assert!(shown.contains("<Logging><Version>2.0</Version>"));
+    let (_, list) = get(&client, "/?comp=list").await;
+    assert!(!list.contains("$logs"));
+
+    client.advance_s(2 * 86_400 + 1);
+    assert_eq!(logs(&client).await.len(), 0);
+}
