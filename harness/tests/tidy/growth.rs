@@ -17,16 +17,8 @@ type Row = (&'static str, usize, &'static str);
 
 /// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
-    (
-        "protocol/",
-        14_970,
-        "The formats of request logs.",
-    ),
-    (
-        "emulator/",
-        81_700,
-        "Logs of requests in `$logs`.",
-    ),
+    ("protocol/", 14_970, "The formats of request logs."),
+    ("emulator/", 81_700, "Logs of requests in `$logs`."),
     (
         "sleeve/",
         9_841,
