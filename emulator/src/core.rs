@@ -7,6 +7,7 @@ use parking_lot::{Mutex, RwLock};
 use smalt_protocol::ApiVersion;
 
 use crate::auth::Proofs;
+use crate::auth::issuer::Issuer;
 use crate::clock::Clock;
 use crate::config::{AccountSettings, Config};
 use crate::events::wake::Wake;
@@ -52,6 +53,8 @@ pub struct Core {
     pub properties: PropertiesCache,
     /// Signatures that were verified before.
     pub proofs: Proofs,
+    /// Signs the tokens of managed identities and of applications.
+    pub issuer: Arc<Issuer>,
     /// Account settings that were changed since the start.
     changed: RwLock<BTreeMap<String, Arc<AccountSettings>>>,
     /// Unknown newer versions that were logged already.
@@ -80,6 +83,7 @@ impl Core {
             reaper: Reaper::default(),
             properties: PropertiesCache::default(),
             proofs: Proofs::default(),
+            issuer: Arc::default(),
             changed: RwLock::default(),
             newer_versions: Mutex::default(),
         }
@@ -93,6 +97,7 @@ impl Core {
         Core {
             fetcher: self.fetcher.clone(),
             hooks: self.hooks.clone(),
+            issuer: Arc::clone(&self.issuer),
             ..fork
         }
     }

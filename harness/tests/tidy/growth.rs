@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        80_963,
-        "Verified signatures are remembered, with the proofs of their ends.",
+        81_458,
+        "Tokens are signed and their signatures verified, with a key set of other issuers.",
     ),
     (
         "sleeve/",
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 237_563;
+pub(crate) const TOTAL: usize = 238_020;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
