@@ -10,12 +10,14 @@ mod anonymous;
 mod bearer;
 pub mod delegation;
 mod identity;
+pub mod issuer;
+pub mod key_set;
 mod needs;
 mod proofs;
 mod sas;
 mod scope;
 mod shared_key;
-pub mod token;
+mod token;
 
 use http::header::AUTHORIZATION;
 use smalt_protocol::signing::sas::refused;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 
+pub use crate::auth::key_set::{KeySet, KeySetError};
 pub use crate::rules::web::{AllowedHost, AllowedHostError};
 
 /// Configuration of an emulator. The default is Azurite's: one account with its well-known key.
@@ -30,6 +31,8 @@ pub struct Config {
     pub shuffle_messages: bool,
     /// Whether bearer tokens are accepted.
     pub oauth: OAuth,
+    /// Public keys that verify bearer tokens besides the emulator's own, for [`OAuth::Verified`].
+    pub token_keys: Arc<KeySet>,
     /// How long a deleted container, queue or table stays *being deleted*, in seconds. Azure: about
     /// 30.
     pub being_deleted_s: u64,
@@ -46,9 +49,11 @@ pub enum OAuth {
     #[default]
     Off,
     /// Accepts every token with a valid audience, issuer and lifetime. Does not check the
-    /// signature, which would need the network: anyone who can reach the emulator can forge a
-    /// token.
+    /// signature: anyone who can reach the emulator can forge a token.
     Basic,
+    /// Also verifies the signature, with the key of the emulator's own issuer or one of
+    /// [`Config::token_keys`].
+    Verified,
 }
 
 /// A storage account.
@@ -247,6 +252,7 @@ impl Default for Config {
             strict_skew: false,
             shuffle_messages: false,
             oauth: OAuth::Off,
+            token_keys: Arc::default(),
             being_deleted_s: 0,
             allowed_hosts: Vec::new(),
         }

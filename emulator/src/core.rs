@@ -8,6 +8,7 @@ use smalt_protocol::ApiVersion;
 
 use crate::analytics::waiting::Waiting;
 use crate::auth::Proofs;
+use crate::auth::issuer::Issuer;
 use crate::clock::Clock;
 use crate::config::{AccountSettings, Config};
 use crate::events::wake::Wake;
@@ -55,6 +56,8 @@ pub struct Core {
     pub properties: PropertiesCache,
     /// Signatures that were verified before.
     pub proofs: Proofs,
+    /// Signs the tokens of managed identities and of applications.
+    pub issuer: Arc<Issuer>,
     /// Account settings that were changed since the start.
     changed: RwLock<BTreeMap<String, Arc<AccountSettings>>>,
     /// Unknown newer versions that were logged already.
@@ -84,6 +87,7 @@ impl Core {
             reaper: Reaper::default(),
             properties: PropertiesCache::default(),
             proofs: Proofs::default(),
+            issuer: Arc::default(),
             changed: RwLock::default(),
             newer_versions: Mutex::default(),
         }
@@ -97,6 +101,7 @@ impl Core {
         Core {
             fetcher: self.fetcher.clone(),
             hooks: self.hooks.clone(),
+            issuer: Arc::clone(&self.issuer),
             ..fork
         }
     }

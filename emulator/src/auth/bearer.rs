@@ -10,6 +10,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError};
 
 use super::delegation::DelegationSecret;
 use super::identity::{CHALLENGE, Identity, Principal};
+use super::key_set;
 use super::token::Claims;
 use crate::call::Call;
 use crate::config::{Account, OAuth};
@@ -57,7 +58,7 @@ pub fn authenticate(
     if core.config.oauth == OAuth::Off {
         return Err(rejected(
             call,
-            "Authentication scheme Bearer is not supported: smalt runs without --oauth basic.",
+            "Authentication scheme Bearer is not supported: smalt runs without --oauth.",
         ));
     }
     if !call.secure {
@@ -67,6 +68,12 @@ pub fn authenticate(
     }
     let claims =
         Claims::parse(token).ok_or_else(|| rejected(call, "The token is not a JSON Web Token."))?;
+    if core.config.oauth == OAuth::Verified {
+        let own = core.issuer.keys();
+        let own = own.map_err(|error| StorageError::internal(error.to_string()))?;
+        key_set::verify(token, &[own, &core.config.token_keys])
+            .map_err(|detail| rejected(call, detail))?;
+    }
     claims
         .check(call.account(), call.service(), call.arrival)
         .map_err(|detail| rejected(call, detail))?;

@@ -1,8 +1,7 @@
 //! The claims of a Microsoft Entra ID JSON Web Token: audience, issuer and lifetime.
 //!
-//! The signature is not checked: that would need the network, and a local emulator stores nothing
-//! worth forging a token for. Source: "Authorize with Microsoft Entra ID", "Access tokens in the
-//! Microsoft identity platform"; the details are Azure's own texts.
+//! `key_set.rs` checks the signature. Source: "Authorize with Microsoft Entra ID", "Access tokens
+//! in the Microsoft identity platform"; the details are Azure's own texts.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -22,9 +21,11 @@ const CLOUDS: [&str; 4] = [
     "core.usgovcloudapi.net",
     "core.cloudapi.de",
 ];
+/// Begin of the issuer of tokens for Azure Storage; the tenant follows.
+pub(super) const TENANT_ISSUER: &str = "https://sts.windows.net/";
 /// Issuers of Microsoft Entra ID: the older and the newer form, in every cloud.
 const ISSUERS: [&str; 8] = [
-    "https://sts.windows.net/",
+    TENANT_ISSUER,
     "https://sts.windows-ppe.net/",
     "https://sts.chinacloudapi.cn/",
     "https://sts.microsoftonline.de/",
@@ -42,31 +43,12 @@ const WRONG_ISSUER: &str = "Issuer validation failed. Issuer did not match. \
     An issuer that is taken is https://sts.windows.net/<tenant>/.";
 
 /// URL-safe Base64: read with or without padding, written without it.
-const BASE64_URL: GeneralPurpose = GeneralPurpose::new(
+pub(super) const BASE64_URL: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new()
         .with_encode_padding(false)
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-
-/// Object id and tenant of the emulator's only identity.
-pub const IDENTITY: &str = "00000000-0000-0000-0000-000000000001";
-
-/// Returns a token of the emulator's identity for a resource, valid between these seconds since
-/// 1970. Nobody signs it, because nobody would verify it.
-pub fn unsigned(resource: &str, begins_s: u64, ends_s: u64) -> String {
-    let header = serde_json::json!({ "alg": "none", "typ": "JWT" });
-    let claims = serde_json::json!({
-        "aud": resource,
-        "iss": format!("{}{IDENTITY}/", ISSUERS[0]),
-        "nbf": begins_s,
-        "exp": ends_s,
-        "oid": IDENTITY,
-        "tid": IDENTITY,
-    });
-    let encode = |part: &serde_json::Value| BASE64_URL.encode(part.to_string());
-    format!("{}.{}.", encode(&header), encode(&claims))
-}
 
 /// The claims of a token.
 #[derive(Clone, Debug, Deserialize)]

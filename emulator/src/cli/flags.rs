@@ -4,15 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use smalt_protocol::Service;
 use smalt_protocol::connection_string::emulator_port;
 
 use super::accounts;
 use super::program::Program;
-use crate::config::{AccountSettings, AllowedHost, Config, OAuth};
+use crate::config::{AccountSettings, AllowedHost, Config, KeySet, OAuth};
 use crate::data_lake;
+use crate::disk::{self, SystemDisk};
 use crate::fetch::SourceRule;
 
 /// Heading of the flags for settings that Azure keeps in its management plane. The control endpoint
@@ -121,8 +122,9 @@ pub struct Flags {
         conflicts_with = "cert"
     )]
     pub dev_cert: Option<PathBuf>,
-    /// Accept bearer tokens over HTTPS; LEVEL is `basic`. Checks the audience, issuer and lifetime
-    /// of a token, but not its signature: anyone who can reach smalt can forge a token.
+    /// Accept bearer tokens over HTTPS. LEVEL `basic` checks the audience, issuer and lifetime of a
+    /// token, but not its signature: anyone who can reach smalt can forge a token. `verified` also
+    /// checks that the control endpoint issued the token, or that a key of --oauthKeys signed it.
     #[arg(
         long,
         value_enum,
@@ -132,6 +134,11 @@ pub struct Flags {
         default_missing_value = "basic"
     )]
     pub oauth: Option<OAuthLevel>,
+    /// JSON Web Key Set with the public keys (RS256, ES256) that verify tokens of other issuers,
+    /// for --oauth verified. Microsoft Entra ID publishes its own at
+    /// https://login.microsoftonline.com/common/discovery/keys.
+    #[arg(long, value_name = "FILE", requires = "oauth")]
+    pub oauth_keys: Option<PathBuf>,
     /// Accounts that replace Azurite's, as `name:key[:key];name:key` with keys in Base64.
     /// AZURITE_ACCOUNTS sets them as well.
     #[arg(long)]
@@ -232,6 +239,8 @@ pub struct Flags {
 pub enum OAuthLevel {
     /// Check audience, issuer and lifetime.
     Basic,
+    /// Check the signature as well.
+    Verified,
 }
 
 /// When a write is acknowledged.
@@ -256,7 +265,8 @@ impl Flags {
     /// Returns the configuration of the emulator.
     ///
     /// # Errors
-    /// When `--accounts` is invalid, or `--oauth` is given without HTTPS.
+    /// When `--accounts` is invalid, `--oauth` is given without HTTPS, or the file of `--oauthKeys`
+    /// cannot be used.
     pub fn config(&self) -> anyhow::Result<Config> {
         if self.oauth.is_some() && !self.is_https() {
             bail!("--oauth needs HTTPS: add --devCert, or --cert and --key");
@@ -265,9 +275,12 @@ impl Flags {
             host_style: !self.disable_product_style_url,
             strict_api_version: self.strict_api_version,
             strict_skew: self.strict_skew,
-            oauth: self
-                .oauth
-                .map_or(OAuth::Off, |OAuthLevel::Basic| OAuth::Basic),
+            oauth: match self.oauth {
+                None => OAuth::Off,
+                Some(OAuthLevel::Basic) => OAuth::Basic,
+                Some(OAuthLevel::Verified) => OAuth::Verified,
+            },
+            token_keys: Arc::new(self.token_keys()?),
             being_deleted_s: self.being_deleted_seconds,
             allowed_hosts: self.allow_host.clone(),
             ..Config::default()
@@ -292,6 +305,20 @@ impl Flags {
             account.settings = Arc::clone(&settings);
         }
         Ok(config)
+    }
+
+    /// Reads the file of `--oauthKeys`.
+    fn token_keys(&self) -> anyhow::Result<KeySet> {
+        let Some(path) = &self.oauth_keys else {
+            return Ok(KeySet::default());
+        };
+        if self.oauth != Some(OAuthLevel::Verified) {
+            bail!("--oauthKeys needs --oauth verified, which checks signatures");
+        }
+        let named = || format!("--oauthKeys {}", path.display());
+        let text = disk::read_small(&SystemDisk, path).with_context(named)?;
+        let text = text.with_context(|| format!("{}: the file does not exist", named()))?;
+        KeySet::parse(&text).with_context(named)
     }
 
     /// Returns whether the services use HTTPS.
@@ -406,6 +433,13 @@ mod tests {
         let alone = read("--oauth --devCert").unwrap();
         assert_eq!(alone.config().unwrap().oauth, OAuth::Basic);
         assert!(read("--oauth full --devCert").is_err());
+        let verified = read("--oauth verified --devCert").unwrap();
+        assert_eq!(verified.config().unwrap().oauth, OAuth::Verified);
+        assert!(read("--oauthKeys k").is_err());
+        for unusable in ["--oauth basic", "--oauth verified"] {
+            let flags = read(&format!("{unusable} --oauthKeys no-such-file --devCert")).unwrap();
+            assert!(flags.config().is_err(), "{unusable}");
+        }
         let flags =
             read("--accounts one:c2VjcmV0 --controlToken hidden --cert c --pwd hidden").unwrap();
         let shown = format!("{flags:?}");

@@ -9,8 +9,8 @@ use http::request::Parts;
 use serde_json::{Value, json};
 use smalt_protocol::{Timestamp, uri};
 
-use super::Refusal;
-use crate::auth::token;
+use super::{Refusal, failed};
+use crate::auth::issuer::{IDENTITY, Statement};
 use crate::config::OAuth;
 use crate::core::Core;
 
@@ -23,7 +23,7 @@ const HEADER: &str = "x-identity-header";
 pub(super) fn issue(core: &Core, head: &Parts) -> Result<Value, Refusal> {
     let refuse = |message: &str| Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     if core.config.oauth == OAuth::Off {
-        return refuse("smalt accepts no tokens: start it with --oauth basic");
+        return refuse("smalt accepts no tokens: start it with --oauth verified");
     }
     if !head.headers.contains_key(HEADER) {
         return refuse("send the header X-IDENTITY-HEADER");
@@ -35,12 +35,19 @@ pub(super) fn issue(core: &Core, head: &Parts) -> Result<Value, Refusal> {
     };
     let begins_s = core.store.now().since(Timestamp::UNIX_EPOCH).as_secs();
     let ends_s = begins_s + LIFETIME_S;
+    let token = core.issuer.sign(&Statement {
+        audience: resource,
+        tenant: IDENTITY,
+        principal: IDENTITY,
+        begins_s,
+        ends_s,
+    });
     Ok(json!({
-        "access_token": token::unsigned(resource, begins_s, ends_s),
+        "access_token": token.map_err(|error| failed(&error))?,
         "expires_on": ends_s.to_string(),
         "not_before": begins_s.to_string(),
         "resource": resource,
         "token_type": "Bearer",
-        "client_id": token::IDENTITY,
+        "client_id": IDENTITY.to_string(),
     }))
 }

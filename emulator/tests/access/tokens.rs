@@ -1,7 +1,7 @@
 //! Bearer tokens.
 
 use http_body_util::BodyExt as _;
-use smalt::OAuth;
+use smalt::{Config, OAuth};
 use smalt_protocol::ApiVersion;
 
 use super::world::{By, START_S, TENANT_ID, World, config, token};
@@ -46,6 +46,14 @@ async fn managed_identity_gets_a_token() {
             "{path} {header}"
         );
     }
+    let verified = World::with(Config {
+        oauth: OAuth::Verified,
+        ..config()
+    });
+    let verified = verified.await;
+    let (_, told) = ask(&verified.emulator, PATH, "x-identity-header").await;
+    let token = told["access_token"].as_str().unwrap();
+    assert_eq!(verified.get(By::Token(token), "/box/b").await.status, 200);
     let off = World::with(config()).await;
     assert_eq!(ask(&off.emulator, PATH, "x-identity-header").await.0, 400);
 }
@@ -145,5 +153,76 @@ async fn token_needs_https_the_oauth_flag_and_a_version() {
     let closed = World::with(config()).await;
     let refused = closed.get(By::Token(&token), "/box/b").await;
     assert_eq!(refused.outcome(), (401, "InvalidAuthenticationInfo"));
-    assert!(refused.body.contains("--oauth basic"), "{}", refused.body);
+    assert!(refused.body.contains("without --oauth"), "{}", refused.body);
+}
+
+/// Row 17: with `--oauth verified` a token needs the signature of a known key, which its key id and
+/// algorithm name.
+#[tokio::test]
+async fn verified_tokens_need_a_known_signature() {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    const PATH: &str = "/identity/token?resource=https://storage.azure.com";
+    let verified = || Config {
+        oauth: OAuth::Verified,
+        ..config()
+    };
+    let world = World::with(verified()).await;
+    let issued = async |world: &World| {
+        let request = http::Request::get(PATH)
+            .header("host", "localhost")
+            .header("x-identity-header", "any");
+        let request = request.body(smalt::body::empty()).unwrap();
+        let answer = smalt::control::answer(&world.emulator, None, request).await;
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let told: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        told["access_token"].as_str().unwrap().to_owned()
+    };
+    let good = issued(&world).await;
+    assert_eq!(world.get(By::Token(&good), "/box/b").await.status, 200);
+    let parts: Vec<&str> = good.split('.').collect();
+    let (header, claims, signature) = (parts[0], parts[1], parts[2]);
+    let decode = |part: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap();
+    let with_header = |from: &str, to: &str| {
+        let changed = decode(header).replace(from, to);
+        assert_ne!(changed, decode(header));
+        URL_SAFE_NO_PAD.encode(changed)
+    };
+    let other_claims = URL_SAFE_NO_PAD.encode(decode(claims).replace("001", "002"));
+    let other = World::with(verified()).await;
+    for (case, token) in [
+        ("unsigned", world.token()),
+        ("no signature", format!("{header}.{claims}.")),
+        (
+            "alg none",
+            format!("{}.{claims}.", with_header("ES256", "none")),
+        ),
+        (
+            "other algorithm",
+            format!("{}.{claims}.{signature}", with_header("ES256", "RS256")),
+        ),
+        (
+            "other key id",
+            format!("{}.{claims}.{signature}", with_header("kid", "kids")),
+        ),
+        (
+            "other claims",
+            format!("{header}.{other_claims}.{signature}"),
+        ),
+        ("other issuer", issued(&other).await),
+    ] {
+        let refused = world.get(By::Token(&token), "/box/b").await;
+        let expected = (401, "InvalidAuthenticationInfo");
+        assert_eq!(refused.outcome(), expected, "{case}");
+        assert!(
+            refused.body.contains("Signature validation failed."),
+            "{case}: {}",
+            refused.body
+        );
+        assert!(!refused.header("www-authenticate").is_empty(), "{case}");
+    }
+    world.advance_s(86_400);
+    let expired = world.get(By::Token(&good), "/box/b").await;
+    assert_eq!(expired.outcome(), (401, "InvalidAuthenticationInfo"));
+    assert!(expired.body.contains("The token is expired."));
 }

@@ -18,7 +18,11 @@ type Row = (&'static str, usize, &'static str);
 /// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
     ("protocol/", 14_970, "The formats of request logs."),
-    ("emulator/", 81_700, "Logs of requests in `$logs`."),
+    (
+        "emulator/",
+        82_250,
+        "Logs of requests in `$logs`; signed tokens.",
+    ),
     (
         "sleeve/",
         9_841,
@@ -43,7 +47,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 238_320;
+pub(crate) const TOTAL: usize = 238_850;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
