@@ -136,7 +136,7 @@ pub struct Flags {
     pub oauth: Option<OAuthLevel>,
     /// JSON Web Key Set with the public keys (RS256, ES256) that verify tokens of other issuers,
     /// for --oauth verified. Microsoft Entra ID publishes its own at
-    /// https://login.microsoftonline.com/common/discovery/keys.
+    /// <https://login.microsoftonline.com/common/discovery/keys>.
     #[arg(long, value_name = "FILE", requires = "oauth")]
     pub oauth_keys: Option<PathBuf>,
     /// Accounts that replace Azurite's, as `name:key[:key];name:key` with keys in Base64.
