@@ -65,6 +65,7 @@ planted() { bash ci/planted.sh; }
 suites() {
     bash ci/suites.sh
     bash ci/adls.sh
+    bash ci/identity.sh
     bash ci/first_minutes.sh
 }
 

@@ -1,4 +1,4 @@
-# Rounds of other people's programs and libraries, for ci/suites.sh, ci/adls.sh and
+# Rounds of other people's programs and libraries, for ci/suites.sh, ci/adls.sh, ci/identity.sh and
 # ci/first_minutes.sh: sourced, not run. Each installs its packages into build/suites once, in pinned versions, starts
 # its own server, and reports.
 # shellcheck shell=bash disable=SC2154 # build, account, key and work are the sourcing script's

@@ -14,6 +14,7 @@ pub mod issuer;
 pub mod key_set;
 mod needs;
 mod proofs;
+pub mod roles;
 mod sas;
 mod scope;
 mod shared_key;
@@ -33,6 +34,7 @@ pub use identity::{Identity, NO_ACCOUNT, Principal};
 pub use needs::of_lists;
 use proofs::Given;
 pub use proofs::Proofs;
+use roles::Held;
 pub use scope::bring_scope;
 
 /// Checks whether a call may run its operation, and returns its identity.
@@ -57,11 +59,32 @@ pub fn authorise(core: &Core, call: &Call, access: &Access) -> Result<Identity, 
 /// 403 `AuthorizationPermissionMismatch`, 403 `AuthorizationFailure`.
 pub fn permit(call: &Call, access: &Access) -> Result<(), StorageError> {
     match call.identity {
-        Identity::Owner | Identity::Entra(_) => Ok(()),
+        Identity::Owner => Ok(()),
+        Identity::Entra(principal) => {
+            let held = Held::of_call(call, access, principal.object_id);
+            let refused = ErrorCode::AuthorizationPermissionMismatch;
+            held.permits(call, access)
+                .then_some(())
+                .ok_or_else(|| refused.into())
+        }
         Identity::Sas(permissions) => {
             sas::check_letters(call, access, access.service_sas, permissions)
         }
         Identity::Anonymous => Err(ErrorCode::AuthorizationFailure.into()),
+    }
+}
+
+/// Returns whether the caller of a copy may read blobs of a container of its account, except where
+/// access control lists forbid it.
+pub fn may_read(call: &Call, container: &str) -> bool {
+    match call.identity {
+        Identity::Owner => true,
+        Identity::Entra(principal) => {
+            let user = principal.object_id;
+            let held = Held::of(&call.settings, user, call.service(), container);
+            principal.is_checked || held.may('r')
+        }
+        Identity::Sas(_) | Identity::Anonymous => false,
     }
 }
 

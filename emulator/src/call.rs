@@ -89,8 +89,7 @@ impl Call {
         match self.identity {
             Identity::Entra(principal) => {
                 let id = principal.object_id.to_string();
-                let owners = self.settings.data_owners.as_ref();
-                let is_checked = owners.is_some_and(|owners| !owners.contains(&id));
+                let is_checked = principal.is_checked;
                 Some(Subject { id, is_checked })
             }
             Identity::Sas(_) => {
@@ -103,6 +102,11 @@ impl Call {
             }
             Identity::Owner | Identity::Anonymous => None,
         }
+    }
+
+    /// Returns whether the request's resources have access control lists.
+    pub fn has_access_lists(&self) -> bool {
+        self.service() == Service::Blob && self.settings.hierarchical_namespace
     }
 
     /// Returns a header as a string. Rejects bytes beyond ASCII, which no header of the API

@@ -12,6 +12,7 @@ use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_N
 use smalt_protocol::signing::AccountKey;
 
 pub use crate::auth::key_set::{KeySet, KeySetError};
+pub use crate::auth::roles::{Role, RoleAssignment};
 pub use crate::rules::web::{AllowedHost, AllowedHostError};
 
 /// Configuration of an emulator. The default is Azurite's: one account with its well-known key.
@@ -88,10 +89,9 @@ pub struct AccountSettings {
     /// Whether the account has a hierarchical namespace, with directories and the operations of
     /// Data Lake Storage ("Azure Data Lake Storage hierarchical namespace").
     pub hierarchical_namespace: bool,
-    /// Object ids of the holders of bearer tokens who may do everything ("Storage Blob Data
-    /// Owner"); for others, the access control lists of a hierarchical account decide. `None` when
-    /// every holder may do everything.
-    pub data_owners: Option<BTreeSet<String>>,
+    /// The roles of the holders of bearer tokens. Where no role suffices, the access control lists
+    /// of a hierarchical account decide. `None` when every holder may do everything.
+    pub role_assignments: Option<BTreeSet<RoleAssignment>>,
     /// Kind of redundancy, which Get Account Information returns.
     pub sku: Sku,
     /// The encryption scopes that exist; `None` when every name is valid.
@@ -127,7 +127,7 @@ impl Default for AccountSettings {
             version_immutability: false,
             blob_expiry: false,
             hierarchical_namespace: false,
-            data_owners: None,
+            role_assignments: None,
             sku: Sku::StandardRagrs,
             encryption_scopes: None,
         }

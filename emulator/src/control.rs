@@ -15,7 +15,7 @@
 //! | `/accounts` | GET | settings of every account |
 //! | `/accounts/{name}` | GET, PUT, PATCH | read; set all; set some |
 //! | `/accounts/{name}/containers/{name}/...` | GET, PUT, POST, DELETE | policy, legal holds |
-//! | `/identity/token` | GET | a bearer token, as managed identities get it |
+//! | `/identity/token`, `/{tenant}/oauth2/v2.0/token`, ... | | bearer tokens: see `identity` |
 //! | `/subscriptions` | GET | every event subscription |
 //! | `/subscriptions/{name}` | GET, PUT, DELETE | read; create or change; delete |
 //! | `/subscriptions/{name}/confirm` | any | the `validationUrl` of a webhook |
@@ -49,11 +49,12 @@ use http_body_util::{BodyExt as _, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 use crate::body::{self, Body};
 use crate::core::Core;
 use crate::emulator::Emulator;
-use crate::http::{Ends, Patience, accept};
+use crate::http::{Ends, Patience, Transport, accept};
 
 use refusal::no_such_method;
 pub(crate) use refusal::{Refusal, failed};
@@ -64,6 +65,7 @@ const BODY_BYTES_MAX: usize = 64 * 1024;
 /// A control endpoint bound to an address.
 pub struct Control {
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     token: Option<String>,
     emulator: Emulator,
 }
@@ -86,9 +88,17 @@ impl Control {
         let listener = TcpListener::bind(address).await?;
         Ok(Control {
             listener,
+            tls: None,
             token,
             emulator,
         })
+    }
+
+    /// Serves HTTPS besides HTTP, on the same port: applications request tokens over HTTPS only.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Option<TlsAcceptor>) -> Self {
+        self.tls = tls;
+        self
     }
 
     /// Returns the bound address.
@@ -106,7 +116,8 @@ impl Control {
             let (emulator, token) = (emulator.clone(), token.clone());
             async move { Ok(answer(&emulator, token.as_deref(), request).await) }
         });
-        accept(self.listener, None, Patience::default(), handle, stop).await;
+        let transport = self.tls.map_or(Transport::Http, Transport::Both);
+        accept(self.listener, transport, Patience::default(), handle, stop).await;
     }
 }
 
@@ -131,8 +142,13 @@ async fn serve(
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
     let core = emulator.core();
-    guard::check(&request, token, &core.config.allowed_hosts)?;
+    let is_identity = identity::is_path(request.uri().path());
+    let required = token.filter(|_| !is_identity);
+    guard::check(&request, required, &core.config.allowed_hosts)?;
     let (head, body) = request.into_parts();
+    if is_identity {
+        return Ok(identity::serve(core, token, &head, body).await);
+    }
     match (head.uri.path(), &head.method) {
         ("/health", &Method::GET) => Ok(json(&serde_json::json!({ "status": "ok" }))),
         ("/ready", &Method::GET) => {
@@ -168,7 +184,6 @@ async fn serve(
             Ok(json(&serde_json::json!({ "status": "empty" })))
         }
         ("/accounts", &Method::GET) => Ok(json(&accounts::all(core))),
-        ("/identity/token", &Method::GET) => Ok(json(&identity::issue(core, &head)?)),
         ("/subscriptions", &Method::GET) => Ok(json(&subscriptions::all(emulator)?)),
         (
             "/health" | "/ready" | "/metrics" | "/clock" | "/faults" | "/state" | "/accounts"
@@ -225,16 +240,15 @@ async fn account(
     Ok(json(settings.as_ref()))
 }
 
+/// Reads a body of at most [`BODY_BYTES_MAX`].
+async fn read_small(body: Body) -> Result<Bytes, Refusal> {
+    let read = Limited::new(body, BODY_BYTES_MAX).collect().await;
+    let too_large = |error| Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, format!("{error}"));
+    Ok(read.map_err(too_large)?.to_bytes())
+}
+
 async fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {
-    let bytes: Bytes = match Limited::new(body, BODY_BYTES_MAX).collect().await {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) => {
-            return Err(Refusal::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                error.to_string(),
-            ));
-        }
-    };
+    let bytes = read_small(body).await?;
     serde_json::from_slice(&bytes)
         .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("invalid body: {error}")))
 }

@@ -46,6 +46,15 @@ pub(crate) struct Ends {
     pub(crate) peer: SocketAddr,
 }
 
+/// What the clients of a socket speak.
+#[derive(Clone)]
+pub(crate) enum Transport {
+    Http,
+    Https(TlsAcceptor),
+    /// Each connection as its first byte tells.
+    Both(TlsAcceptor),
+}
+
 /// A listening socket of one service.
 pub struct Listener {
     service: Service,
@@ -132,7 +141,8 @@ impl Listener {
                 }
             },
         );
-        accept(self.socket, self.tls, self.patience, handle, stop).await;
+        let transport = self.tls.map_or(Transport::Http, Transport::Https);
+        accept(self.socket, transport, self.patience, handle, stop).await;
     }
 }
 
@@ -146,7 +156,7 @@ async fn next(listener: &TcpListener, pause: Duration) -> std::io::Result<(TcpSt
 /// Accepts connections and passes each request to `handle`; an `Err` cuts the connection.
 pub(crate) async fn accept<H, F>(
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    transport: Transport,
     patience: Patience,
     handle: Arc<H>,
     stop: impl Future<Output = ()>,
@@ -157,7 +167,7 @@ pub(crate) async fn accept<H, F>(
         + 'static,
 {
     let graceful = GracefulShutdown::new();
-    let connections = Connections::new(tls, patience);
+    let connections = Connections::new(transport, patience);
     let mut errors = AcceptErrors::default();
     tokio::pin!(stop);
     loop {

@@ -111,7 +111,10 @@ pub use arrival::Socket;
 pub use audit::Audit;
 pub use body::Body;
 pub use clock::Clock;
-pub use config::{Account, AccountSettings, Config, DefaultTier, KeySet, KeySetError, OAuth, Sku};
+pub use config::{
+    Account, AccountSettings, Config, DefaultTier, KeySet, KeySetError, OAuth, Role,
+    RoleAssignment, Sku,
+};
 pub use emulator::{Builder, Emulator};
 pub use events::SubscribeError;
 pub use faults::ConnectionLost;

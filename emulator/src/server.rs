@@ -130,7 +130,7 @@ impl Server {
         let (log, log_end) = log.context("cannot start the access log")?.unzip();
         let listeners = sockets::bind_services(flags, tls.as_ref(), log).await?;
         let data_lake = sockets::bind_data_lake(flags, tls.as_ref()).await?;
-        let control = sockets::bind_control(flags, &emulator).await?;
+        let control = sockets::bind_control(flags, tls.as_ref(), &emulator).await?;
         let services = listeners
             .iter()
             .map(|listener| Ok((listener.service(), listener.address()?)));

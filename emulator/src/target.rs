@@ -70,6 +70,23 @@ pub enum Kind {
 }
 
 impl Resource {
+    /// Returns the container, queue or table; empty when the resource is in none.
+    pub fn parent(&self) -> &str {
+        match self {
+            Resource::Container(name)
+            | Resource::Blob(name, _)
+            | Resource::Queue(name)
+            | Resource::Messages(name)
+            | Resource::Message(name, _) => name,
+            Resource::Table(Ok(
+                address::Resource::Table(name)
+                | address::Resource::Entities(name)
+                | address::Resource::Entity { table: name, .. },
+            )) => name,
+            Resource::Service | Resource::Table(_) => "",
+        }
+    }
+
     /// Returns the kind of the resource.
     pub const fn kind(&self) -> Kind {
         match self {

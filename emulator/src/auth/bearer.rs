@@ -1,9 +1,9 @@
 //! Bearer tokens of Microsoft Entra ID: over HTTPS only, and only when they are enabled.
 //!
-//! A valid token gives the same access to data as the account's owner has: there are no role
-//! assignments here. Operations that need an account key on Azure (the access policies of
-//! containers, queues and tables, before [`POLICIES`]) need it here as well. Source: "Authorize
-//! with Microsoft Entra ID"; codes and details are Azure's.
+//! What a token permits follows from the roles of its user, and from access control lists where no
+//! role suffices. Operations that need an account key on Azure (the access policies of containers,
+//! queues and tables, before [`POLICIES`]) need it here as well. Source: "Authorize with Microsoft
+//! Entra ID"; codes and details are Azure's.
 
 use smalt_protocol::signing::sas::refused;
 use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError};
@@ -11,6 +11,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError};
 use super::delegation::DelegationSecret;
 use super::identity::{CHALLENGE, Identity, Principal};
 use super::key_set;
+use super::roles::Held;
 use super::token::Claims;
 use crate::call::Call;
 use crate::config::{Account, OAuth};
@@ -32,7 +33,7 @@ pub fn authorise(
     access: &Access,
     token: &str,
 ) -> Result<Identity, StorageError> {
-    let principal = authenticate(core, call, account, token)?;
+    let mut principal = authenticate(core, call, account, token)?;
     if access.is_owners() && call.version < POLICIES {
         // Observed: as if the resource did not exist. Azurite documents a refusal for tables.
         return Err(match call.service() {
@@ -40,10 +41,17 @@ pub fn authorise(
             Service::Blob | Service::Queue => ErrorCode::ResourceNotFound.into(),
         });
     }
+    principal.held = Held::of_call(call, access, principal.object_id);
+    if !principal.held.permits(call, access) {
+        if !call.has_access_lists() {
+            return Err(ErrorCode::AuthorizationPermissionMismatch.into());
+        }
+        principal.is_checked = true;
+    }
     Ok(Identity::Entra(principal))
 }
 
-/// Checks a token and returns its user.
+/// Checks a token and returns its user, without roles.
 pub fn authenticate(
     core: &Core,
     call: &Call,
@@ -85,6 +93,8 @@ pub fn authenticate(
         object_id: claims.object_id(),
         tenant_id: claims.tenant_id(),
         delegation: DelegationSecret::of(call.account(), key),
+        held: Held::NONE,
+        is_checked: false,
     })
 }
 

@@ -4,6 +4,7 @@ use smalt_protocol::signing::permissions::Permissions;
 use uuid::Uuid;
 
 use super::delegation::DelegationSecret;
+use super::roles::Held;
 
 /// `WWW-Authenticate` of a refusal that a token would avoid.
 pub(super) const CHALLENGE: &str = "Bearer \
@@ -38,20 +39,21 @@ pub struct Principal {
     pub tenant_id: Uuid,
     /// The secret for user delegation keys of this account.
     pub delegation: DelegationSecret,
+    /// What roles permit.
+    pub held: Held,
+    /// Whether access control lists decide, because no role suffices.
+    pub is_checked: bool,
 }
 
 impl Identity {
-    /// Returns whether the caller has a permission letter. An owner and a token have every one.
+    /// Returns whether the caller has a permission letter. An owner has every one; so has a user for
+    /// whom access control lists decide.
     pub fn may(self, letter: char) -> bool {
         match self {
-            Identity::Owner | Identity::Entra(_) => true,
+            Identity::Owner => true,
+            Identity::Entra(user) => user.is_checked || user.held.may(letter),
             Identity::Sas(permissions) => permissions.contains(letter),
             Identity::Anonymous => false,
         }
-    }
-
-    /// Returns whether the caller may read all data of the account, as copies within it require.
-    pub fn is_account_wide(self) -> bool {
-        matches!(self, Identity::Owner | Identity::Entra(_))
     }
 }

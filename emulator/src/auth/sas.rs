@@ -14,6 +14,7 @@ use super::delegation::{self, DelegationSecret};
 use super::identity::{Identity, Principal, TOKEN_ONLY};
 use super::needs;
 use super::proofs::Given;
+use super::roles::Held;
 use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
@@ -54,6 +55,7 @@ pub fn authorise(
     }
     sas.check_protocol(call.secure)?;
     check_reach(call, access, sas, terms.permissions)?;
+    check_roles(call, access, sas)?;
     Ok(Identity::Sas(terms.permissions))
 }
 
@@ -327,6 +329,21 @@ fn check_reach(
         SasKind::Service | SasKind::UserDelegation => access.service_sas,
     };
     check_letters(call, access, declared, permissions)
+}
+
+/// Checks that the roles of the user who signed with a user delegation key suffice. Where `suoid`
+/// names a user, access control lists decide. "Create a user delegation SAS".
+fn check_roles(call: &Call, access: &Access, sas: &Sas) -> Result<(), StorageError> {
+    let has_lists = call.has_access_lists() && !sas.get("suoid").is_empty();
+    if sas.kind() != SasKind::UserDelegation || has_lists {
+        return Ok(());
+    }
+    let signer = Uuid::parse_str(sas.get("skoid")).unwrap_or_default();
+    if Held::of_call(call, access, signer).permits(call, access) {
+        Ok(())
+    } else {
+        Err(ErrorCode::AuthorizationPermissionMismatch.into())
+    }
 }
 
 /// Checks whether the permissions of a SAS suffice for an operation with the letters `declared`.

@@ -47,7 +47,7 @@ pub(super) fn check(
 }
 
 /// Compares in constant time for inputs of equal length.
-fn same(a: &[u8], b: &[u8]) -> bool {
+pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y)) == 0
 }
 

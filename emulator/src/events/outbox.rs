@@ -216,6 +216,8 @@ pub fn watch<T>(
     let after = place.blob;
     let mut event = cause.event(before.as_ref(), after.as_ref(), stamp);
     match after.as_ref().and_then(waiting::ends) {
+        // An event that waits has moved with its blob.
+        _ if matches!(&event, Some(event) if event.kind == EventKind::BlobRenamed) => {}
         None => tx.delete(key),
         Some(due) => {
             let starts = EventKind::AsyncOperationInitiated;

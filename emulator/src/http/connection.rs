@@ -22,11 +22,11 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 
-use super::Ends;
 use super::case_stream::{CaseStream, Names};
 use super::idle::{Exchange, IdleStream};
 use super::limits::{HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEADERS_MAX, Patience};
 use super::rest::ReadOut;
+use super::{Ends, Transport};
 use crate::body::Body;
 use crate::faults::ConnectionLost;
 use crate::header_case::HeaderCase;
@@ -34,12 +34,12 @@ use crate::header_case::HeaderCase;
 /// Starts connections that share the same limits.
 pub(super) struct Connections {
     http: http1::Builder,
-    tls: Option<TlsAcceptor>,
+    transport: Transport,
     patience: Patience,
 }
 
 impl Connections {
-    pub(super) fn new(tls: Option<TlsAcceptor>, patience: Patience) -> Self {
+    pub(super) fn new(transport: Transport, patience: Patience) -> Self {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             // hyper's timeout starts at the end of a response, so it must also cover the idle time.
@@ -53,7 +53,7 @@ impl Connections {
             .auto_date_header(false);
         Connections {
             http,
-            tls,
+            transport,
             patience,
         }
     }
@@ -79,12 +79,15 @@ impl Connections {
         };
         let (http, handle, watcher) = (self.http.clone(), handle.clone(), graceful.watcher());
         let patience = self.patience;
-        match self.tls.clone() {
-            None => {
+        match self.transport.clone() {
+            Transport::Http => {
                 tokio::spawn(serve(http, stream, ends, handle, watcher, patience));
             }
-            Some(tls) => {
+            transport @ (Transport::Https(_) | Transport::Both(_)) => {
                 tokio::spawn(async move {
+                    let Some(tls) = chosen(transport, &stream).await else {
+                        return serve(http, stream, ends, handle, watcher, patience).await;
+                    };
                     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
                         Ok(Ok(stream)) => {
                             serve(http, stream, ends, handle, watcher, patience).await;
@@ -94,6 +97,20 @@ impl Connections {
                     }
                 });
             }
+        }
+    }
+}
+
+/// Returns the acceptor for a connection that starts with TLS, which it does with a handshake.
+async fn chosen(transport: Transport, stream: &TcpStream) -> Option<TlsAcceptor> {
+    const HANDSHAKE: u8 = 22;
+    match transport {
+        Transport::Http => None,
+        Transport::Https(tls) => Some(tls),
+        Transport::Both(tls) => {
+            let mut first = [0];
+            let peeked = tokio::time::timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut first)).await;
+            (peeked.is_ok() && first == [HANDSHAKE]).then_some(tls)
         }
     }
 }

@@ -157,7 +157,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::super::{Ends, Patience, accept};
+    use super::super::{Ends, Patience, Transport, accept};
     use super::*;
     use crate::body;
 
@@ -178,7 +178,7 @@ mod tests {
         });
         tokio::spawn(accept(
             listener,
-            None,
+            Transport::Http,
             patience,
             handle,
             std::future::pending(),

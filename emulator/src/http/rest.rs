@@ -125,7 +125,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::super::{Ends, accept};
+    use super::super::{Ends, Transport, accept};
     use super::*;
     use crate::body::{self, Body};
 
@@ -153,7 +153,13 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let never = std::future::pending();
         let patience = Patience::default();
-        tokio::spawn(accept(listener, None, patience, Arc::new(answer), never));
+        tokio::spawn(accept(
+            listener,
+            Transport::Http,
+            patience,
+            Arc::new(answer),
+            never,
+        ));
         let mut stream = TcpStream::connect(address).await.unwrap();
         let (mut responses, mut requests) = stream.split();
         let content = vec![b'x'; LARGE];

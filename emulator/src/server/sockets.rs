@@ -83,7 +83,11 @@ async fn bind(
 }
 
 /// Binds the control endpoint to the requested port, or else to the first free one.
-pub(super) async fn bind_control(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Control> {
+pub(super) async fn bind_control(
+    flags: &Flags,
+    tls: Option<&TlsAcceptor>,
+    emulator: &Emulator,
+) -> anyhow::Result<Control> {
     let wanted = flags.control_port.unwrap_or(DEFAULT_CONTROL_PORT);
     let last = match flags.control_port {
         Some(port) => port,
@@ -96,7 +100,10 @@ pub(super) async fn bind_control(flags: &Flags, emulator: &Emulator) -> anyhow::
             Err(error) if error.kind() == ErrorKind::AddrInUse && address.port() < last => {
                 address.set_port(address.port() + 1);
             }
-            bound => return bound.map_err(|error| cannot_listen("control", address, &error)),
+            bound => {
+                let bound = bound.map_err(|error| cannot_listen("control", address, &error))?;
+                return Ok(bound.with_tls(tls.cloned()));
+            }
         }
     }
 }

@@ -1,9 +1,10 @@
 //! User delegation keys and their signatures.
 
+use smalt::{AccountSettings, Role, RoleAssignment};
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::{ApiVersion, Timestamp};
 
-use super::world::{Answer, By, OBJECT_ID, TENANT_ID, World, config, sign_lines};
+use super::world::{ACCOUNT, Answer, By, OBJECT_ID, TENANT_ID, World, config, sign_lines};
 
 const ASK: &str = "/?restype=service&comp=userdelegationkey";
 const DAY_S: u64 = 24 * 3600;
@@ -30,6 +31,33 @@ async fn key(world: &World) -> (AccountKey, String, String) {
     );
     let value = AccountKey::parse(element(&answer, "Value")).unwrap();
     (value, start.to_owned(), expiry.to_owned())
+}
+
+/// The signature gives no more than the roles of its signer.
+#[tokio::test]
+async fn signature_needs_a_role_of_its_signer() {
+    let world = World::new().await;
+    let signed = sas(&key(&world).await, "rd", &[]);
+    let assign = |role| {
+        let assigned = RoleAssignment {
+            principal: OBJECT_ID.parse().unwrap(),
+            role,
+            resource: None,
+        };
+        let settings = AccountSettings {
+            role_assignments: Some([assigned].into()),
+            ..AccountSettings::default()
+        };
+        assert!(world.emulator.change_settings(ACCOUNT, settings));
+    };
+    let refused = (403, "AuthorizationPermissionMismatch");
+    assign(Role::BlobDelegator);
+    let answer = world.get(By::Sas(&signed), "/box/b").await;
+    assert_eq!(answer.outcome(), refused);
+    assign(Role::BlobDataReader);
+    assert_eq!(world.get(By::Sas(&signed), "/box/b").await.status, 200);
+    let answer = world.ask(By::Sas(&signed), "DELETE", "/box/b", &[], "");
+    assert_eq!(answer.await.outcome(), refused);
 }
 
 /// Builds a SAS for `box/b` field by field in the layout of 2020-12-06, with further fields.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use smalt::{AccountSettings, Config, OAuth};
+use smalt::{AccountSettings, Config, OAuth, Role, RoleAssignment};
 
 use super::world::{ACCOUNT, By, OBJECT_ID, World, config};
 
@@ -18,7 +18,7 @@ async fn world() -> World {
     });
     let settings = AccountSettings {
         hierarchical_namespace: true,
-        data_owners: Some(BTreeSet::new()),
+        role_assignments: Some(BTreeSet::new()),
         ..AccountSettings::default()
     };
     assert!(world.emulator.change_settings(ACCOUNT, settings));
@@ -166,9 +166,14 @@ async fn sticky_directory_keeps_the_files_of_others() {
 #[tokio::test]
 async fn user_with_a_role_is_not_checked() {
     let world = world().await;
+    let assignment = RoleAssignment {
+        principal: OBJECT_ID.parse().unwrap(),
+        role: Role::BlobDataOwner,
+        resource: None,
+    };
     let settings = AccountSettings {
         hierarchical_namespace: true,
-        data_owners: Some([OBJECT_ID.to_owned()].into()),
+        role_assignments: Some([assignment].into()),
         ..AccountSettings::default()
     };
     assert!(world.emulator.change_settings(ACCOUNT, settings));

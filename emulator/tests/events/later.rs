@@ -1,6 +1,7 @@
 //! Events of changes that take their time: they come when the change completes, and only then.
 
 use serde_json::json;
+use smalt::AccountSettings;
 use smalt::faults::{Fault, Hold, Rule};
 
 use super::world::{World, short};
@@ -10,7 +11,11 @@ const TIER: &str = "x-ms-access-tier";
 
 /// Creates a world in which the copy from `a` to `b` is pending for a minute.
 async fn copying(failure: Option<&str>) -> World {
-    let world = World::of(Client::new()).await;
+    copying_in(Client::new(), failure).await
+}
+
+async fn copying_in(client: Client, failure: Option<&str>) -> World {
+    let world = World::of(client).await;
     world.put("a").await;
     world.subscribe("all", json!({})).await;
     world.client.emulator().faults().add(Rule {
@@ -74,6 +79,32 @@ async fn copy_that_fails_or_is_aborted_raises_no_event() {
     assert_eq!(world.send("PUT", &path, &abort, "").await, 204);
     world.client.advance_s(60);
     assert_eq!(shown(&world).await, [""; 0]);
+}
+
+/// An event that waits beside a file moves with it, and takes the place of another one.
+#[tokio::test]
+async fn event_of_a_renamed_file_comes_when_its_change_completes() {
+    let settings = AccountSettings {
+        hierarchical_namespace: true,
+        ..AccountSettings::default()
+    };
+    let renamed = [("x-ms-rename-source", "/box/b")];
+    for advanced_s in [0, 61] {
+        let world = copying_in(Client::of_account(settings.clone()), None).await;
+        world.client.advance_s(advanced_s);
+        assert_eq!(world.send("PUT", "/box/c", &renamed, "").await, 201);
+        world.client.advance_s(61);
+        let mut events = shown(&world).await;
+        events.sort();
+        let expected = ["BlobCreated CopyBlob b", "BlobRenamed RenameFile c"];
+        assert_eq!(events, expected, "{advanced_s}");
+    }
+    // A file without such an event replaces one that has it.
+    let world = copying_in(Client::of_account(settings), None).await;
+    let over = [("x-ms-rename-source", "/box/a")];
+    assert_eq!(world.send("PUT", "/box/b", &over, "").await, 201);
+    world.client.advance_s(61);
+    assert_eq!(shown(&world).await, ["BlobRenamed RenameFile b"]);
 }
 
 #[tokio::test]

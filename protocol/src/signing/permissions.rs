@@ -15,6 +15,8 @@ pub struct Permissions(u32);
 impl Permissions {
     /// The empty set.
     pub const NONE: Permissions = Permissions(0);
+    /// Every letter.
+    pub const ALL: Permissions = Permissions((1 << 26) - 1);
 
     /// Parses letters in any order. Returns `None` for anything but lower-case letters and for a
     /// repeated letter, which the service rejects.
@@ -43,6 +45,16 @@ impl Permissions {
     #[must_use]
     pub fn union(self, other: Permissions) -> Self {
         Permissions(self.0 | other.0)
+    }
+
+    /// Returns the set with these letters as well.
+    #[must_use]
+    pub fn with(self, letters: &str) -> Self {
+        Permissions(
+            letters
+                .chars()
+                .fold(self.0, |set, letter| set | bit(letter)),
+        )
     }
 
     /// Returns whether the set has no letter.
@@ -90,6 +102,11 @@ mod tests {
             assert_eq!(Permissions::parse(bad), None, "{bad}");
         }
         let union = set.union(Permissions::parse("t").unwrap());
+        assert_eq!(union, set.with("tr"));
+        assert_eq!(
+            Permissions::ALL,
+            Permissions::NONE.with("abcdefghijklmnopqrstuvwxyz")
+        );
         assert!(union.contains('t') && union.contains('l'));
     }
 }

@@ -170,7 +170,7 @@ impl RenamePath {
     }
 }
 
-/// Moves what a file has besides its record: snapshots and uncommitted blocks.
+/// Moves what a file has besides its record: snapshots, uncommitted blocks, an event that waits.
 fn move_parts(
     tx: &mut Transaction<'_>,
     from: (Generation, &str),
@@ -193,6 +193,15 @@ fn move_parts(
     if let Some(value) = tx.get(&old)? {
         tx.put(new, value);
         tx.delete(old);
+    }
+    // An event that waits keeps the address at which its change was made.
+    let (old, new) = (keys::waiting(from.0, from.1), keys::waiting(to.0, to.1));
+    match tx.get(&old)? {
+        Some(value) => {
+            tx.put(new, value);
+            tx.delete(old);
+        }
+        None => tx.delete(new),
     }
     Ok(())
 }

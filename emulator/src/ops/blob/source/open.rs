@@ -87,7 +87,7 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
         return Err(ErrorCode::CopyAcrossAccountsNotSupported.into());
     }
     // A signature in the URL decides what may be read, whoever sends it.
-    let is_trusted = call.identity.is_account_wide()
+    let is_trusted = auth::may_read(call, target.resource.parent())
         && target.account == call.account()
         && !asked.url.is_signed();
     let is_own = is_reference && is_trusted;
