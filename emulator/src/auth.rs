@@ -34,7 +34,6 @@ pub use identity::{Identity, NO_ACCOUNT, Principal};
 pub use needs::of_lists;
 use proofs::Given;
 pub use proofs::Proofs;
-use roles::Held;
 pub use scope::bring_scope;
 
 /// Checks whether a call may run its operation, and returns its identity.
@@ -60,13 +59,7 @@ pub fn authorise(core: &Core, call: &Call, access: &Access) -> Result<Identity, 
 pub fn permit(call: &Call, access: &Access) -> Result<(), StorageError> {
     match call.identity {
         Identity::Owner => Ok(()),
-        Identity::Entra(principal) => {
-            let held = Held::of_call(call, access, principal.object_id);
-            let refused = ErrorCode::AuthorizationPermissionMismatch;
-            held.permits(call, access)
-                .then_some(())
-                .ok_or_else(|| refused.into())
-        }
+        Identity::Entra(principal) => needs::check_roles(call, access, principal.object_id),
         Identity::Sas(permissions) => {
             sas::check_letters(call, access, access.service_sas, permissions)
         }
@@ -81,7 +74,7 @@ pub fn may_read(call: &Call, container: &str) -> bool {
         Identity::Owner => true,
         Identity::Entra(principal) => {
             let user = principal.object_id;
-            let held = Held::of(&call.settings, user, call.service(), container);
+            let held = needs::held_in_container(call, user, container);
             principal.is_checked || held.may('r')
         }
         Identity::Sas(_) | Identity::Anonymous => false,

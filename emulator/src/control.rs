@@ -26,6 +26,7 @@
 mod accounts;
 mod clock;
 mod containers;
+mod content;
 mod faults;
 mod guard;
 mod identity;
@@ -41,26 +42,19 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Limited};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use http::{Method, Request, Response, StatusCode};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::body::{self, Body};
+use crate::body::Body;
 use crate::core::Core;
 use crate::emulator::Emulator;
 use crate::http::{Ends, Patience, Transport, accept};
 
+use content::{json, parse, text};
 use refusal::no_such_method;
 pub(crate) use refusal::{Refusal, failed};
-
-/// Largest request body in bytes: a fault rule is a few hundred bytes.
-const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// A control endpoint bound to an address.
 pub struct Control {
@@ -240,39 +234,12 @@ async fn account(
     Ok(json(settings.as_ref()))
 }
 
-/// Reads a body of at most [`BODY_BYTES_MAX`].
-async fn read_small(body: Body) -> Result<Bytes, Refusal> {
-    let read = Limited::new(body, BODY_BYTES_MAX).collect().await;
-    let too_large = |error| Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, format!("{error}"));
-    Ok(read.map_err(too_large)?.to_bytes())
-}
-
-async fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {
-    let bytes = read_small(body).await?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("invalid body: {error}")))
-}
-
-fn json(value: &impl Serialize) -> Response<Body> {
-    let bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
-    typed("application/json", bytes)
-}
-
-fn text(text: String) -> Response<Body> {
-    typed("text/plain; version=0.0.4", text.into_bytes())
-}
-
-fn typed(content_type: &'static str, bytes: Vec<u8>) -> Response<Body> {
-    let mut response = Response::new(body::full(bytes));
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
-}
-
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt as _;
+
     use super::*;
+    use crate::body;
     use crate::clock::Clock;
     use smalt_protocol::Timestamp;
 

@@ -214,7 +214,7 @@ impl Setup {
             blob_expiry,
             hierarchical_namespace,
             sku,
-            data_owners,
+            role_assignments,
             encryption_scopes,
         } = &self.settings;
         let is_kind_chosen = *blob_expiry
@@ -236,7 +236,7 @@ impl Setup {
                 *version_immutability,
                 "immutability of versions cannot be switched on",
             ),
-            (data_owners.is_some(), "roles cannot be assigned"),
+            (role_assignments.is_some(), "roles cannot be assigned"),
             (is_kind_chosen, "the kind of account cannot be chosen"),
             (
                 encryption_scopes

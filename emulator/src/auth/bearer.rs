@@ -10,9 +10,9 @@ use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError};
 
 use super::delegation::DelegationSecret;
 use super::identity::{CHALLENGE, Identity, Principal};
-use super::key_set;
 use super::roles::Held;
 use super::token::Claims;
+use super::{key_set, needs};
 use crate::call::Call;
 use crate::config::{Account, OAuth};
 use crate::core::Core;
@@ -41,8 +41,8 @@ pub fn authorise(
             Service::Blob | Service::Queue => ErrorCode::ResourceNotFound.into(),
         });
     }
-    principal.held = Held::of_call(call, access, principal.object_id);
-    if !principal.held.permits(call, access) {
+    principal.held = needs::held(call, access, principal.object_id);
+    if !needs::suffice(&principal.held, call, access) {
         if !call.has_access_lists() {
             return Err(ErrorCode::AuthorizationPermissionMismatch.into());
         }

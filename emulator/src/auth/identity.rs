@@ -46,8 +46,8 @@ pub struct Principal {
 }
 
 impl Identity {
-    /// Returns whether the caller has a permission letter. An owner has every one; so has a user for
-    /// whom access control lists decide.
+    /// Returns whether the caller has a permission letter. An owner has every one, and so has a
+    /// user for whom access control lists decide.
     pub fn may(self, letter: char) -> bool {
         match self {
             Identity::Owner => true,

@@ -1,10 +1,12 @@
 //! The permissions that a request needs for its operation, its headers and its parameters.
 
-use smalt_protocol::StorageError;
 use smalt_protocol::signing::permissions::Permissions;
+use smalt_protocol::{ErrorCode, StorageError, table};
+use uuid::Uuid;
 
+use super::roles::Held;
 use crate::call::Call;
-use crate::register::{Access, Entry};
+use crate::register::{Access, Entry, Scope};
 use crate::rules::acl::{self, EXECUTE, Need, READ, WRITE};
 use crate::target::{Kind, Resource};
 
@@ -13,6 +15,62 @@ use crate::target::{Kind, Resource};
 pub fn are_met(call: &Call, access: &Access, declared: &str, held: Permissions) -> bool {
     let letters = access.refined.and_then(|refine| refine(call));
     held.contains_any(letters.unwrap_or(declared)) && besides(call).all(|one| held.contains(one))
+}
+
+/// Returns what the roles of a user permit with the resource of a request.
+pub fn held(call: &Call, access: &Access, user: Uuid) -> Held {
+    // The requests of a batch are checked one by one.
+    let is_batch = access.any_scope
+        || matches!(
+            call.target.resource,
+            Resource::Table(Ok(table::Resource::Batch))
+        );
+    let parent = call.target.resource.parent();
+    held_in(call, user, |limit| is_batch || is_same(limit, parent))
+}
+
+/// Returns what the roles of a user permit with blobs of a container.
+pub fn held_in_container(call: &Call, user: Uuid, container: &str) -> Held {
+    held_in(call, user, |limit| is_same(limit, container))
+}
+
+fn held_in(call: &Call, user: Uuid, reaches: impl Fn(&str) -> bool) -> Held {
+    let assigned = call.settings.role_assignments.as_ref();
+    Held::of(assigned, user, call.service(), reaches)
+}
+
+/// Names of tables are not case-sensitive; the others have no capitals.
+fn is_same(limit: &str, name: &str) -> bool {
+    limit.eq_ignore_ascii_case(name)
+}
+
+/// Returns whether roles suffice for a request.
+pub fn suffice(held: &Held, call: &Call, access: &Access) -> bool {
+    if access.token_only {
+        return held.delegates;
+    }
+    if access.is_owners() {
+        return held.containers.contains('p');
+    }
+    let letters = match access.scope {
+        _ if access.any_scope => held.service.union(held.containers).union(held.objects),
+        Scope::Service => held.service,
+        Scope::Container => held.containers,
+        Scope::Object => held.objects,
+    };
+    are_met(call, access, access.account_sas, letters)
+}
+
+/// Checks that the roles of a user suffice for a request.
+///
+/// # Errors
+/// 403 `AuthorizationPermissionMismatch`.
+pub fn check_roles(call: &Call, access: &Access, user: Uuid) -> Result<(), StorageError> {
+    if suffice(&held(call, access, user), call, access) {
+        Ok(())
+    } else {
+        Err(ErrorCode::AuthorizationPermissionMismatch.into())
+    }
 }
 
 /// Returns whether an update of an entity may insert it, which it does without `If-Match`. "Insert

@@ -1,20 +1,16 @@
 //! Azure's built-in roles for data, and what their holders may do.
 //!
 //! A role is a set of permission letters of an account SAS for each level, so that the register
-//! alone says what an operation needs. `p` at the level of containers permits their access policies.
-//! Sources: "Azure built-in roles for Storage"; "Authorize with Microsoft Entra ID", permissions for
-//! operations of each service.
+//! alone says what an operation needs. `p` at the level of containers permits access policies.
+//! Sources: "Azure built-in roles for Storage"; "Authorize with Microsoft Entra ID", permissions
+//! for operations of each service.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use smalt_protocol::Service;
 use smalt_protocol::signing::permissions::Permissions;
-use smalt_protocol::{Service, table};
 use uuid::Uuid;
-
-use super::needs;
-use crate::call::Call;
-use crate::config::AccountSettings;
-use crate::register::{Access, Scope};
-use crate::target::Resource;
 
 /// A built-in role, by its name on Azure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -76,10 +72,14 @@ pub struct RoleAssignment {
 /// What a user may do with a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    service: Permissions,
-    containers: Permissions,
-    objects: Permissions,
-    delegates: bool,
+    /// Letters for the service itself.
+    pub(super) service: Permissions,
+    /// Letters for containers, queues and tables.
+    pub(super) containers: Permissions,
+    /// Letters for blobs, messages and entities.
+    pub(super) objects: Permissions,
+    /// Whether it gives user delegation keys.
+    pub(super) delegates: bool,
 }
 
 impl Role {
@@ -122,36 +122,15 @@ impl Held {
         delegates: false,
     };
 
-    /// Returns what a user may do with a container, queue or table; everything in an account
-    /// without assignments. An empty name stands for the account itself.
-    pub fn of(settings: &AccountSettings, user: Uuid, service: Service, name: &str) -> Self {
-        Self::through(settings, user, service, |limit| {
-            // Names of tables are not case-sensitive; the others have no capitals.
-            !name.is_empty() && limit.eq_ignore_ascii_case(name)
-        })
-    }
-
-    /// Returns what a user may do with the resource of a request.
-    pub fn of_call(call: &Call, access: &Access, user: Uuid) -> Self {
-        // The requests of a batch are checked one by one.
-        if access.any_scope || is_transaction(call) {
-            return Self::through(&call.settings, user, call.service(), |_| true);
-        }
-        Self::of(
-            &call.settings,
-            user,
-            call.service(),
-            call.target.resource.parent(),
-        )
-    }
-
-    fn through(
-        settings: &AccountSettings,
+    /// Returns what a user may do with the account, and with those of its containers, queues or
+    /// tables that `reaches` names; everything without assignments.
+    pub fn of(
+        assigned: Option<&BTreeSet<RoleAssignment>>,
         user: Uuid,
         service: Service,
         reaches: impl Fn(&str) -> bool,
     ) -> Self {
-        let Some(assigned) = &settings.role_assignments else {
+        let Some(assigned) = assigned else {
             return Self::ALL;
         };
         let mut held = Self::NONE;
@@ -173,34 +152,10 @@ impl Held {
         held
     }
 
-    /// Returns whether it suffices for a request.
-    pub fn permits(&self, call: &Call, access: &Access) -> bool {
-        if access.token_only {
-            return self.delegates;
-        }
-        if access.is_owners() {
-            return self.containers.contains('p');
-        }
-        let held = match access.scope {
-            _ if access.any_scope => self.service.union(self.containers).union(self.objects),
-            Scope::Service => self.service,
-            Scope::Container => self.containers,
-            Scope::Object => self.objects,
-        };
-        needs::are_met(call, access, access.account_sas, held)
-    }
-
     /// Returns whether it has a permission letter for blobs, messages or entities.
     pub fn may(&self, letter: char) -> bool {
         self.objects.contains(letter)
     }
-}
-
-fn is_transaction(call: &Call) -> bool {
-    matches!(
-        call.target.resource,
-        Resource::Table(Ok(table::Resource::Batch))
-    )
 }
 
 #[cfg(test)]
@@ -210,28 +165,25 @@ mod tests {
     #[test]
     fn roles_add_up_within_their_reach() {
         let (user, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let mut settings = AccountSettings::default();
-        let held = |settings: &AccountSettings, name| Held::of(settings, user, Service::Blob, name);
-        assert_eq!(held(&settings, "a"), Held::ALL);
+        let held = |assigned: Option<&BTreeSet<RoleAssignment>>, name: &str| {
+            Held::of(assigned, user, Service::Blob, |limit| limit == name)
+        };
+        assert_eq!(held(None, "a"), Held::ALL);
         let assign = |principal, role, resource: Option<&str>| RoleAssignment {
             principal,
             role,
             resource: resource.map(str::to_owned),
         };
-        settings.role_assignments = Some(
-            [
-                assign(user, Role::BlobDataReader, None),
-                assign(user, Role::BlobDataContributor, Some("a")),
-                assign(user, Role::QueueDataContributor, None),
-                assign(other, Role::BlobDataOwner, None),
-            ]
-            .into(),
-        );
-        let (inside, outside) = (held(&settings, "a"), held(&settings, "b"));
+        let assigned = BTreeSet::from([
+            assign(user, Role::BlobDataReader, None),
+            assign(user, Role::BlobDataContributor, Some("a")),
+            assign(user, Role::QueueDataContributor, None),
+            assign(other, Role::BlobDataOwner, None),
+        ]);
+        let (inside, outside) = (held(Some(&assigned), "a"), held(Some(&assigned), "b"));
         assert!(inside.may('w') && inside.may('r') && !inside.may('t') && !inside.may('p'));
         assert!(outside.may('r') && !outside.may('w') && outside.delegates);
-        assert_eq!(held(&settings, ""), outside);
-        settings.role_assignments = Some([].into());
-        assert_eq!(held(&settings, "a"), Held::NONE);
+        assert_eq!(held(Some(&assigned), ""), outside);
+        assert_eq!(held(Some(&BTreeSet::new()), "a"), Held::NONE);
     }
 }

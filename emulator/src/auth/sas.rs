@@ -14,7 +14,6 @@ use super::delegation::{self, DelegationSecret};
 use super::identity::{Identity, Principal, TOKEN_ONLY};
 use super::needs;
 use super::proofs::Given;
-use super::roles::Held;
 use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
@@ -339,11 +338,7 @@ fn check_roles(call: &Call, access: &Access, sas: &Sas) -> Result<(), StorageErr
         return Ok(());
     }
     let signer = Uuid::parse_str(sas.get("skoid")).unwrap_or_default();
-    if Held::of_call(call, access, signer).permits(call, access) {
-        Ok(())
-    } else {
-        Err(ErrorCode::AuthorizationPermissionMismatch.into())
-    }
+    needs::check_roles(call, access, signer)
 }
 
 /// Checks whether the permissions of a SAS suffice for an operation with the letters `declared`.

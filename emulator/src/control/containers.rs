@@ -7,8 +7,9 @@ use http::{Method, StatusCode};
 use serde::Deserialize;
 use smalt_protocol::ErrorCode;
 
+use super::content::parse;
 use super::refusal::no_such_method;
-use super::{Refusal, failed, parse};
+use super::refusal::{Refusal, failed};
 use crate::body::Body;
 use crate::core::Core;
 use crate::keys;

@@ -2,7 +2,7 @@
 //!
 //! | path | methods | |
 //! | --- | --- | --- |
-//! | `/identity/token` | GET | managed identity of Azure App Service: `IDENTITY_ENDPOINT`, `IDENTITY_HEADER` |
+//! | `/identity/token` | GET | managed identity of Azure App Service |
 //! | `/metadata/identity/oauth2/token` | GET | managed identity of a virtual machine |
 //! | `/{tenant}/oauth2/v2.0/token`, `/{tenant}/oauth2/token` | POST | application, with a secret or an assertion |
 //! | `/{tenant}/v2.0/.well-known/openid-configuration` | GET | where these are |
@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 use smalt_protocol::{Timestamp, uri};
 use uuid::Uuid;
 
+use super::content::{json, read_small};
 use super::guard::same;
-use super::{json, read_small};
 use crate::auth::issuer::{IDENTITY, Issuer, NoEntropy, Statement};
 use crate::body::Body;
 use crate::config::OAuth;

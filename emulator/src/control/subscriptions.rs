@@ -5,6 +5,7 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::content;
 use super::refusal::{Refusal, failed, no_such_method};
 use crate::body::Body;
 use crate::emulator::Emulator;
@@ -31,7 +32,9 @@ pub(super) async fn serve(
             .and_then(|query| query.strip_prefix("code="));
         let confirmed = emulator.confirm(name, code.unwrap_or_default()).await;
         return match confirmed.map_err(refused)? {
-            true => Ok(super::json(&json!({ "status": "confirmed", "name": name }))),
+            true => Ok(content::json(
+                &json!({ "status": "confirmed", "name": name }),
+            )),
             false => Err(Refusal::new(
                 StatusCode::NOT_FOUND,
                 format!("no subscription {name} awaits this code; create it again"),
@@ -41,7 +44,7 @@ pub(super) async fn serve(
     match head.method {
         Method::GET => {}
         Method::PUT => {
-            let settings: Subscription = super::parse(body).await?;
+            let settings: Subscription = content::parse(body).await?;
             if settings.destination == Destination::Channel {
                 let message = "a channel needs a receiver in process; use a queue or a webhook";
                 return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
@@ -52,7 +55,7 @@ pub(super) async fn serve(
             let subscribed = emulator.subscribe_or_await(name, settings, confirm.as_deref());
             if let Some(until) = subscribed.await.map_err(refused)? {
                 let told = json!({ "status": "AwaitingManualAction", "until": until.iso_ticks() });
-                let mut response = super::json(&told);
+                let mut response = content::json(&told);
                 *response.status_mut() = StatusCode::ACCEPTED;
                 return Ok(response);
             }
@@ -60,7 +63,7 @@ pub(super) async fn serve(
         Method::DELETE => {
             let deleted = emulator.unsubscribe(name).await;
             return match deleted.map_err(|error| failed(&error))? {
-                true => Ok(super::json(&json!({ "status": "deleted", "name": name }))),
+                true => Ok(content::json(&json!({ "status": "deleted", "name": name }))),
                 false => Err(unknown(name)),
             };
         }
@@ -68,7 +71,7 @@ pub(super) async fn serve(
     }
     let mut all = emulator.subscriptions().map_err(|error| failed(&error))?;
     all.remove(name)
-        .map(|found| super::json(&found))
+        .map(|found| content::json(&found))
         .ok_or_else(|| unknown(name))
 }
 

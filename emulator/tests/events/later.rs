@@ -84,27 +84,45 @@ async fn copy_that_fails_or_is_aborted_raises_no_event() {
 /// An event that waits beside a file moves with it, and takes the place of another one.
 #[tokio::test]
 async fn event_of_a_renamed_file_comes_when_its_change_completes() {
-    let settings = AccountSettings {
-        hierarchical_namespace: true,
-        ..AccountSettings::default()
+    let lake = || {
+        Client::of_account(AccountSettings {
+            hierarchical_namespace: true,
+            ..AccountSettings::default()
+        })
     };
-    let renamed = [("x-ms-rename-source", "/box/b")];
-    for advanced_s in [0, 61] {
-        let world = copying_in(Client::of_account(settings.clone()), None).await;
-        world.client.advance_s(advanced_s);
-        assert_eq!(world.send("PUT", "/box/c", &renamed, "").await, 201);
-        world.client.advance_s(61);
-        let mut events = shown(&world).await;
-        events.sort();
-        let expected = ["BlobCreated CopyBlob b", "BlobRenamed RenameFile c"];
-        assert_eq!(events, expected, "{advanced_s}");
-    }
-    // A file without such an event replaces one that has it.
-    let world = copying_in(Client::of_account(settings), None).await;
-    let over = [("x-ms-rename-source", "/box/a")];
-    assert_eq!(world.send("PUT", "/box/b", &over, "").await, 201);
+    let world = copying_in(lake(), None).await;
     world.client.advance_s(61);
-    assert_eq!(shown(&world).await, ["BlobRenamed RenameFile b"]);
+    let (of_a, of_b) = (
+        [("x-ms-rename-source", "/box/a")],
+        [("x-ms-rename-source", "/box/b")],
+    );
+    assert_eq!(world.send("PUT", "/box/c", &of_b, "").await, 201);
+    let mut events = shown(&world).await;
+    events.sort();
+    let expected = ["BlobCreated CopyBlob b", "BlobRenamed RenameFile c"];
+    assert_eq!(events, expected);
+
+    for tier in ["Archive", "Cool"] {
+        let set = [(TIER, tier)];
+        world.send("PUT", "/box/a?comp=tier", &set, "").await;
+    }
+    shown(&world).await;
+    assert_eq!(world.send("PUT", "/box/d", &of_a, "").await, 201);
+    assert_eq!(shown(&world).await, ["BlobRenamed RenameFile d"]);
+    world.client.advance_s(15 * 3600);
+    assert_eq!(shown(&world).await, ["BlobTierChanged SetBlobTier a"]);
+
+    // A file without such an event replaces one that has it.
+    let world = copying_in(lake(), None).await;
+    for tier in ["Archive", "Cool"] {
+        let set = [(TIER, tier)];
+        world.send("PUT", "/box/a?comp=tier", &set, "").await;
+    }
+    world.client.advance_s(61);
+    assert_eq!(world.send("PUT", "/box/a", &of_b, "").await, 201);
+    shown(&world).await;
+    world.client.advance_s(15 * 3600);
+    assert_eq!(shown(&world).await, [""; 0]);
 }
 
 #[tokio::test]
