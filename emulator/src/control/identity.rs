@@ -3,17 +3,18 @@
 //! | path | methods | |
 //! | --- | --- | --- |
 //! | `/identity/token` | GET | managed identity of Azure App Service |
-//! | `/metadata/identity/oauth2/token` | GET | managed identity of a virtual machine |
-//! | `/{tenant}/oauth2/v2.0/token`, `/{tenant}/oauth2/token` | POST | application, with a secret or an assertion |
+//! | `/metadata/identity/oauth2/token` | GET | that of a virtual machine |
+//! | `/{tenant}/oauth2/v2.0/token`, `/{tenant}/oauth2/token` | POST | application |
 //! | `/{tenant}/v2.0/.well-known/openid-configuration` | GET | where these are |
 //! | `/{tenant}/discovery/v2.0/keys` | GET | the key that verifies the tokens |
 //!
 //! These clients cannot send the token of `--controlToken`. Where there is one, it is the secret of
-//! every application and the value of `IDENTITY_HEADER`, and a virtual machine, which has no secret,
-//! gets no token.
+//! every application and the value of `IDENTITY_HEADER`, and a virtual machine, which has no
+//! secret, gets no token.
 //!
-//! Sources: "How to use managed identities for App Service and Azure Functions", "How to use managed
-//! identities on an Azure VM to acquire an access token", "OAuth 2.0 client credentials flow".
+//! Sources: "How to use managed identities for App Service and Azure Functions", "How to use
+//! managed identities on an Azure VM to acquire an access token", "OAuth 2.0 client credentials
+//! flow".
 
 use http::header::{CACHE_CONTROL, HOST};
 use http::request::Parts;

@@ -219,7 +219,8 @@ async fn reader_changes_no_entity_in_a_transaction() {
         .await;
     assert_eq!(made.status, 201, "{made:?}");
     let body = "--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n\
-        --changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
+        --changeset_c\r\nContent-Type: application/http\r\n\
+        Content-Transfer-Encoding: binary\r\n\r\n\
         POST https://127.0.0.1:10002/devstoreaccount1/rows HTTP/1.1\r\n\
         Content-Type: application/json\r\nAccept: application/json;odata=nometadata\r\n\r\n\
         {\"PartitionKey\":\"a\",\"RowKey\":\"b\"}\r\n--changeset_c--\r\n--batch_b--\r\n";
