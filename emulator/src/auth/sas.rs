@@ -188,11 +188,19 @@ fn sas_target<'a>(call: &'a Call, sas: &'a Sas) -> SasTarget<'a> {
     }
 }
 
-/// Returns the path that must be in the SAS's directory: the blob, or the directory part of a
-/// listing's prefix. Other requests concern the whole container and return an empty path.
+/// Returns the path that must be in the SAS's directory: the blob, the directory part of a
+/// listing's prefix, or the directory that Path - List names. Other requests concern the whole
+/// container and return an empty path.
 fn below_directory(call: &Call) -> &str {
     if !call.blob().is_empty() {
         return call.blob();
+    }
+    // Other requests to a file system itself may name a directory, but do not mean it.
+    if call.target.data_lake && call.method == http::Method::GET {
+        return call
+            .query("directory")
+            .unwrap_or_default()
+            .trim_matches('/');
     }
     let comp = call.query("comp").unwrap_or_default();
     let prefix = call

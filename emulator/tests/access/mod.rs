@@ -7,6 +7,7 @@ mod lists;
 mod operations;
 mod proofs;
 mod roles;
+mod rows;
 mod secrets;
 mod service_sas;
 mod shared_key;

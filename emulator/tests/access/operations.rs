@@ -6,156 +6,25 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use smalt::{Clock, Config, Emulator, OAuth, Service, Timestamp, register};
+use smalt::{AccountSettings, Clock, Config, Emulator, OAuth, Service, Timestamp, register};
 use smalt_protocol::signing::sas::SasTarget;
 use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas, UserDelegationSas};
 use smalt_protocol::xml::user_delegation_key::UserDelegationKey;
 
+use super::rows::{ALL, Kind, Letters, Row};
 use super::world::{ACCOUNT, Answer, By, START_S, World, directory_sas, key};
 
-const TABLE: &str = include_str!("../../../fixtures/access.tsv");
-/// Every permission letter of a service without a hierarchical namespace.
-const ALL: &str = "racwdxyltfupi";
 const LET_IN: (u16, &str) = (400, "InvalidQueryParameterValue");
 const FAILED: (u16, &str) = (403, "AuthenticationFailed");
 const UNAUTHORISED: (u16, &str) = (403, "AuthorizationFailure");
 const OTHER_LETTER: (u16, &str) = (403, "AuthorizationPermissionMismatch");
 const NOBODY: (u16, &str) = (401, "NoAuthenticationInformation");
 
-/// A line of the table.
-#[derive(Clone, Debug)]
-struct Row {
-    service: Service,
-    operation: &'static str,
-    method: &'static str,
-    path: &'static str,
-    headers: Vec<(&'static str, &'static str)>,
-    account: &'static str,
-    letters: Letters,
-    signed: Letters,
-    public: &'static str,
-}
-
-/// The permissions that a row requires.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Letters {
-    /// No SAS suffices.
-    NoSas,
-    /// Only a bearer token suffices.
-    Token,
-    /// All letters of any one of these.
-    OneOf(Vec<&'static str>),
-}
-
-/// A kind of SAS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Account,
-    /// For the container, queue or table.
-    Whole,
-    /// Like `Whole`, with its permissions in a stored policy.
-    Policy,
-    Directory,
-    Blob,
-    DelegatedWhole,
-    DelegatedBlob,
-}
-
-impl Row {
-    fn all() -> impl Iterator<Item = Row> {
-        let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
-        lines.map(|line| {
-            let columns: Vec<&str> = line.split('\t').collect();
-            let columns: [&str; 8] = columns.try_into().unwrap();
-            let [
-                service,
-                operation,
-                request,
-                headers,
-                account,
-                letters,
-                signed,
-                public,
-            ] = columns;
-            let (method, path) = request.split_once(' ').unwrap();
-            let signed = if signed == "=" { letters } else { signed };
-            Row {
-                service: Service::ALL
-                    .into_iter()
-                    .find(|known| known.as_str() == service)
-                    .unwrap(),
-                operation,
-                method,
-                path,
-                headers: headers
-                    .split("; ")
-                    .filter_map(|header| header.split_once(": "))
-                    .collect(),
-                account,
-                letters: Letters::parse(letters),
-                signed: Letters::parse(signed),
-                public,
-            }
-        })
-    }
-
-    fn is_of_service(&self) -> bool {
-        self.path.starts_with("/?")
-    }
-
-    fn is_of_blob(&self) -> bool {
-        self.path.starts_with("/{c}/")
-    }
-
-    /// Returns whether a SAS of this kind covers the row's resource.
-    fn is_reached_by(&self, kind: Kind) -> bool {
-        match kind {
-            Kind::Account => true,
-            // A table SAS is bound to its table by `tn` and not by the path.
-            _ if self.service == Service::Table => true,
-            Kind::Whole | Kind::Policy | Kind::DelegatedWhole => !self.is_of_service(),
-            Kind::Blob | Kind::DelegatedBlob => self.is_of_blob(),
-            Kind::Directory => self.is_of_blob() || self.path.contains("comp=list&prefix=d/"),
-        }
-    }
-
-    fn asked_of(&self, kind: Kind) -> &Letters {
-        if kind == Kind::Account {
-            &self.letters
-        } else {
-            &self.signed
-        }
-    }
-}
-
-impl Letters {
-    fn parse(text: &'static str) -> Self {
-        match text {
-            "-" => Letters::NoSas,
-            "token" => Letters::Token,
-            "any" => Letters::OneOf(ALL.split("").filter(|letter| !letter.is_empty()).collect()),
-            _ => Letters::OneOf(text.split('/').collect()),
-        }
-    }
-
-    /// Returns the smallest sets of permissions that suffice, and the largest that do not.
-    fn bounds(&self) -> (Vec<String>, Vec<String>) {
-        let Letters::OneOf(groups) = self else {
-            return (Vec::new(), vec![ALL.to_owned()]);
-        };
-        let enough = groups.iter().map(|&group| group.to_owned()).collect();
-        let mut short = vec![ALL.to_owned()];
-        for group in groups {
-            let without = |most: &String| group.chars().map(|l| most.replace(l, "")).collect();
-            short = short.iter().flat_map::<Vec<String>, _>(without).collect();
-        }
-        (enough, short)
-    }
-}
-
 /// The resources that rows refer to, and the operation that ran last.
 struct Subject {
     world: World,
+    /// An account with a hierarchical namespace, through the Data Lake interface.
+    lake: World,
     routed: Arc<Mutex<Option<&'static str>>>,
     token: String,
     keys: [(Service, UserDelegationKey); 2],
@@ -164,16 +33,28 @@ struct Subject {
 impl Subject {
     async fn new() -> Self {
         let routed = Arc::new(Mutex::new(None));
-        let seen = Arc::clone(&routed);
         let config = Config {
             oauth: OAuth::Basic,
             strict_skew: true,
             ..Config::default()
         };
-        let clock = Clock::manual(Timestamp::from_unix_s(START_S));
-        let builder = Emulator::builder().config(config).clock(clock).seed(1);
-        let builder = builder.observe(move |exchange| *seen.lock() = exchange.operation);
-        let world = World::of(builder.open().unwrap());
+        let open = |config: Config| {
+            let seen = Arc::clone(&routed);
+            let clock = Clock::manual(Timestamp::from_unix_s(START_S));
+            let builder = Emulator::builder().config(config).clock(clock).seed(1);
+            let builder = builder.observe(move |exchange| *seen.lock() = exchange.operation);
+            World::of(builder.open().unwrap())
+        };
+        let (world, lake) = (open(config.clone()), open(config));
+        let settings = AccountSettings {
+            hierarchical_namespace: true,
+            ..AccountSettings::default()
+        };
+        assert!(lake.emulator.change_settings(ACCOUNT, settings));
+        for name in ["box", "blobs", "whole"] {
+            let path = format!("/{name}?restype=container");
+            assert_eq!(lake.owner("PUT", &path, &[], "").await.status, 201);
+        }
         for (service, method, path, header, body) in [
             (Service::Blob, "PUT", "/box?restype=container", None, ""),
             (
@@ -211,6 +92,7 @@ impl Subject {
         ];
         Subject {
             world,
+            lake: lake.as_data_lake(),
             routed,
             token,
             keys,
@@ -221,10 +103,15 @@ impl Subject {
     async fn ask(&self, row: &Row, by: By<'_>, container: &str) -> (u16, String) {
         let join = if row.path.contains('?') { '&' } else { '?' };
         let path = format!("{}{join}timeout=none", row.path.replace("{c}", container));
-        let world = self.world.at(row.service);
+        let world = self.world_of(row);
         let answer = world.ask(by, row.method, &path, &row.headers, "").await;
         assert_eq!(*self.routed.lock(), Some(row.operation), "{row:?}");
         (answer.status, code(&answer))
+    }
+
+    fn world_of(&self, row: &Row) -> World {
+        let world = if row.of_lake { &self.lake } else { &self.world };
+        world.at(row.service)
     }
 
     async fn check(&self, row: &Row, by: By<'_>, expected: (u16, &str), about: &str) {
@@ -246,7 +133,7 @@ impl Subject {
         } else {
             FAILED
         };
-        let (enough, short) = asked.bounds();
+        let (enough, short) = asked.bounds(row.all_letters());
         let enough = enough.into_iter().map(|letters| (letters, letting_in));
         let short = short.into_iter().map(|letters| (letters, refusal));
         for (letters, expected) in short.chain(enough) {
@@ -288,7 +175,7 @@ impl Subject {
             Kind::Whole | Kind::Policy | Kind::Blob => {
                 let is_policy = kind == Kind::Policy;
                 if is_policy {
-                    self.set_policy(row.service, letters).await;
+                    self.set_policy(row, letters).await;
                 }
                 let sas = ServiceSas {
                     version: self.world.version,
@@ -322,8 +209,8 @@ impl Subject {
         sas.sign(key().as_bytes())
     }
 
-    async fn set_policy(&self, service: Service, letters: &str) {
-        let path = match service {
+    async fn set_policy(&self, row: &Row, letters: &str) {
+        let path = match row.service {
             Service::Blob => "/box?restype=container&comp=acl",
             Service::Queue => "/jobs?comp=acl",
             Service::Table => "/rows?comp=acl",
@@ -334,7 +221,8 @@ impl Subject {
              </SignedIdentifier></SignedIdentifiers>",
             self.expiry().iso_s()
         );
-        let set = self.world.at(service).owner("PUT", path, &[], &body).await;
+        let blobs = self.world_of(row).as_blobs();
+        let set = blobs.owner("PUT", path, &[], &body).await;
         assert!([200, 204].contains(&set.status), "{set:?}");
     }
 
@@ -415,7 +303,7 @@ const OF_TABLES: &[Kind] = &[Kind::Account, Kind::Whole, Kind::Policy];
 
 #[test]
 fn every_operation_has_rows() {
-    for entry in register::all() {
+    for entry in register::all().chain(register::data_lake()) {
         let has_row = Row::all().any(|r| r.service == entry.service && r.operation == entry.id);
         assert!(has_row, "{entry:?} has no row in fixtures/access.tsv");
     }
@@ -454,7 +342,7 @@ async fn account_sas_is_limited_to_its_services_and_types() {
     for row in Row::all().filter(|row| matches!(row.letters, Letters::OneOf(_))) {
         let own = row.service.letter();
         let others = "bqtf".replace(own, "");
-        let sas = subject.account_sas(&others, "sco", ALL);
+        let sas = subject.account_sas(&others, "sco", row.all_letters());
         let refusal = (403, "AuthorizationServiceMismatch");
         subject.check(&row, By::Sas(&sas), refusal, &others).await;
         for scope in ["s", "c", "o"] {
@@ -464,7 +352,7 @@ async fn account_sas_is_limited_to_its_services_and_types() {
             } else {
                 refusal
             };
-            let sas = subject.account_sas(&own.to_string(), scope, ALL);
+            let sas = subject.account_sas(&own.to_string(), scope, row.all_letters());
             subject.check(&row, By::Sas(&sas), expected, scope).await;
         }
     }

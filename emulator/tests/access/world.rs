@@ -29,6 +29,7 @@ pub(crate) struct World {
     pub(crate) emulator: Emulator,
     pub(crate) version: ApiVersion,
     service: Service,
+    is_data_lake: bool,
 }
 
 /// The credentials of a request.
@@ -81,6 +82,7 @@ impl World {
             emulator,
             version: ApiVersion::LATEST,
             service: Service::Blob,
+            is_data_lake: false,
         }
     }
 
@@ -98,6 +100,23 @@ impl World {
             emulator: self.emulator.clone(),
             version,
             service: self.service,
+            is_data_lake: self.is_data_lake,
+        }
+    }
+
+    /// Returns the same emulator, used through the Data Lake interface.
+    pub(crate) fn as_data_lake(&self) -> Self {
+        World {
+            is_data_lake: true,
+            ..self.at(Service::Blob)
+        }
+    }
+
+    /// Returns the same emulator, used through the interface of the Blob service.
+    pub(crate) fn as_blobs(&self) -> Self {
+        World {
+            is_data_lake: false,
+            ..self.under(self.version)
         }
     }
 
@@ -177,6 +196,15 @@ impl World {
         body: &str,
     ) -> Answer {
         let request = request((scheme, self.service), method, path, headers, body);
+        if self.is_data_lake {
+            let socket = Socket {
+                service: Some(Service::Blob),
+                data_lake: true,
+                secure: scheme == "https",
+                ..Socket::default()
+            };
+            return answer(self.emulator.call_on(request, socket).await.unwrap()).await;
+        }
         answer(self.emulator.call(request).await.unwrap()).await
     }
 

@@ -37,11 +37,16 @@ pub struct SetBlobExpiry {
     expiry: Expiry,
 }
 
+/// When a blob expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expiry {
+pub enum Expiry {
+    /// Not at all.
     Never,
+    /// So long after its creation.
     AfterCreation(Duration),
+    /// So long after the request.
     AfterNow(Duration),
+    /// At a time, which must be in the future.
     At(Timestamp),
 }
 
@@ -66,11 +71,7 @@ impl Write for SetBlobExpiry {
         self.guard.check_write(&found.blob)?;
         guard::check_changeable(&found.blob)?;
         guard::check_removable(&found.blob)?;
-        if let Expiry::At(time) = self.expiry
-            && time <= stamp.now
-        {
-            return Err(StorageError::invalid_header(TIME, &time.rfc1123()));
-        }
+        self.expiry.check(stamp.now)?;
         Ok(found)
     }
 
@@ -96,6 +97,28 @@ impl Write for SetBlobExpiry {
 }
 
 impl Expiry {
+    /// Returns the expiry of a blob that a request creates, if it names one.
+    ///
+    /// # Errors
+    /// 400 `InvalidHeaderValue`, 400 `MissingRequiredHeader`.
+    pub fn of_creation(call: &Call) -> Result<Option<Self>, StorageError> {
+        let is_named = call.headers.contains_key(OPTION) || call.headers.contains_key(TIME);
+        is_named.then(|| Self::of(call)).transpose()
+    }
+
+    /// Checks that it is not over.
+    ///
+    /// # Errors
+    /// 400 `InvalidHeaderValue`.
+    pub fn check(self, now: Timestamp) -> Result<(), StorageError> {
+        match self {
+            Expiry::At(time) if time <= now => {
+                Err(StorageError::invalid_header(TIME, &time.rfc1123()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn of(call: &Call) -> Result<Self, StorageError> {
         let option = call.required_header(OPTION)?;
         let time = call.header(TIME)?.map(str::trim);
@@ -119,7 +142,8 @@ impl Expiry {
         }
     }
 
-    fn of_blob(self, created: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    /// Returns the time at which the blob expires; `None` for never.
+    pub fn of_blob(self, created: Timestamp, now: Timestamp) -> Option<Timestamp> {
         match self {
             Expiry::Never => None,
             Expiry::AfterCreation(time) => Some(created.plus(time)),

@@ -16,6 +16,7 @@ use super::{content_headers, resource_type};
 use crate::call::Call;
 use crate::keys::tree::BLOCKED;
 use crate::operation::Write;
+use crate::ops::blob::expiry::{self, Expiry};
 use crate::ops::blob::guard::Guard;
 use crate::ops::blob::headers::{self, CONTENT_TYPE_DEFAULT};
 use crate::ops::blob::replace::{self, Marks, NewBlob};
@@ -44,6 +45,7 @@ pub struct CreatePath {
     encryption: Requested,
     rights: Rights,
     lease: Option<Action>,
+    expiry: Option<Expiry>,
 }
 
 /// What a request says of owner and permissions.
@@ -117,17 +119,23 @@ impl Write for CreatePath {
         let mut headers = content_headers(call)?;
         let usual = || CONTENT_TYPE_DEFAULT.to_owned();
         headers.content_type.get_or_insert_with(usual);
+        let is_directory = call
+            .query("resource")
+            .is_some_and(|kind| kind.eq_ignore_ascii_case("directory"));
+        let expiry = Expiry::of_creation(call)?;
+        if is_directory && expiry.is_some() {
+            return Err(ErrorCode::InvalidHeaderValue.into());
+        }
         Ok(CreatePath {
             name: BlobName::of_write(call)?,
-            is_directory: call
-                .query("resource")
-                .is_some_and(|kind| kind.eq_ignore_ascii_case("directory")),
+            is_directory,
             guard: Guard::of_write(call)?,
             headers,
             metadata: call.metadata()?,
             encryption: headers::encryption(call)?,
             rights: Rights::of(call)?,
             lease: is_leased.then(|| leasing::acquire(call)).transpose()?,
+            expiry,
         })
     }
 
@@ -155,6 +163,8 @@ impl Write for CreatePath {
         {
             return Err(taken(ErrorCode::PathConflict));
         }
+        self.expiry
+            .map_or(Ok(()), |expiry| expiry.check(stamp.now))?;
         if let Some(action) = self.lease {
             let state = place.blob.as_ref().map(|blob| blob.lease);
             act(Leased::Blob, state.unwrap_or_default(), action, stamp.now)?;
@@ -222,7 +232,14 @@ impl Write for CreatePath {
         if let Some(action) = self.lease {
             blob.lease = act(Leased::Blob, blob.lease, action, stamp.now)?.state;
         }
-        blob.save(tx, name.key(folder))?;
+        let expires = self
+            .expiry
+            .and_then(|expiry| expiry.of_blob(stamp.now, stamp.now));
+        if expires.is_some() {
+            expiry::set(tx, name.key(folder), &mut blob, expires)?;
+        } else {
+            blob.save(tx, name.key(folder))?;
+        }
         Ok(blob)
     }
 
