@@ -111,7 +111,7 @@ pub fn put_blob_bytes_max(version: ApiVersion) -> u64 {
     by_version(version, 64 * MIB, 256 * MIB, 5000 * MIB)
 }
 
-/// Entries of an access list, and of a default list. *Access control lists (ACLs) in Azure Data Lake
+/// Entries of an access list, and of a default list. *Access control lists in Azure Data Lake
 /// Storage*.
 pub const ACL_ENTRIES_MAX: usize = 32;
 /// Paths that one setAccessControlRecursive changes at most. "Path - Update": `maxRecords`.

@@ -267,8 +267,8 @@ async fn judge_start(
         }
         ErrorKind::Leased => Err(Done::with(Outcome::Collision, error)),
         _ if is_code("ResourceTypeMismatch") && suffixes => Ok(()),
-        // In a hierarchical account there is a directory in place of the copy, or a blob in place of
-        // its directory.
+        // In a hierarchical account there is a directory in place of the copy, or a blob in place
+        // of its directory.
         _ if is_code("ResourceTypeMismatch") || is_code("PathConflict") => {
             Err(Done::with(Outcome::Collision, error))
         }

@@ -67,7 +67,7 @@ impl World {
         if let Some(error) = finished.error {
             return Err(error.into());
         }
-        let containers = finished.summary.containers.into_values();
+        let containers = finished.report.containers.into_values();
         let outcomes = containers.flat_map(|container| container.outcomes);
         Ok(outcomes
             .map(|(outcome, count)| (outcome.name().to_owned(), count))

@@ -17,29 +17,29 @@ type Row = (&'static str, usize, &'static str);
 
 /// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
-    ("protocol/", 14_970, "The formats of request logs."),
+    (
+        "protocol/",
+        15_040,
+        "Rights in listings of blobs, limits of paths.",
+    ),
     (
         "emulator/",
-        83_450,
-        "Logs of requests in `$logs`; signed tokens, roles, and the endpoints that issue them.",
+        83_720,
+        "Limits of paths, failures of recursive access control, encryption contexts.",
     ),
     (
         "sleeve/",
         9_841,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
-    ("sweeper/", 21_086, ""),
+    ("sweeper/", 21_150, "Directories stay."),
     (
         "listener/",
         29_637,
         "Topics of subscription queues, relays, rules of the application.",
     ),
     ("worker/", 1_990, ""),
-    (
-        "harness/",
-        70_038,
-        "Circumstances of histories; recordings of hierarchical accounts.",
-    ),
+    ("harness/", 70_320, "The workers on hierarchical accounts."),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 7_727, "The search of the bursts uses it."),
     ("harness/planted/", 573, ""),
@@ -47,7 +47,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 240_100;
+pub(crate) const TOTAL: usize = 240_750;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
