@@ -12,6 +12,8 @@ pub enum Outcome {
     Moved,
     /// Another client removed it first.
     Gone,
+    /// A directory: never removed, whatever its metadata say.
+    Directory,
     /// Has no `TimeToLive` and matches no rule: never touched (S5).
     NoTtl,
     /// The time to live has not passed.
@@ -74,10 +76,11 @@ pub enum Class {
 
 impl Outcome {
     /// Every outcome, in the order of the documentation.
-    pub const ALL: [Outcome; 26] = [
+    pub const ALL: [Outcome; 27] = [
         Outcome::Deleted,
         Outcome::Moved,
         Outcome::Gone,
+        Outcome::Directory,
         Outcome::NoTtl,
         Outcome::NotDue,
         Outcome::Protected,
@@ -107,7 +110,8 @@ impl Outcome {
     pub const fn class(self) -> Class {
         match self {
             Outcome::Deleted | Outcome::Moved | Outcome::Gone => Class::Done,
-            Outcome::NoTtl
+            Outcome::Directory
+            | Outcome::NoTtl
             | Outcome::NotDue
             | Outcome::Protected
             | Outcome::TooYoung
@@ -139,6 +143,7 @@ impl Outcome {
             Outcome::Deleted => "deleted",
             Outcome::Moved => "moved",
             Outcome::Gone => "gone",
+            Outcome::Directory => "directory",
             Outcome::NoTtl => "no_ttl",
             Outcome::NotDue => "not_due",
             Outcome::Protected => "protected",

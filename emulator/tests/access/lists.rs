@@ -181,3 +181,35 @@ async fn user_with_a_role_is_not_checked() {
         assert_eq!(ask(&world, request, &[], "").await.0, 200, "{request}");
     }
 }
+
+/// A recursive change reaches the paths that the user owns; others are failures, and end it unless
+/// it is told to go on.
+#[tokio::test]
+async fn recursive_change_counts_the_paths_of_others() {
+    let world = world().await;
+    let other = world.owner("PUT", "/lake/open/another", &BLOCK, "x").await;
+    assert_eq!(other.status, 201);
+    for path in ["/lake/open", "/lake/open/file"] {
+        let target = format!("{path}?action=setAccessControl");
+        let mine = [("x-ms-owner", OBJECT_ID)];
+        assert_eq!(world.owner("PATCH", &target, &mine, "").await.status, 200);
+    }
+    let token = world.token();
+    let added = [("x-ms-acl", "user:guest:r-x")];
+    for (force, files) in [("", 0), ("&forceFlag=false", 0), ("&forceFlag=true", 1)] {
+        let target =
+            format!("/lake/open?action=setAccessControlRecursive&mode=modify&maxRecords=9{force}");
+        let by = By::Token(&token);
+        let answer = world.ask(by, "PATCH", &target, &added, "").await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        for part in [
+            "\"directoriesSuccessful\":1",
+            "\"failureCount\":1",
+            "\"name\":\"open/another\"",
+            "\"type\":\"FILE\"",
+            &format!("\"filesSuccessful\":{files}"),
+        ] {
+            assert!(answer.body.contains(part), "{force}: {}", answer.body);
+        }
+    }
+}

@@ -17,18 +17,22 @@ type Row = (&'static str, usize, &'static str);
 
 /// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
-    ("protocol/", 14_970, "The formats of request logs."),
+    (
+        "protocol/",
+        15_040,
+        "Rights in listings of blobs, limits of paths.",
+    ),
     (
         "emulator/",
-        83_450,
-        "Logs of requests in `$logs`; signed tokens, roles, and the endpoints that issue them.",
+        83_720,
+        "Limits of paths, failures of recursive access control, encryption contexts.",
     ),
     (
         "sleeve/",
         9_841,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
-    ("sweeper/", 21_086, ""),
+    ("sweeper/", 21_150, "Directories stay."),
     (
         "listener/",
         29_637,
@@ -37,7 +41,7 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        71_260,
+        71_540,
         "Facts distilled from recordings, held against the emulator where there are none.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -47,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 241_300;
+pub(crate) const TOTAL: usize = 242_000;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
