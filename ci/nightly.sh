@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/profile.sh
 
-parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff fleets packages siege fuzz mutants costs}
+parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff fleets packages siege fuzz mutants costs figures}
 seed=${SEED:-$(date +%-j)000000}
 scale=${SCALE:-1}
 harness=target/release/harness
@@ -119,6 +119,13 @@ costs() {
     "$harness" bench page
     "$harness" bench table --entities "$(of 1000000)"
     "$harness" bench queue --messages "$(of 1000000)"
+}
+
+# The figures of docs/sweeper.md and docs/listener.md: fleets on the virtual clock, and push beside
+# polling between processes.
+figures() {
+    SCALE=$scale bash ci/scale.sh
+    bash ci/push.sh
 }
 
 # Runs one part: shows its output, keeps it, and adds its end to the report.

@@ -149,6 +149,51 @@ async fn user_copies_what_the_lists_let_them_read() {
     assert!(settings.validate().is_err(), "there are no versions");
 }
 
+/// Destination and source of a copy are judged by themselves: a role may permit the one, and lists
+/// the other.
+#[tokio::test]
+async fn role_and_lists_share_a_copy() {
+    for (role, container, copies) in [
+        // Lists permit the read, the role the write.
+        (
+            Role::BlobDataContributor,
+            "mine",
+            ("/lake/open/file", "/mine/copy"),
+        ),
+        // The reverse.
+        (
+            Role::BlobDataReader,
+            "mine",
+            ("/mine/file", "/lake/open/copy"),
+        ),
+    ] {
+        let world = world().await;
+        let reads = format!("user::rwx,user:{OBJECT_ID}:r--,group::r--,mask::r--,other::---");
+        set(&world, "/lake/open/file", &reads).await;
+        world.owner("PUT", "/mine?restype=container", &[], "").await;
+        world.owner("PUT", "/mine/file", &BLOCK, "hello").await;
+        let assignment = RoleAssignment {
+            principal: OBJECT_ID.parse().unwrap(),
+            role,
+            resource: Some(container.to_owned()),
+        };
+        let settings = AccountSettings {
+            hierarchical_namespace: true,
+            role_assignments: Some([assignment].into()),
+            ..AccountSettings::default()
+        };
+        assert!(world.emulator.change_settings(ACCOUNT, settings));
+        let closed = ("/lake/closed/file", copies.1);
+        for ((source, destination), expected) in [(copies, (202, "")), (closed, REFUSED)] {
+            let source = format!("https://127.0.0.1:10000/{ACCOUNT}{source}");
+            let headers = [("x-ms-copy-source", source.as_str())];
+            let request = format!("PUT {destination}");
+            let (status, code) = ask(&world, &request, &headers, "").await;
+            assert_eq!((status, code.as_str()), expected, "{role:?}: {source}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn sticky_directory_keeps_the_files_of_others() {
     let world = world().await;
