@@ -42,9 +42,15 @@ lake_go() {
     round "Go on a hierarchical account" "$build/go-lake/lake" "$go_blob" "$account" "$key"
 }
 
+lake_java() {
+    java_program lake-java lake.pom.xml Lake
+    lake java
+    round "Java on a hierarchical account" \
+        java -cp "$build/lake-java/classes:$build/lake-java/lib/*" Lake "$java_connection"
+}
+
 lake_hadoop() {
-    once "$build/hadoop" "$(cat "$rounds/hadoop.pom.xml" "$rounds/Hadoop.java")" \
-        java_program hadoop hadoop.pom.xml Hadoop.java
+    java_program hadoop hadoop.pom.xml Hadoop
     lake hadoop
     round "Hadoop on a hierarchical account" java -Dhttp.proxyHost="${hadoop_blob%:*}" \
         -Dhttp.proxyPort="${hadoop_blob##*:}" -Dhttp.nonProxyHosts= \

@@ -100,23 +100,25 @@ suite_go() {
     round "Go SDKs" "$build/go-clients/clients" "$go_connection"
 }
 
-# java_program NAME POM SOURCE
+# java_program DIRECTORY POM CLASS: builds CLASS.java with Rounds.java in $build/DIRECTORY.
 java_program() {
-    mvn --quiet --batch-mode --file "$rounds/$2" dependency:copy-dependencies \
+    once "$build/$1" "$(cat "$rounds"/{"$2",Rounds.java,"$3.java"})" java_build "$2" "$3"
+}
+
+java_build() {
+    mvn --quiet --batch-mode --file "$rounds/$1" dependency:copy-dependencies \
         -DoutputDirectory="$PWD/lib"
-    javac -d classes -cp 'lib/*' "$rounds/$3"
+    javac -d classes -cp 'lib/*' "$rounds"/{Rounds,"$2"}.java
 }
 
 suite_java() {
-    once "$build/java" "$(cat "$rounds/clients.pom.xml" "$rounds/Clients.java")" \
-        java_program java clients.pom.xml Clients.java
+    java_program java clients.pom.xml Clients
     start_smalt java
     round "Java SDKs" java -cp "$build/java/classes:$build/java/lib/*" Clients "$java_connection"
 }
 
 suite_hadoop() {
-    once "$build/hadoop" "$(cat "$rounds/hadoop.pom.xml" "$rounds/Hadoop.java")" \
-        java_program hadoop hadoop.pom.xml Hadoop.java
+    java_program hadoop hadoop.pom.xml Hadoop
     start_smalt hadoop
     round "Hadoop" java -Dhttp.proxyHost="${hadoop_blob%:*}" -Dhttp.proxyPort="${hadoop_blob##*:}" \
         -Dhttp.nonProxyHosts= -cp "$build/hadoop/classes:$build/hadoop/lib/*" \
