@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs programs that people use with Data Lake Storage against smalt with hierarchical accounts:
-# Microsoft's libraries for Python, JavaScript and Go, adlfs, Arrow, Delta Lake, DuckDB, pandas, and
-# Hadoop's ABFS. They come from package registries into build/suites.
+# Microsoft's libraries for Python, JavaScript, Go and Java, azcopy, adlfs, Arrow, Delta Lake, DuckDB,
+# pandas, and Hadoop's ABFS. They come from package registries into build/suites.
 #
 #   ci/adls.sh                  all of them
-#   ci/adls.sh python go        some of them: python javascript go hadoop contract
+#   ci/adls.sh python go        some of them: python javascript go java azcopy hadoop contract
 #
-# Needs: python3, node and npm, go, java 17 and maven; ci/build.sh (or SMALT_BIN_DIR).
+# Needs: python3, node and npm, go, java 17 and maven, apt; ci/build.sh (or SMALT_BIN_DIR).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
@@ -47,6 +47,14 @@ lake_java() {
     lake java
     round "Java on a hierarchical account" \
         java -cp "$build/lake-java/classes:$build/lake-java/lib/*" Lake "$java_connection"
+}
+
+lake_azcopy() {
+    once "$build/azcopy" "$azcopy_version" azcopy_program
+    lake azcopy
+    round "azcopy on a hierarchical account" env PATH="$build/azcopy:$PATH" \
+        LD_LIBRARY_PATH="$azcopy_libraries" python3 "$rounds/azcopy.py" \
+        "http://$azcopy_blob" "$account" "$key" "$work/files"
 }
 
 lake_hadoop() {
@@ -98,7 +106,7 @@ lake_contract() {
         testRenameWithNonEmptySubDir testRenameDirIntoExistingDir
 }
 
-for suite in ${*:-python javascript go hadoop contract}; do
+for suite in ${*:-python javascript go java azcopy hadoop contract}; do
     "lake_$suite"
 done
 exit "$failures"

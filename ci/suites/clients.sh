@@ -125,6 +125,22 @@ suite_hadoop() {
         Hadoop "$account" "$key" "$hadoop_blob"
 }
 
+azcopy_version=10.32.2
+azcopy_libraries=$build/azcopy/usr/lib/x86_64-linux-gnu:$build/azcopy/lib/x86_64-linux-gnu
+
+azcopy_program() {
+    npm install --no-audit --no-fund --loglevel error --prefix . \
+        "@azure-tools/azcopy-linux@$azcopy_version"
+    ln -sf node_modules/@azure-tools/azcopy-linux/dist/bin/azcopy_linux_amd64 azcopy
+    chmod +x azcopy
+    # It links to the library of a desktop's keyring.
+    apt-get download libsecret-1-0 libglib2.0-0 libgcrypt20 libgpg-error0 libpcre2-8-0 libffi8
+    local package
+    for package in ./*.deb; do
+        dpkg-deb --extract "$package" .
+    done
+}
+
 debian_programs() {
     apt-get download rclone restic
     local package
