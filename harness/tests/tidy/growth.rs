@@ -37,8 +37,8 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        70_038,
-        "Circumstances of histories; recordings of hierarchical accounts.",
+        70_400,
+        "Renames of a million files in `harness bench rename`.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 7_727, "The search of the bursts uses it."),
@@ -47,7 +47,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 240_100;
+pub(crate) const TOTAL: usize = 240_450;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
