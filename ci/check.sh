@@ -87,6 +87,9 @@ else
     step "instructions per operation: NOT RUN, no valgrind"
 fi
 
+step "renames of a directory of many files"
+"$harness" bench rename --files 20000
+
 step "kill -9"
 bash ci/crash.sh 20
 

@@ -113,12 +113,13 @@ mutants() {
     bash ci/mutants.sh "${sets[$(($(date +%-j) % 3))]}"
 }
 
-# The cost of a page, and of one among a million compared with one among a thousand. A missed target
-# fails the part; other work on the machine can cause that.
+# The cost of a page, and of one among a million compared with one among a thousand, and renames of a
+# directory of a million files. A missed target fails the part; other work on the machine can cause that.
 costs() {
     "$harness" bench page
     "$harness" bench table --entities "$(of 1000000)"
     "$harness" bench queue --messages "$(of 1000000)"
+    "$harness" bench rename --files "$(of 1000000)" --require
 }
 
 # The figures of docs/sweeper.md and docs/listener.md: fleets on the virtual clock, and push beside

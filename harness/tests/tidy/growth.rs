@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        83_720,
-        "Limits of paths, failures of recursive access control, encryption contexts.",
+        83_800,
+        "Limits of paths, failures of recursive access control, encryption contexts; `$logs` and `$web`.",
     ),
     (
         "sleeve/",
@@ -35,14 +35,14 @@ pub(crate) const LINES: &[Row] = &[
     ("sweeper/", 21_150, "Directories stay."),
     (
         "listener/",
-        29_637,
-        "Topics of subscription queues, relays, rules of the application.",
+        30_500,
+        "The simulated fleets of the example `fleet`, and the contexts of the tables' client.",
     ),
     ("worker/", 1_990, ""),
     (
         "harness/",
-        71_540,
-        "Facts distilled from recordings, held against the emulator where there are none.",
+        72_200,
+        "Facts distilled from recordings; renames of a million files; workers on hierarchical accounts.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 7_727, "The search of the bursts uses it."),
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 242_000;
+pub(crate) const TOTAL: usize = 243_550;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
