@@ -25,7 +25,7 @@ pub(crate) const LINES: &[Row] = &[
     (
         "emulator/",
         83_800,
-        "Limits of paths, failures of recursive access control, encryption contexts; `$logs` and `$web`.",
+        "Limits of paths, recursive access control, encryption contexts; `$logs` and `$web`.",
     ),
     (
         "sleeve/",
@@ -42,7 +42,7 @@ pub(crate) const LINES: &[Row] = &[
     (
         "harness/",
         72_200,
-        "Facts distilled from recordings; renames of a million files; workers on hierarchical accounts.",
+        "Facts distilled from recordings; renames of a million files.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 7_727, "The search of the bursts uses it."),
