@@ -8,18 +8,6 @@ need smalt smalt-sweeper smalt-listener harness
 
 build=${BUILD_DIR:-build}/azurite
 
-start_azurite() {
-    local log=$work/azurite.log pid
-    "$node" "$build/node_modules/azurite/dist/src/azurite.js" --silent --skipApiVersionCheck \
-        --disableTelemetry --location "$work/azurite" \
-        --blobPort 0 --queuePort 0 --tablePort 0 >"$log" 2>&1 &
-    pid=$!
-    started+=("$pid")
-    await "$log" 'Table service.*listening' "$pid"
-    azurite_blob=$(sed -n 's|.*Blob service.*listening at http://||p' "$log" | head -n 1)
-    azurite_queue=$(sed -n 's|.*Queue service.*listening at http://||p' "$log" | head -n 1)
-}
-
 # scenarios NAME BLOB QUEUE: one line per case, into $work/NAME.results.
 scenarios() {
     "$bin/harness" check sweep --url "http://$2/$account" --cases 4 >"$work/$1.results" ||
@@ -55,7 +43,7 @@ binaries() {
 
 install_azurite "$build"
 start_smalt smalt
-start_azurite
+start_azurite "$build" "$work/azurite"
 for service in smalt azurite; do
     blob=${service}_blob queue=${service}_queue
     scenarios "$service" "${!blob}" "${!queue}"

@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 . ci/service.sh
 need smalt
 
-install_azurite "${BUILD_DIR:-build}/azurite"
+build=${BUILD_DIR:-build}/azurite
+install_azurite "$build"
 venv=${BUILD_DIR:-build}/azurite-import
 if [ ! -x "$venv/bin/python" ]; then
     python3 -m venv "$venv"
@@ -17,22 +18,13 @@ if [ ! -x "$venv/bin/python" ]; then
 fi
 made=$work/azurite
 
-# start_azurite: starts it on free ports, and sets $connection.
-start_azurite() {
-    local log=$work/azurite.log service
-    : >"$log"
-    "$node" "${BUILD_DIR:-build}/azurite/node_modules/azurite/dist/src/azurite.js" --silent \
-        --skipApiVersionCheck --disableTelemetry --location "$made" \
-        --blobPort 0 --queuePort 0 --tablePort 0 >"$log" 2>&1 &
-    azurite_pid=$!
-    started+=("$azurite_pid")
-    await "$log" 'Table service.*listening' "$azurite_pid"
+# begin_azurite: starts it on the data in $made, and sets $connection.
+begin_azurite() {
+    start_azurite "$build" "$made"
     connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
-    for service in Blob Queue Table; do
-        connection+=";${service}Endpoint=http://"
-        connection+=$(sed -n "s|.*$service service.*listening at http://||p" "$log" | head -n 1)
-        connection+="/$account"
-    done
+    connection+=";BlobEndpoint=http://$azurite_blob/$account"
+    connection+=";QueueEndpoint=http://$azurite_queue/$account"
+    connection+=";TableEndpoint=http://$azurite_table/$account"
 }
 
 stop_azurite() {
@@ -68,10 +60,10 @@ fingerprint() {
         sort -z | xargs -0 sha256sum)
 }
 
-start_azurite
+begin_azurite
 "$venv/bin/python" ci/azurite_data.py fill "$connection"
 stop_azurite
-start_azurite
+begin_azurite
 tell "$work/azurite.json"
 stop_azurite
 fingerprint "$made" >"$work/before"

@@ -59,6 +59,13 @@ else
     step "recordings of Data Lake Storage: NOT RUN, no corpus (set SMALT_CORPUS_DFS)"
 fi
 
+if [ -d "$corpus" ] && [ -d "$lake" ]; then
+    step "facts distilled from recordings"
+    "$harness" facts --corpus "$corpus" --corpus "$lake"
+else
+    step "facts distilled from recordings: NOT RUN, they need both corpora"
+fi
+
 step "random histories, and clients at once"
 "$harness" check histories --jobs 2 --cases 20000 --seed 1000 --require-matrix
 "$harness" check histories --jobs 2 --cases 200 --seed 2000 --restarts
@@ -79,6 +86,9 @@ if command -v valgrind >/dev/null; then
 else
     step "instructions per operation: NOT RUN, no valgrind"
 fi
+
+step "renames of a directory of many files"
+"$harness" bench rename --files 20000
 
 step "kill -9"
 bash ci/crash.sh 20

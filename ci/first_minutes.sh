@@ -15,22 +15,8 @@ need smalt
 build=$(mkdir -p "${BUILD_DIR:-build}/suites" && cd "${BUILD_DIR:-build}/suites" && pwd)
 . ci/suites/clients.sh
 
-azcopy_version=10.32.2
 spark_version=4.2.1
 hadoop_of_spark=3.5.0
-
-azcopy_program() {
-    npm install --no-audit --no-fund --loglevel error --prefix . \
-        "@azure-tools/azcopy-linux@$azcopy_version"
-    ln -sf node_modules/@azure-tools/azcopy-linux/dist/bin/azcopy_linux_amd64 azcopy
-    chmod +x azcopy
-    # It links to the library of a desktop's keyring.
-    apt-get download libsecret-1-0 libglib2.0-0 libgcrypt20 libgpg-error0 libpcre2-8-0 libffi8
-    local package
-    for package in ./*.deb; do
-        dpkg-deb --extract "$package" .
-    done
-}
 
 # Also downloads the packages of `spark-submit` while there is a network. It uses another home, so that
 # it reads no file from the caller's Maven repository.
@@ -63,12 +49,9 @@ export SPARK_HOME PYSPARK_PYTHON=$build/spark/bin/python
 export AZURE_CONFIG_DIR=$work/az AZURE_CORE_COLLECT_TELEMETRY=no AZURE_CORE_ONLY_SHOW_ERRORS=1
 export AZCOPY_LOG_LOCATION=$work/azcopy AZCOPY_JOB_PLAN_LOCATION=$work/azcopy
 export RCLONE_CONFIG=$work/rclone.conf RESTIC_CACHE_DIR=$work/restic
-azcopy() {
-    LD_LIBRARY_PATH=$build/azcopy/usr/lib/x86_64-linux-gnu:$build/azcopy/lib/x86_64-linux-gnu \
-        command azcopy --skip-version-check "$@"
-}
+azcopy() { LD_LIBRARY_PATH=$azcopy_libraries command azcopy --skip-version-check "$@"; }
 export -f azcopy
-export build
+export azcopy_libraries
 
 "$bin/smalt" --inMemoryPersistence >"$work/smalt.log" 2>&1 &
 started+=("$!")

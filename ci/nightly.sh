@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/profile.sh
 
-parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff fleets packages siege fuzz mutants costs}
+parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff fleets packages siege fuzz mutants costs figures}
 seed=${SEED:-$(date +%-j)000000}
 scale=${SCALE:-1}
 harness=target/release/harness
@@ -113,12 +113,20 @@ mutants() {
     bash ci/mutants.sh "${sets[$(($(date +%-j) % 3))]}"
 }
 
-# The cost of a page, and of one among a million compared with one among a thousand. A missed target
-# fails the part; other work on the machine can cause that.
+# The cost of a page, and of one among a million compared with one among a thousand, and renames of a
+# directory of a million files. A missed target fails the part; other work on the machine can cause that.
 costs() {
     "$harness" bench page
     "$harness" bench table --entities "$(of 1000000)"
     "$harness" bench queue --messages "$(of 1000000)"
+    "$harness" bench rename --files "$(of 1000000)" --require
+}
+
+# The figures of docs/sweeper.md and docs/listener.md: fleets on the virtual clock, and push beside
+# polling between processes.
+figures() {
+    SCALE=$scale bash ci/scale.sh
+    bash ci/push.sh
 }
 
 # Runs one part: shows its output, keeps it, and adds its end to the report.

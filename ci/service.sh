@@ -117,6 +117,22 @@ install_azurite() {
     [ ! -x "$1/node_modules/node/bin/node" ] || node=$1/node_modules/node/bin/node
 }
 
+# start_azurite DIR DATA: starts the Azurite that is installed in DIR on free ports, with its data in
+# DATA. Sets azurite_blob, _queue and _table to its addresses, and azurite_pid.
+start_azurite() {
+    local log=$work/azurite.log service
+    : >"$log"
+    "$node" "$1/node_modules/azurite/dist/src/azurite.js" --silent --skipApiVersionCheck \
+        --disableTelemetry --location "$2" --blobPort 0 --queuePort 0 --tablePort 0 >"$log" 2>&1 &
+    azurite_pid=$!
+    started+=("$azurite_pid")
+    await "$log" 'Table service.*listening' "$azurite_pid"
+    for service in Blob Queue Table; do
+        printf -v "azurite_${service,}" '%s' \
+            "$(sed -n "s|.*$service service.*listening at http://||p" "$log" | head -n 1)"
+    done
+}
+
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 
 # have COMMAND PACKAGE: succeeds if the command exists or apt-get can install it.

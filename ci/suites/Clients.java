@@ -44,26 +44,10 @@ import java.util.UUID;
 
 /**
  * Microsoft's Java SDKs for blobs, queues and tables, each doing some typical work and
- * reading back what it wrote. The argument is a connection string. Prints `FAILED name: why` for
- * each round that fails, and `N passed, N failed` at the end.
+ * reading back what it wrote. The argument is a connection string; Rounds.java says what it prints.
  */
 public final class Clients {
     private static String connection;
-
-    private static String unique(String name) {
-        return name + UUID.randomUUID().toString().substring(0, 8);
-    }
-
-    /** A piece of work. */
-    private interface Round {
-        void run() throws Exception;
-    }
-
-    private static void ensure(boolean holds, Object what) {
-        if (!holds) {
-            throw new AssertionError(String.valueOf(what));
-        }
-    }
 
     /** Checks that a call is refused with this code. */
     private static void fails(String code, Runnable call) {
@@ -78,7 +62,7 @@ public final class Clients {
         } catch (TableServiceException error) {
             found = String.valueOf(error.getValue().getErrorCode());
         }
-        ensure(found.equals(code), found + " in place of " + code);
+        Rounds.ensure(found.equals(code), found + " in place of " + code);
     }
 
     private static byte[] bytes(int length) {
@@ -90,7 +74,7 @@ public final class Clients {
     private static void blobs() throws Exception {
         BlobServiceClient service =
             new BlobServiceClientBuilder().connectionString(connection).buildClient();
-        BlobContainerClient box = service.createBlobContainer(unique("java"));
+        BlobContainerClient box = service.createBlobContainer(Rounds.unique("java"));
         byte[] big = bytes(9_000_000);
         BlobClient blob = box.getBlobClient("dir/a b+ü.bin");
         blob.uploadWithResponse(
@@ -102,13 +86,13 @@ public final class Clients {
                 .setMetadata(Map.of("TimeToLive", "P1D"))
                 .setTags(Map.of("project", "x y")),
             Duration.ofSeconds(60), null);
-        ensure(Arrays.equals(blob.downloadContent().toBytes(), big), "other bytes");
-        ensure(blob.getTags().equals(Map.of("project", "x y")), blob.getTags());
+        Rounds.ensure(Arrays.equals(blob.downloadContent().toBytes(), big), "other bytes");
+        Rounds.ensure(blob.getTags().equals(Map.of("project", "x y")), blob.getTags());
         var streamed = box.getBlobClient("streamed").getBlockBlobClient();
         try (var out = streamed.getBlobOutputStream(); var in = blob.openInputStream()) {
             out.write(big);
             in.skipNBytes(1_000);
-            ensure(Arrays.equals(in.readNBytes(50), Arrays.copyOfRange(big, 1_000, 1_050)),
+            Rounds.ensure(Arrays.equals(in.readNBytes(50), Arrays.copyOfRange(big, 1_000, 1_050)),
                 "another range");
         }
         fails("BlobAlreadyExists", () -> blob.upload(BinaryData.fromString("x"), false));
@@ -125,49 +109,49 @@ public final class Clients {
                     .setRetrieveSnapshots(true)), null).iterableByPage()) {
             page.getValue().forEach(item -> names.add(item.getName()));
         }
-        ensure(names.equals(List.of("dir/a b+ü.bin", "dir/a b+ü.bin", "streamed")), names);
+        Rounds.ensure(names.equals(List.of("dir/a b+ü.bin", "dir/a b+ü.bin", "streamed")), names);
         List<String> top = box.listBlobsByHierarchy("").stream().map(BlobItem::getName).sorted().toList();
-        ensure(top.equals(List.of("dir/", "streamed")), top);
+        Rounds.ensure(top.equals(List.of("dir/", "streamed")), top);
         BlobClient copy = box.getBlobClient("copy");
         copy.beginCopy(blob.getBlobUrl(), Duration.ofMillis(100)).waitForCompletion();
-        ensure(copy.getProperties().getBlobSize() == big.length, "a short copy");
+        Rounds.ensure(copy.getProperties().getBlobSize() == big.length, "a short copy");
         var log = box.getBlobClient("log").getAppendBlobClient();
         log.create();
         log.appendBlock(new ByteArrayInputStream("one\n".getBytes()), 4);
         log.appendBlock(new ByteArrayInputStream("two\n".getBytes()), 4);
         ByteArrayOutputStream text = new ByteArrayOutputStream();
         log.downloadStream(text);
-        ensure(text.toString().equals("one\ntwo\n"), text);
+        Rounds.ensure(text.toString().equals("one\ntwo\n"), text);
         PageBlobClient disk = box.getBlobClient("disk").getPageBlobClient();
         disk.create(4096);
         disk.uploadPages(
             new PageRange().setStart(512).setEnd(1023), new ByteArrayInputStream(bytes(512)));
         var ranges = disk.listPageRanges(new com.azure.storage.blob.models.BlobRange(0)).stream().toList();
-        ensure(ranges.size() == 1 && ranges.get(0).getRange().getOffset() == 512, ranges.size());
+        Rounds.ensure(ranges.size() == 1 && ranges.get(0).getRange().getOffset() == 512, ranges.size());
         var batch = new BlobBatchClientBuilder(service).buildClient();
         long deleted = batch.deleteBlobs(
             List.of(copy.getBlobUrl(), log.getBlobUrl(), disk.getBlobUrl()),
             DeleteSnapshotsOptionType.INCLUDE).stream().count();
-        ensure(deleted == 3, deleted);
+        Rounds.ensure(deleted == 3, deleted);
         String signature = blob.generateSas(new BlobServiceSasSignatureValues(
             OffsetDateTime.now().plusHours(1), new BlobSasPermission().setReadPermission(true)));
         BlobClient reader = new BlobClientBuilder()
             .endpoint(blob.getBlobUrl() + "?" + signature).buildClient();
-        ensure(reader.exists(), "the signature does not read");
+        Rounds.ensure(reader.exists(), "the signature does not read");
         fails("AuthorizationPermissionMismatch", reader::delete);
         box.delete();
     }
 
     private static void queues() {
         QueueClient queue = new QueueServiceClientBuilder().connectionString(connection).buildClient()
-            .createQueueWithResponse(unique("java"), Map.of("team", "billing"), null, null).getValue();
+            .createQueueWithResponse(Rounds.unique("java"), Map.of("team", "billing"), null, null).getValue();
         for (String text : List.of("one", "two", "three <&> ü")) {
             queue.sendMessage(text);
         }
-        ensure(queue.getProperties().getApproximateMessagesCount() == 3, "a wrong count");
+        Rounds.ensure(queue.getProperties().getApproximateMessagesCount() == 3, "a wrong count");
         List<QueueMessageItem> got =
             queue.receiveMessages(32, Duration.ofSeconds(30), null, null).stream().toList();
-        ensure(got.size() == 3, got.size());
+        Rounds.ensure(got.size() == 3, got.size());
         QueueMessageItem first = got.get(0);
         var updated = queue.updateMessage(
             first.getMessageId(), first.getPopReceipt(), "again", Duration.ofSeconds(5));
@@ -175,7 +159,7 @@ public final class Clients {
             () -> queue.deleteMessage(first.getMessageId(), first.getPopReceipt()));
         queue.deleteMessage(first.getMessageId(), updated.getPopReceipt());
         queue.clearMessages();
-        ensure(queue.peekMessage() == null, "it is not clear");
+        Rounds.ensure(queue.peekMessage() == null, "it is not clear");
         queue.delete();
         fails("QueueNotFound", queue::getProperties);
     }
@@ -183,7 +167,7 @@ public final class Clients {
     private static void tables() {
         TableServiceClient service =
             new TableServiceClientBuilder().connectionString(connection).buildClient();
-        TableClient table = service.createTable(unique("java"));
+        TableClient table = service.createTable(Rounds.unique("java"));
         TableEntity entity = new TableEntity("north", "it's")
             .addProperty("big", 5_000_000_000L)
             .addProperty("bytes", new byte[] {1, 2, 3})
@@ -193,7 +177,7 @@ public final class Clients {
         table.createEntity(entity);
         fails("EntityAlreadyExists", () -> table.createEntity(entity));
         TableEntity read = table.getEntity("north", "it's");
-        ensure(read.getProperty("big").equals(5_000_000_000L), read.getProperties());
+        Rounds.ensure(read.getProperty("big").equals(5_000_000_000L), read.getProperties());
         read.addProperty("open", false);
         table.updateEntityWithResponse(read, TableEntityUpdateMode.MERGE, true, null, null);
         fails("UpdateConditionNotSatisfied", () ->
@@ -209,13 +193,13 @@ public final class Clients {
             throw new AssertionError("a transaction twice");
         } catch (com.azure.data.tables.models.TableTransactionFailedException error) {
             String code = String.valueOf(error.getValue().getErrorCode());
-            ensure(code.equals("EntityAlreadyExists"), code);
-            ensure(error.getFailedTransactionActionIndex() == 0, error.getFailedTransactionActionIndex());
+            Rounds.ensure(code.equals("EntityAlreadyExists"), code);
+            Rounds.ensure(error.getFailedTransactionActionIndex() == 0, error.getFailedTransactionActionIndex());
         }
         ListEntitiesOptions options =
             new ListEntitiesOptions().setFilter("PartitionKey eq 'south' and n ge 90").setTop(3);
         long found = table.listEntities(options, null, null).stream().count();
-        ensure(found == 10, found);
+        Rounds.ensure(found == 10, found);
         table.deleteEntity("north", "it's");
         fails("ResourceNotFound", () -> table.getEntity("north", "it's"));
         table.deleteTable();
@@ -223,23 +207,10 @@ public final class Clients {
 
     public static void main(String[] arguments) {
         connection = arguments[0];
-        Map<String, Round> rounds = new LinkedHashMap<>();
+        Map<String, Rounds.Round> rounds = new LinkedHashMap<>();
         rounds.put("blobs", Clients::blobs);
         rounds.put("queues", Clients::queues);
         rounds.put("tables", Clients::tables);
-        int failed = 0;
-        for (var round : rounds.entrySet()) {
-            try {
-                round.getValue().run();
-            } catch (Throwable error) {
-                failed++;
-                System.out.println("FAILED " + round.getKey() + ": " + error);
-                if (System.getenv("TRACE") != null) {
-                    error.printStackTrace(System.out);
-                }
-            }
-        }
-        System.out.println(rounds.size() - failed + " passed, " + failed + " failed");
-        System.exit(failed > 0 ? 1 : 0);
+        Rounds.play(rounds);
     }
 }

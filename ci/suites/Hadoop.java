@@ -5,7 +5,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
-import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
@@ -18,32 +17,25 @@ import org.apache.hadoop.fs.Path;
  * namespace is flat and once configured so, and the older WASB. They use production's host names;
  * the server is their HTTP proxy, and for ABFS the endpoint as well. The
  * arguments are an account, its key, and the server; and a fourth one if the account has a
- * hierarchical namespace, which WASB does not know. Prints `FAILED name: why` for each round that
- * fails, and `N passed, N failed` at the end.
+ * hierarchical namespace, which WASB does not know. Rounds.java says what it prints.
  */
 public final class Hadoop {
-    private static void ensure(boolean holds, Object what) {
-        if (!holds) {
-            throw new AssertionError(String.valueOf(what));
-        }
-    }
-
     private static void run(FileSystem files, boolean appends) throws Exception {
         byte[] big = new byte[9_000_000];
         new Random().nextBytes(big);
         Path folder = new Path("/dir/sub");
         Path file = new Path(folder, "a b+ü");
-        ensure(files.mkdirs(folder), "mkdirs");
+        Rounds.ensure(files.mkdirs(folder), "mkdirs");
         try (FSDataOutputStream out = files.create(file)) {
             out.write(big);
         }
         try (FSDataInputStream in = files.open(file)) {
             byte[] read = new byte[big.length];
             in.readFully(0, read);
-            ensure(Arrays.equals(big, read), "other bytes");
+            Rounds.ensure(Arrays.equals(big, read), "other bytes");
             byte[] part = new byte[50];
             in.readFully(5_000_000, part);
-            ensure(Arrays.equals(part, Arrays.copyOfRange(big, 5_000_000, 5_000_050)), "a range");
+            Rounds.ensure(Arrays.equals(part, Arrays.copyOfRange(big, 5_000_000, 5_000_050)), "a range");
         }
         for (int number = 0; number < 5; number++) {
             files.create(new Path("/dir/f" + number)).close();
@@ -51,24 +43,24 @@ public final class Hadoop {
         List<String> listed = Arrays.stream(files.listStatus(new Path("/dir")))
             .map(status -> status.getPath().getName() + (status.isDirectory() ? "/" : ""))
             .sorted().toList();
-        ensure(listed.equals(List.of("f0", "f1", "f2", "f3", "f4", "sub/")), listed);
-        ensure(files.rename(new Path("/dir"), new Path("/moved")), "rename");
-        ensure(!files.exists(new Path("/dir")), "the source is still there");
+        Rounds.ensure(listed.equals(List.of("f0", "f1", "f2", "f3", "f4", "sub/")), listed);
+        Rounds.ensure(files.rename(new Path("/dir"), new Path("/moved")), "rename");
+        Rounds.ensure(!files.exists(new Path("/dir")), "the source is still there");
         FileStatus moved = files.getFileStatus(new Path("/moved/sub/a b+ü"));
-        ensure(moved.getLen() == big.length, moved);
+        Rounds.ensure(moved.getLen() == big.length, moved);
         if (appends) {
             try (FSDataOutputStream out = files.append(new Path("/moved/f1"))) {
                 out.write(7);
             }
-            ensure(files.getFileStatus(new Path("/moved/f1")).getLen() == 1, "append");
+            Rounds.ensure(files.getFileStatus(new Path("/moved/f1")).getLen() == 1, "append");
         }
         try {
             files.open(new Path("/nothing")).close();
             throw new AssertionError("nothing is opened");
         } catch (FileNotFoundException expected) {
-            ensure(files.delete(new Path("/moved"), true), "delete");
+            Rounds.ensure(files.delete(new Path("/moved"), true), "delete");
         }
-        ensure(files.listStatus(new Path("/")).length == 0, "something is left");
+        Rounds.ensure(files.listStatus(new Path("/")).length == 0, "something is left");
     }
 
     public static void main(String[] arguments) {
@@ -85,27 +77,24 @@ public final class Hadoop {
             told.set("fs.azure.account.hns.enabled", "false");
             told.set("fs.azure.fns.account.service.type", "BLOB");
         }
-        Map<String, Configuration> rounds = new LinkedHashMap<>();
-        rounds.put("abfs", common);
-        rounds.put("abfs-told", told);
+        Map<String, Configuration> settings = new LinkedHashMap<>();
+        settings.put("abfs", common);
+        settings.put("abfs-told", told);
         if (!isHierarchical) {
-            rounds.put("wasb", common);
+            settings.put("wasb", common);
         }
-        int failed = 0;
-        for (var round : rounds.entrySet()) {
-            String name = round.getKey();
+        Map<String, Rounds.Round> rounds = new LinkedHashMap<>();
+        settings.forEach((name, configuration) -> {
             String scheme = name.split("-")[0];
-            String box = "hadoop-" + UUID.randomUUID().toString().substring(0, 8);
             String suffix = isHierarchical || name.equals("abfs-told") ? ".dfs." : ".blob.";
-            URI uri = URI.create(scheme + "://" + box + "@" + host.replace(".blob.", suffix) + "/");
-            try (FileSystem files = FileSystem.newInstance(uri, round.getValue())) {
-                run(files, scheme.equals("abfs"));
-            } catch (Throwable error) {
-                failed++;
-                System.out.println("FAILED " + name + ": " + String.valueOf(error).lines().findFirst());
-            }
-        }
-        System.out.println(rounds.size() - failed + " passed, " + failed + " failed");
-        System.exit(failed > 0 ? 1 : 0);
+            String authority = Rounds.unique("hadoop-") + "@" + host.replace(".blob.", suffix);
+            URI uri = URI.create(scheme + "://" + authority + "/");
+            rounds.put(name, () -> {
+                try (FileSystem files = FileSystem.newInstance(uri, configuration)) {
+                    run(files, scheme.equals("abfs"));
+                }
+            });
+        });
+        Rounds.play(rounds);
     }
 }

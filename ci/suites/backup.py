@@ -2,42 +2,27 @@
 
     backup.py BLOB_URL ACCOUNT KEY DIRECTORY
 
-Both programs are found in PATH. Debian's rclone accepts a path-style address only with a SAS. Prints `FAILED step: why` for each step that fails, and `N passed, N failed` at the end.
+Both programs are found in PATH. Debian's rclone accepts a path-style address only with a SAS.
 """
 
-import filecmp
 import os
 import pathlib
-import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import steps
 from sas import account_sas
+from steps import step
 
 URL, ACCOUNT, KEY, DIRECTORY = sys.argv[1:]
-STEPS = []
-
-
-def step(function):
-    STEPS.append(function)
-    return function
 
 
 def run(*command):
-    result = subprocess.run(
-        command, cwd=DIRECTORY, capture_output=True, text=True, timeout=300, check=False
-    )
-    if result.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: {result.stderr[-400:]}")
-    return result.stdout
+    return steps.run(DIRECTORY, *command)
 
 
 def same(left, right):
-    """Returns whether two directories have equal contents."""
-    found = filecmp.dircmp(f"{DIRECTORY}/{left}", f"{DIRECTORY}/{right}")
-    if found.left_only or found.right_only or found.diff_files or found.funny_files:
-        return False
-    return all(same(f"{left}/{name}", f"{right}/{name}") for name in found.common_dirs)
+    return steps.same(f"{DIRECTORY}/{left}", f"{DIRECTORY}/{right}")
 
 
 @step
@@ -95,17 +80,6 @@ def prepare():
     }
 
 
-def main():
-    prepare()
-    failed = 0
-    for one in STEPS:
-        try:
-            one()
-        except Exception as error:
-            failed += 1
-            print(f"FAILED {one.__name__}: {' '.join(str(error).split()) or type(error).__name__}")
-    print(f"{len(STEPS) - failed} passed, {failed} failed")
-
-
 if __name__ == "__main__":
-    main()
+    prepare()
+    steps.play()

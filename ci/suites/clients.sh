@@ -100,27 +100,45 @@ suite_go() {
     round "Go SDKs" "$build/go-clients/clients" "$go_connection"
 }
 
-# java_program NAME POM SOURCE
+# java_program DIRECTORY POM CLASS: builds CLASS.java with Rounds.java in $build/DIRECTORY.
 java_program() {
-    mvn --quiet --batch-mode --file "$rounds/$2" dependency:copy-dependencies \
+    once "$build/$1" "$(cat "$rounds"/{"$2",Rounds.java,"$3.java"})" java_build "$2" "$3"
+}
+
+java_build() {
+    mvn --quiet --batch-mode --file "$rounds/$1" dependency:copy-dependencies \
         -DoutputDirectory="$PWD/lib"
-    javac -d classes -cp 'lib/*' "$rounds/$3"
+    javac -d classes -cp 'lib/*' "$rounds"/{Rounds,"$2"}.java
 }
 
 suite_java() {
-    once "$build/java" "$(cat "$rounds/clients.pom.xml" "$rounds/Clients.java")" \
-        java_program java clients.pom.xml Clients.java
+    java_program java clients.pom.xml Clients
     start_smalt java
     round "Java SDKs" java -cp "$build/java/classes:$build/java/lib/*" Clients "$java_connection"
 }
 
 suite_hadoop() {
-    once "$build/hadoop" "$(cat "$rounds/hadoop.pom.xml" "$rounds/Hadoop.java")" \
-        java_program hadoop hadoop.pom.xml Hadoop.java
+    java_program hadoop hadoop.pom.xml Hadoop
     start_smalt hadoop
     round "Hadoop" java -Dhttp.proxyHost="${hadoop_blob%:*}" -Dhttp.proxyPort="${hadoop_blob##*:}" \
         -Dhttp.nonProxyHosts= -cp "$build/hadoop/classes:$build/hadoop/lib/*" \
         Hadoop "$account" "$key" "$hadoop_blob"
+}
+
+azcopy_version=10.32.2
+azcopy_libraries=$build/azcopy/usr/lib/x86_64-linux-gnu:$build/azcopy/lib/x86_64-linux-gnu
+
+azcopy_program() {
+    npm install --no-audit --no-fund --loglevel error --prefix . \
+        "@azure-tools/azcopy-linux@$azcopy_version"
+    ln -sf node_modules/@azure-tools/azcopy-linux/dist/bin/azcopy_linux_amd64 azcopy
+    chmod +x azcopy
+    # It links to the library of a desktop's keyring.
+    apt-get download libsecret-1-0 libglib2.0-0 libgcrypt20 libgpg-error0 libpcre2-8-0 libffi8
+    local package
+    for package in ./*.deb; do
+        dpkg-deb --extract "$package" .
+    done
 }
 
 debian_programs() {

@@ -67,17 +67,32 @@ pub fn permit(call: &Call, access: &Access) -> Result<(), StorageError> {
     }
 }
 
-/// Returns whether the caller of a copy may read blobs of a container of its account, except where
-/// access control lists forbid it.
-pub fn may_read(call: &Call, container: &str) -> bool {
+/// As whom the caller of a copy reads a source in its account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyReader {
+    /// Its key or its role permits the read.
+    Permitted,
+    /// Access control lists decide.
+    Listed,
+    /// As anybody does.
+    Stranger,
+}
+
+/// Returns as whom the caller of a copy reads blobs of a container of its account. The source is
+/// judged by itself, whatever permits the destination: where no role permits the read, the access
+/// control lists decide. Source: "Access control model in Azure Data Lake Storage".
+pub fn reader(call: &Call, container: &str) -> CopyReader {
     match call.identity {
-        Identity::Owner => true,
+        Identity::Owner => CopyReader::Permitted,
         Identity::Entra(principal) => {
-            let user = principal.object_id;
-            let held = needs::held_in_container(call, user, container);
-            principal.is_checked || held.may('r')
+            let held = needs::held_in_container(call, principal.object_id, container);
+            match held.may('r') {
+                true => CopyReader::Permitted,
+                false if call.has_access_lists() => CopyReader::Listed,
+                false => CopyReader::Stranger,
+            }
         }
-        Identity::Sas(_) | Identity::Anonymous => false,
+        Identity::Sas(_) | Identity::Anonymous => CopyReader::Stranger,
     }
 }
 

@@ -13,7 +13,7 @@
 //!   server.
 //! - [`rates`]: operations per second; [`scale`]: with many blobs; [`queue`], [`table`]: with
 //!   many messages or entities, on top of [`lengths`]; [`inproc`]: without a socket.
-//! - [`page`]: the sweeper's cost of a listing page.
+//! - [`page`]: the sweeper's cost of a listing page. [`rename`]: hierarchical accounts.
 //! - [`report`]: the table. [`options`]: the command line.
 
 pub mod echo;
@@ -25,6 +25,7 @@ pub mod options;
 pub mod page;
 pub mod queue;
 pub mod rates;
+pub mod rename;
 pub mod report;
 pub mod requests;
 pub mod scale;

@@ -15,6 +15,7 @@
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: concurrent clients, checked by a search for an order that the model accepts.
 //! - [`histories`]: random histories of one client, checked by the model.
+//! - [`facts`]: what the real service answers with, as a table without recorded values.
 //! - [`fleet`]: worker processes that are killed, with an account of every message or blob.
 //! - [`soak`]: long runs that account for every message.
 //! - [`diff`]: sends the same requests to two services, with a ledger of their differences.
@@ -36,6 +37,7 @@ pub mod check;
 pub mod crash;
 pub mod diff;
 pub mod drivers;
+pub mod facts;
 pub mod fleet;
 pub mod fuzz;
 pub mod histories;

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, cases, certificate, crash, diff, drivers, interrupt, planted, replay, scenario, traces,
+    bench, cases, certificate, crash, diff, drivers, facts, interrupt, planted, replay, scenario,
+    traces,
 };
 
 /// The server uses the same allocator, so in-process measurements are comparable with it.
@@ -23,6 +24,8 @@ struct Cli {
 enum Command {
     /// Replay recorded traffic of the real service and compare every answer.
     Replay(replay::Options),
+    /// Compare the table of facts about the real service with recordings, or write it.
+    Facts(facts::Options),
     /// Record the traffic between a client and a service as a trace, without secrets.
     Record(traces::Options),
     /// Send the same requests to two services and explain every difference from a ledger.
@@ -78,6 +81,7 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Replay(options) => block_on(replay::run_command(&options)),
+        Command::Facts(options) => facts::run_command(&options),
         Command::Record(options) => block_on(traces::run_command(&options)),
         Command::Diff(options) => block_on(unless_interrupted(diff::run_command(&options))),
         Command::Conform(options) => block_on(cases::run_command(&options)),

@@ -15,6 +15,8 @@ mod app;
 mod check;
 #[path = "channels/client.rs"]
 mod client;
+#[path = "channels/context.rs"]
+mod context;
 #[path = "channels/line.rs"]
 mod line;
 #[path = "channels/orders.rs"]
@@ -25,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use app::audit::{self, Faults};
+use app::context::MergeOption;
 use app::plan::Plan;
 use app::site::{BLOGS, CHANNELS, ONLY, QUEUE, Site, channel_row};
 use app::worker::Manner;
@@ -40,10 +43,11 @@ const VISIBILITY: Duration = Duration::from_secs(20);
 const MENDED: Manner = Manner {
     pause: Duration::ZERO,
     forget_second_look: false,
+    merge_option: MergeOption::PreserveChanges,
 };
 const FORGETFUL: Manner = Manner {
-    pause: Duration::ZERO,
     forget_second_look: true,
+    ..MENDED
 };
 /// One channel with one page, which is deleted, and one blog by a writer.
 const ONE: Plan = Plan {

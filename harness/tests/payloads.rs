@@ -8,6 +8,8 @@
 
 #[path = "payloads/forged.rs"]
 mod forged;
+#[path = "payloads/hierarchical.rs"]
+mod hierarchical;
 #[path = "payloads/quarantine.rs"]
 mod quarantine;
 #[path = "payloads/support.rs"]

@@ -31,6 +31,9 @@ pub const ACCOUNT_NAME_CHARS: RangeInclusive<usize> = 3..=24;
 pub const BLOB_NAME_CHARS: RangeInclusive<usize> = 1..=1024;
 /// Path segments of a blob's name. Same page.
 pub const BLOB_NAME_SEGMENTS_MAX: usize = 254;
+/// Segments of a new path in a hierarchical account: 63 with those of the account's host name and
+/// of the container. Same page.
+pub const PATH_SEGMENTS_MAX: usize = 61;
 
 // Requests.
 
@@ -108,6 +111,9 @@ pub fn put_blob_bytes_max(version: ApiVersion) -> u64 {
     by_version(version, 64 * MIB, 256 * MIB, 5000 * MIB)
 }
 
+/// Entries of an access list, and of a default list. *Access control lists in Azure Data Lake
+/// Storage*.
+pub const ACL_ENTRIES_MAX: usize = 32;
 /// Paths that one setAccessControlRecursive changes at most. "Path - Update": `maxRecords`.
 pub const ACL_RECORDS_MAX: u64 = 2_000;
 

@@ -13,6 +13,9 @@ use crate::names::validate_metadata_name;
 
 /// The prefix of a metadata header.
 pub const HEADER_PREFIX: &str = "x-ms-meta-";
+/// Name of the metadata by which the Blob service shows that a blob is a directory. Its value is
+/// `true`.
+pub const FOLDER_MARKER: &str = "hdi_isfolder";
 
 /// Names and values of a resource's metadata, valid by construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +81,15 @@ impl Metadata {
             return Err(ErrorCode::MetadataTooLarge.into());
         }
         Self::from_named(pairs.iter().map(|(name, value)| (*name, value.as_str())))
+    }
+
+    /// Returns the metadata as the Blob service shows those of a directory: with [`FOLDER_MARKER`].
+    #[must_use]
+    pub fn of_directory(&self) -> Self {
+        let own = self.0.iter();
+        let own = own.filter(|(name, _)| !name.eq_ignore_ascii_case(FOLDER_MARKER));
+        let marker = (FOLDER_MARKER.to_owned(), "true".to_owned());
+        Metadata(own.cloned().chain([marker]).collect())
     }
 
     /// Returns the value of `x-ms-properties`.

@@ -20,7 +20,7 @@ pub mod write;
 pub use acl::{SignedIdentifier, SignedIdentifiersDocument};
 pub use block_list::{BlockListDocument, BlockListEntry, BlockSource, read_block_list};
 pub use error::ErrorDocument;
-pub use list_blobs::{BlobContent, BlobCopy, BlobEntry, BlobLease, ListBlobsDocument};
+pub use list_blobs::{BlobContent, BlobCopy, BlobEntry, BlobLease, BlobRights, ListBlobsDocument};
 pub use list_containers::{ContainerEntry, ListContainersDocument};
 pub use list_queues::ListQueuesDocument;
 pub use message::{MessageEntry, QueueMessagesDocument, read_queue_message};

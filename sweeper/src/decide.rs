@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{BlobProperties, CopyStatus, LeaseState, metadata_value};
+use smalt_protocol::metadata::FOLDER_MARKER;
+use smalt_sleeve::port::{BlobProperties, CopyStatus, LeaseState, Metadata, metadata_value};
 
 use crate::destination::{self, Destination, SweptPlace};
 use crate::glob;
@@ -135,6 +136,9 @@ pub fn decide(
     seen: &BlobProperties,
     now: Timestamp,
 ) -> Decision {
+    if is_directory(&seen.metadata) {
+        return Decision::Keep(Outcome::Directory);
+    }
     let term = match term(policy, scene, name, seen) {
         Ok(term) => term,
         Err(outcome) => return Decision::Keep(outcome),
@@ -156,6 +160,12 @@ pub fn decide(
             Err(outcome) => Decision::Keep(outcome),
         },
     }
+}
+
+/// Whether a blob is a directory of a hierarchical account, or the marker that stands for one in a
+/// flat account. Removing it would remove the place of the blobs in it.
+pub(crate) fn is_directory(metadata: &Metadata) -> bool {
+    metadata_value(metadata, FOLDER_MARKER).is_some_and(|text| text.eq_ignore_ascii_case("true"))
 }
 
 /// Maximum length of a value quoted in a report, in characters.

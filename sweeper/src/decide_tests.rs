@@ -54,6 +54,28 @@ fn outcome(policy: &Policy, seen: &BlobProperties) -> Decision {
 
 const DUE: (&str, &str) = ("TimeToLive", "2026-11-21T10:00:00Z");
 
+/// A directory stays, with a time to live and under a rule.
+#[test]
+fn a_directory_is_never_removed() {
+    let by_rule = Policy {
+        rules: vec![Rule::default()],
+        ..Policy::default()
+    };
+    let removed = |seen: &BlobProperties| outcome(&by_rule, seen).removes();
+    for (marker, is_directory) in [
+        (("hdi_isfolder", "true"), true),
+        (("HDI_isFolder", "True"), true),
+        (("hdi_isfolder", "false"), false),
+        (("isfolder", "true"), false),
+    ] {
+        let [due, bare] = [blob(&[DUE, marker]), blob(&[marker])];
+        assert_eq!(removed(&due), !is_directory, "{marker:?}");
+        assert_eq!(removed(&bare), !is_directory, "{marker:?}");
+        let kept = Decision::Keep(Outcome::Directory);
+        assert_eq!(outcome(&by_rule, &due) == kept, is_directory);
+    }
+}
+
 /// S5, S6, S7, DS14, DS26: the time to live alone.
 #[test]
 fn the_time_to_live_decides_inclusively_and_ignores_case() {

@@ -73,6 +73,10 @@ pub fn explain(
     now: Timestamp,
 ) -> Explanation {
     let mut checks = Checks(Vec::new());
+    if decide::is_directory(&seen.metadata) {
+        let found = "it is a directory";
+        checks.add("kind", Some(Outcome::Directory), found);
+    }
     let term = term(policy, scene, name, seen, &mut checks);
     let mut goes_from = None;
     if let Some(term) = &term {

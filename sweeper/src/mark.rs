@@ -16,7 +16,7 @@ use smalt_sleeve::port::{
     BlobId, BlobItem, Conditions, ErrorKind, ListBlobs, Metadata, PortError, Storage, Tag,
 };
 
-use crate::decide::Policy;
+use crate::decide::{self, Policy};
 use crate::destination;
 use crate::error::SweepError;
 use crate::paced::Paced;
@@ -120,6 +120,8 @@ pub enum Marked {
     Changed,
     /// The blob already has these values.
     Unchanged,
+    /// It is a directory, which no sweep removes.
+    Directory,
     /// Another client holds a lease on the blob.
     Leased,
     /// The blob was removed in the meantime.
@@ -291,6 +293,9 @@ impl Marker<'_> {
     /// Marks one blob, retrying with its newest version if it changed in the meantime.
     async fn mark(&self, blob: &BlobId, item: BlobItem) -> (Marked, Option<String>) {
         let (mut before, mut etag) = (item.properties.metadata, item.properties.etag);
+        if decide::is_directory(&before) {
+            return (Marked::Directory, None);
+        }
         for _ in 0..TRIES_MAX {
             let policy = &self.core.config.policy;
             let after = match self.marking.apply(policy, &before) {

@@ -242,6 +242,8 @@ async fn judge_start(
     place: &BlobId,
     error: &PortError,
 ) -> Result<(), Done> {
+    let is_code = |code: &str| error.code.as_deref() == Some(code);
+    let suffixes = moving.core.config.dead.on_collision == Collision::Suffix;
     match error.kind {
         ErrorKind::AlreadyExists | ErrorKind::ConditionNotMet | ErrorKind::CopyPending => Ok(()),
         // The source, the destination container or both are missing; a missing source is the
@@ -255,6 +257,12 @@ async fn judge_start(
             ensure_container(moving, account, &place.container, true).await
         }
         ErrorKind::Leased => Err(Done::with(Outcome::Collision, error)),
+        _ if is_code("ResourceTypeMismatch") && suffixes => Ok(()),
+        // In a hierarchical account there is a directory in place of the copy, or a blob in place
+        // of its directory.
+        _ if is_code("ResourceTypeMismatch") || is_code("PathConflict") => {
+            Err(Done::with(Outcome::Collision, error))
+        }
         _ => Err(work::failed(error)),
     }
 }

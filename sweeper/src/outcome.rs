@@ -14,6 +14,8 @@ pub enum Outcome {
     Moved,
     /// Another client removed it first.
     Gone,
+    /// A directory: never removed, whatever its metadata say.
+    Directory,
     /// Has no `TimeToLive` and matches no rule: never touched (S5).
     NoTtl,
     /// The time to live has not passed.
@@ -79,7 +81,8 @@ impl Outcome {
     pub const fn class(self) -> Class {
         match self {
             Outcome::Deleted | Outcome::Moved | Outcome::Gone => Class::Done,
-            Outcome::NoTtl
+            Outcome::Directory
+            | Outcome::NoTtl
             | Outcome::NotDue
             | Outcome::Protected
             | Outcome::TooYoung

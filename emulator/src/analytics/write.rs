@@ -9,14 +9,12 @@ use crate::core::Core;
 use crate::emulator::Emulator;
 use crate::ops::blob::replace::{Marks, NewBlob};
 use crate::ops::blob::{creation, expiry};
-use crate::ops::container::create::{self, Fresh};
+use crate::ops::container::system;
 use crate::ops::lookup::{BlobName, ContainerName, Place};
 use crate::records::{Access, BlobContent, BlobKind, ContentHeaders};
 use crate::stage;
 use crate::store::{self, Stamp, Transaction, View};
 
-/// The container of the logs.
-const CONTAINER: &str = "$logs";
 /// How long a line waits for others, in seconds; smalt's own choice. Production takes up to an
 /// hour.
 const WAIT_S: u64 = 60;
@@ -51,13 +49,7 @@ async fn write(core: &Core, is_due: impl Fn(&Lines) -> bool) -> Result<(), Stora
         let mut text = body::full(Bytes::from(lines.text.clone()));
         let length = lines.text.len() as u64;
         let staged = stage::payload(&core.store, &mut text, length).await?.staged;
-        let container = ContainerName {
-            settings: core.settings(&account),
-            account,
-            container: CONTAINER.to_owned(),
-            data_lake: false,
-            creator: None,
-        };
+        let container = system::name(&account, core.settings(&account), system::LOGS);
         let written = core.store.commit(move |tx, stamp| {
             let content = BlobContent::Payload(store::adopt(tx, staged)?);
             put(tx, container, service, &lines, content, stamp)
@@ -76,10 +68,7 @@ fn put(
     content: BlobContent,
     stamp: &Stamp,
 ) -> Result<(), StorageError> {
-    if container.find(tx, stamp.now).is_err() {
-        create::check_free(tx, &container, 0, stamp.now)?;
-        create::make(tx, &container, Fresh::default(), stamp)?;
-    }
+    system::make_missing(tx, &container, stamp)?;
     let (name, place) = free_name(tx, container, &hour(service, lines.first), stamp)?;
     let new = NewBlob {
         kind: BlobKind::Block,

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::roles::Held;
 use crate::call::Call;
 use crate::register::{Access, Entry, Scope};
-use crate::rules::acl::{self, EXECUTE, Need, READ, WRITE};
+use crate::rules::acl::{self, EXECUTE, FS_ACTION, Need, READ, WRITE};
 use crate::target::{Kind, Resource};
 
 /// Returns whether the permissions `held` of a SAS suffice for a request. `declared` are the
@@ -113,10 +113,9 @@ pub fn besides(call: &Call) -> impl Iterator<Item = char> {
 /// # Errors
 /// 400 `InvalidQueryParameterValue` for a malformed `fsAction`.
 pub fn of_lists(call: &Call, entry: &Entry) -> Result<Need, StorageError> {
-    const ACTION: &str = "fsAction";
-    if let Some(action) = call.query(ACTION) {
+    if let Some(action) = call.query(FS_ACTION) {
         let bits = acl::parse_bits(action);
-        let bits = bits.ok_or_else(|| StorageError::invalid_query(ACTION, action, ""))?;
+        let bits = bits.ok_or_else(|| StorageError::invalid_query(FS_ACTION, action, ""))?;
         return Ok(Need::Have(bits));
     }
     let of_container = entry.on == Kind::Container;

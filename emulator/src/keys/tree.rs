@@ -17,6 +17,10 @@ pub const MISSING: Generation = Generation::MAX;
 /// Stands for a directory in whose place there is a file: nothing is ever stored under it.
 pub const BLOCKED: Generation = Generation::MAX - 1;
 
+/// Stands for the directory of a path with more segments than a new one may have: nothing is ever
+/// stored under it.
+pub const TOO_DEEP: Generation = Generation::MAX - 2;
+
 /// Returns the id of a directory: of a root, made of the tick of the container's creation, or of
 /// another, made of the next [`directory_last`], which is far below any tick.
 pub const fn directory(number: u64) -> Generation {

@@ -4,6 +4,7 @@
 //!   them.
 //! - [`deleted`] finds deleted containers that can be restored.
 //! - [`list_blobs`] lists the blobs of a container.
+//! - [`system`] has the containers that the service makes by itself.
 
 pub mod access;
 pub mod change;
@@ -20,3 +21,4 @@ pub mod rename;
 pub mod restore;
 pub mod set_access_policy;
 pub mod set_metadata;
+pub mod system;

@@ -122,8 +122,11 @@ fn number(call: &Call, name: &str) -> Result<Option<u64>, StorageError> {
     let Some(text) = call.query(name).filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
-    let refused = |_| StorageError::invalid_query(name, text, "");
-    text.parse().map(Some).map_err(refused)
+    // The library would accept a sign.
+    let is_digits = text.bytes().all(|digit| digit.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| is_digits);
+    let refused = || StorageError::invalid_query(name, text, "");
+    number.map(Some).ok_or_else(refused)
 }
 
 /// Rejects an operation on a file's content for a directory.

@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::config::AccountSettings;
 use crate::keys;
 use crate::keys::Generation;
-use crate::keys::tree::is_hierarchical;
+use crate::keys::tree::{TOO_DEEP, is_hierarchical};
 use crate::ops::tree;
 use crate::records::{BlobRecord, ContainerRecord, Record};
 use crate::rules::{immutability, pending_copy, tier};
@@ -139,11 +139,14 @@ impl BlobName {
     }
 
     /// Loads the container and its base blob, if there is one, or fails with 404
-    /// `ContainerNotFound`.
+    /// `ContainerNotFound`. A path that is too deep to be created has the directory [`TOO_DEEP`].
     pub fn find_place(&self, view: &dyn View, now: Timestamp) -> Result<Place, StorageError> {
-        let container = self.find_container(view, now)?;
+        let mut container = self.find_container(view, now)?;
         let blob = self.load(view, container.generation, now)?;
         let blob = blob.map(|blob| protected(&container, blob, now));
+        if blob.is_none() && tree::is_too_deep(container.generation, &self.blob) {
+            container.generation = TOO_DEEP;
+        }
         Ok(Place { container, blob })
     }
 

@@ -4,17 +4,15 @@
 //! of the container's generation in all keys: see [`keys::tree`]. In a flat container, every
 //! function returns the generation itself. A write makes the directories that its path lacks.
 
+use smalt_protocol::limits::PATH_SEGMENTS_MAX;
 use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
 
-use crate::keys::tree::{BLOCKED, MISSING, directory, directory_last, is_hierarchical};
+use crate::keys::tree::{BLOCKED, MISSING, TOO_DEEP, directory, directory_last, is_hierarchical};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::BlobName;
 use crate::records::{BlobKind, BlobRecord, CONTENT_TYPE_DEFAULT, ContentHeaders, Record};
 use crate::rules::acl::{self, Posix};
 use crate::store::{Stamp, StoreError, StoreResult, Transaction, View};
-
-/// Name of the metadata by which the Blob service shows that a blob is a directory.
-pub const FOLDER_MARKER: &str = "hdi_isfolder";
 
 /// Returns the segments of a path; empty ones do not count.
 pub fn segments(path: &str) -> impl DoubleEndedIterator<Item = &str> {
@@ -198,15 +196,30 @@ pub fn drop_directory(tx: &mut Transaction<'_>, id: Generation) {
     tx.put(keys::garbage(id), "");
 }
 
-/// Rejects a write to a path with a file in place of a directory, and one of a file in place of a
-/// directory.
+/// Whether a path has more segments than a new one may have. A rename of a directory can make such
+/// paths of what the directory holds.
+pub fn is_too_deep(folder: Generation, path: &str) -> bool {
+    is_hierarchical(folder) && segments(path).count() > PATH_SEGMENTS_MAX
+}
+
+/// Rejects a write to a path that is too deep, or that has a file in place of a directory.
 ///
 /// # Errors
-/// 409 `PathConflict`, 409 `ResourceTypeMismatch`.
-pub fn check_file(folder: Generation, found: Option<&BlobRecord>) -> Result<(), StorageError> {
-    if folder == BLOCKED {
-        return Err(ErrorCode::PathConflict.into());
+/// 409 `PathIsTooDeep`, 409 `PathConflict`.
+pub fn check_way(folder: Generation) -> Result<(), StorageError> {
+    match folder {
+        TOO_DEEP => Err(ErrorCode::PathIsTooDeep.into()),
+        BLOCKED => Err(ErrorCode::PathConflict.into()),
+        _ => Ok(()),
     }
+}
+
+/// Checks as [`check_way`] does, and rejects the write of a file in place of a directory.
+///
+/// # Errors
+/// As [`check_way`]; 409 `ResourceTypeMismatch`.
+pub fn check_file(folder: Generation, found: Option<&BlobRecord>) -> Result<(), StorageError> {
+    check_way(folder)?;
     match found {
         Some(found) if found.directory.is_some() => Err(ErrorCode::ResourceTypeMismatch.into()),
         _ => Ok(()),

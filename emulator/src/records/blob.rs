@@ -1,5 +1,7 @@
 //! Records of blobs, snapshots and blocks.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
 use smalt_protocol::time::DAY_S;
@@ -101,6 +103,9 @@ pub struct BlobRecord {
     /// Owner, group and permissions in a hierarchical container; `None` in a flat one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub posix: Option<Box<Posix>>,
+    /// `x-ms-encryption-context` of a file: what its owner needs to find the file's key.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub encryption_context: Option<String>,
 }
 
 /// The last incremental copy into a page blob.
@@ -126,6 +131,14 @@ impl BlobRecord {
     pub fn posix(&self) -> Posix {
         let usual = || Posix::of_new(self.directory.is_some(), None, acl::UMASK_DEFAULT, None);
         self.posix.as_deref().cloned().unwrap_or_else(usual)
+    }
+
+    /// Returns the metadata as the Blob service shows them.
+    pub fn shown_metadata(&self) -> Cow<'_, Metadata> {
+        match self.directory {
+            Some(_) => Cow::Owned(self.metadata.of_directory()),
+            None => Cow::Borrowed(&self.metadata),
+        }
     }
 
     /// Creates an empty blob with default properties.
@@ -161,6 +174,7 @@ impl BlobRecord {
             copied_to: Vec::new(),
             directory: None,
             posix: None,
+            encryption_context: None,
         }
     }
 }

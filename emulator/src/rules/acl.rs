@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::StorageError;
+use smalt_protocol::limits::ACL_ENTRIES_MAX;
 
 /// The owner and the group of paths that the account's key creates, as recorded.
 pub const SUPERUSER: &str = "$superuser";
@@ -15,8 +16,6 @@ const FILE_MODE: u16 = 0o666;
 /// Permissions of a directory before the umask.
 const DIRECTORY_MODE: u16 = 0o777;
 const STICKY: u16 = 0o1000;
-/// Most entries of an access list, and of a default list. "Access control lists (ACLs)".
-const ENTRIES_MAX: usize = 32;
 
 /// Permission to read a file or list a directory.
 pub const READ: u8 = 4;
@@ -24,6 +23,9 @@ pub const READ: u8 = 4;
 pub const WRITE: u8 = 2;
 /// Permission to reach what is in a directory.
 pub const EXECUTE: u8 = 1;
+
+/// Parameter of checkAccess: the permissions that the user asks about.
+pub const FS_ACTION: &str = "fsAction";
 
 /// What a request needs of a path when access control lists decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,7 +257,7 @@ impl Posix {
         self.complete_mask();
         let too_many = |is_default: bool| {
             let kind = self.acl.iter().filter(|e| e.is_default == is_default);
-            kind.count() > ENTRIES_MAX
+            kind.count() > ACL_ENTRIES_MAX
         };
         if !whole(self) || too_many(false) || too_many(true) {
             return Err(StorageError::invalid_header(ACL, ""));
@@ -399,7 +401,10 @@ pub fn parse_bits(text: &str) -> Option<u8> {
 pub fn parse_mode(name: &'static str, text: &str) -> Result<u16, StorageError> {
     let refused = || StorageError::invalid_header(name, text);
     if text.len() == 4 || text.len() == 3 {
-        let mode = u16::from_str_radix(text, 8).map_err(|_| refused())?;
+        // The library would accept a sign.
+        let is_octal = text.bytes().all(|digit| digit.is_ascii_digit());
+        let mode = u16::from_str_radix(text, 8).ok().filter(|_| is_octal);
+        let mode = mode.ok_or_else(refused)?;
         return (mode <= 0o1777).then_some(mode).ok_or_else(refused);
     }
     let symbolic = || {

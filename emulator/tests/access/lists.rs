@@ -149,6 +149,51 @@ async fn user_copies_what_the_lists_let_them_read() {
     assert!(settings.validate().is_err(), "there are no versions");
 }
 
+/// Destination and source of a copy are judged by themselves: a role may permit the one, and lists
+/// the other.
+#[tokio::test]
+async fn role_and_lists_share_a_copy() {
+    for (role, container, copies) in [
+        // Lists permit the read, the role the write.
+        (
+            Role::BlobDataContributor,
+            "mine",
+            ("/lake/open/file", "/mine/copy"),
+        ),
+        // The reverse.
+        (
+            Role::BlobDataReader,
+            "mine",
+            ("/mine/file", "/lake/open/copy"),
+        ),
+    ] {
+        let world = world().await;
+        let reads = format!("user::rwx,user:{OBJECT_ID}:r--,group::r--,mask::r--,other::---");
+        set(&world, "/lake/open/file", &reads).await;
+        world.owner("PUT", "/mine?restype=container", &[], "").await;
+        world.owner("PUT", "/mine/file", &BLOCK, "hello").await;
+        let assignment = RoleAssignment {
+            principal: OBJECT_ID.parse().unwrap(),
+            role,
+            resource: Some(container.to_owned()),
+        };
+        let settings = AccountSettings {
+            hierarchical_namespace: true,
+            role_assignments: Some([assignment].into()),
+            ..AccountSettings::default()
+        };
+        assert!(world.emulator.change_settings(ACCOUNT, settings));
+        let closed = ("/lake/closed/file", copies.1);
+        for ((source, destination), expected) in [(copies, (202, "")), (closed, REFUSED)] {
+            let source = format!("https://127.0.0.1:10000/{ACCOUNT}{source}");
+            let headers = [("x-ms-copy-source", source.as_str())];
+            let request = format!("PUT {destination}");
+            let (status, code) = ask(&world, &request, &headers, "").await;
+            assert_eq!((status, code.as_str()), expected, "{role:?}: {source}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn sticky_directory_keeps_the_files_of_others() {
     let world = world().await;
@@ -179,5 +224,37 @@ async fn user_with_a_role_is_not_checked() {
     assert!(world.emulator.change_settings(ACCOUNT, settings));
     for request in ["GET /lake/closed/file", "GET /?comp=list"] {
         assert_eq!(ask(&world, request, &[], "").await.0, 200, "{request}");
+    }
+}
+
+/// A recursive change reaches the paths that the user owns; others are failures, and end it unless
+/// it is told to go on.
+#[tokio::test]
+async fn recursive_change_counts_the_paths_of_others() {
+    let world = world().await;
+    let other = world.owner("PUT", "/lake/open/another", &BLOCK, "x").await;
+    assert_eq!(other.status, 201);
+    for path in ["/lake/open", "/lake/open/file"] {
+        let target = format!("{path}?action=setAccessControl");
+        let mine = [("x-ms-owner", OBJECT_ID)];
+        assert_eq!(world.owner("PATCH", &target, &mine, "").await.status, 200);
+    }
+    let token = world.token();
+    let added = [("x-ms-acl", "user:guest:r-x")];
+    for (force, files) in [("", 0), ("&forceFlag=false", 0), ("&forceFlag=true", 1)] {
+        let target =
+            format!("/lake/open?action=setAccessControlRecursive&mode=modify&maxRecords=9{force}");
+        let by = By::Token(&token);
+        let answer = world.ask(by, "PATCH", &target, &added, "").await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        for part in [
+            "\"directoriesSuccessful\":1",
+            "\"failureCount\":1",
+            "\"name\":\"open/another\"",
+            "\"type\":\"FILE\"",
+            &format!("\"filesSuccessful\":{files}"),
+        ] {
+            assert!(answer.body.contains(part), "{force}: {}", answer.body);
+        }
     }
 }

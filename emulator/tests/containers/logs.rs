@@ -49,7 +49,7 @@ async fn requests_are_logged_as_their_service_says() {
     get(&client, "/things/b").await;
     get(&client, "/things/none?x=1&sig=secret").await;
     client.send("DELETE", "/things/b", &[], "").await;
-    assert_eq!(get(&client, "/$logs?restype=container").await.0, 404);
+    assert_eq!(get(&client, "/$logs?restype=container").await.0, 200);
 
     client.emulator().write_logs().await.unwrap();
     let names = logs(&client).await;
@@ -66,8 +66,7 @@ async fn requests_are_logged_as_their_service_says() {
     let text = text_of(&log);
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(';').collect()).collect();
     let operations: Vec<_> = lines.iter().map(|line| line[2]).collect();
-    // The properties are set before the answer is logged; a delete is not asked for, and the
-    // container did not exist when it was asked for.
+    // The properties are set before the answer is logged; a delete is not asked for.
     assert_eq!(
         operations,
         [
@@ -95,6 +94,24 @@ async fn requests_are_logged_as_their_service_says() {
     assert!(put.contains(";\"a;&quot;b&quot;\";"));
     assert_eq!(lines[3][3..5], ["ClientOtherError", "404"]);
     assert!(text.contains("?x=1&amp;sig=XXXXX\"") && !text.contains("secret"));
+}
+
+/// Logging makes `$logs` at once, also for another service, and nobody deletes it. Its blobs can be
+/// deleted.
+#[tokio::test]
+async fn the_container_of_the_logs_stays() {
+    let client = Client::new();
+    assert_eq!(get(&client, "/$logs?restype=container").await.0, 404);
+    enable(&client, "1.0").await;
+    get(&client, "/?comp=list").await;
+    client.emulator().write_logs().await.unwrap();
+    let container = "/$logs?restype=container";
+    let answer = client.send("DELETE", container, &[], "").await;
+    assert_eq!(answer.status, 403);
+    assert!(text_of(&answer).contains("<Code>InsufficientAccountPermissions</Code>"));
+    let blob = format!("/$logs/{}", logs(&client).await[0]);
+    assert_eq!(client.send("DELETE", &blob, &[], "").await.status, 202);
+    assert!(logs(&client).await.is_empty());
 }
 
 #[tokio::test]

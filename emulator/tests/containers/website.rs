@@ -47,10 +47,10 @@ async fn enable(client: &Client, documents: &str) {
     assert_eq!(set.status, 202);
 }
 
-/// Creates a website of four pages in a private container.
+/// Creates a website of four pages in a private container, which exists once the website is enabled.
 async fn site(documents: &str) -> Client {
     let client = Client::new();
-    client.send("PUT", "/$web?restype=container", &[], "").await;
+    enable(&client, documents).await;
     for name in ["index.html", "docs/index.html", "404.html", "a%20b.css"] {
         let headers = [
             ("x-ms-blob-type", "BlockBlob"),
@@ -61,7 +61,6 @@ async fn site(documents: &str) -> Client {
             .await;
         assert_eq!(put.status, 201);
     }
-    enable(&client, documents).await;
     client
 }
 

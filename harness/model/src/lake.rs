@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use smalt_protocol::ErrorCode;
+use smalt_protocol::metadata::FOLDER_MARKER;
 
 use crate::blobs::check_write;
 use crate::conditions;
@@ -33,7 +34,7 @@ pub(crate) fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
 impl State {
     /// Returns the metadata, with the mark of a directory.
     pub(crate) fn metadata(&self) -> Metadata {
-        let mark = ("hdi_isfolder".to_owned(), "true".to_owned());
+        let mark = (FOLDER_MARKER.to_owned(), "true".to_owned());
         let mark = self.is_directory.then_some(mark);
         self.metadata.clone().into_iter().chain(mark).collect()
     }

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::lines::{IN_PROCESS, Rate, Scale};
 use super::report::{self, Row};
 use super::servers::{PeerOptions, Server, Start, start_bare};
-use super::{inproc, page, queue, rates, scale, table};
+use super::{inproc, page, queue, rates, rename, scale, table};
 use crate::check::exit_code;
 use crate::servers::ServerError;
 use crate::servers::files;
@@ -54,6 +54,8 @@ pub enum Part {
     Table(table::Options),
     /// Compare the sweeper's cost of a page of 5,000 blobs with that of a bare client.
     Page(page::Options),
+    /// Rename a directory of a million files, and list and delete it.
+    Rename(rename::Options),
 }
 
 /// Maximum number of blobs on the peer: more take minutes, and its page and start times grow with
@@ -187,6 +189,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         Some(Part::Queue(options)) => return queue::run_command(options).await,
         Some(Part::Table(options)) => return table::run_command(options).await,
         Some(Part::Page(options)) => return page::run_command(options).await,
+        Some(Part::Rename(options)) => return rename::run_command(options).await,
         None => {}
     }
     let temporary = tempfile::tempdir()?;

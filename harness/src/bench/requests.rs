@@ -132,9 +132,19 @@ impl Requests {
     /// Never for the names used here.
     pub fn tiny_blob(&self, container: &str, number: u64) -> Made {
         self.put(
-            &format!("{container}/blob-{number:09}"),
+            &format!("{container}/{}", Self::blob_name(number)),
             Bytes::from_static(TINY.as_bytes()),
         )
+    }
+
+    /// Returns the name of a tiny blob.
+    pub fn blob_name(number: u64) -> String {
+        format!("blob-{number:09}")
+    }
+
+    /// Returns the signed path of a request below the account.
+    pub fn path(&self, rest: &str) -> String {
+        self.access.path(rest)
     }
 
     /// Put Message, with a tiny content.

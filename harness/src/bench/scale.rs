@@ -15,7 +15,7 @@ use crate::servers::ServerError;
 use crate::wire::connection::Connection;
 
 /// Number of blobs in the container that serves as reference for a page.
-const FEW: u64 = 10_000;
+pub const FEW: u64 = 10_000;
 /// Number of starts; the fastest one counts, because noise only adds time.
 const STARTS: usize = 5;
 
@@ -36,7 +36,8 @@ pub struct Scaled {
     pub full_mib: Option<f64>,
 }
 
-fn ms(duration: Duration) -> f64 {
+/// Returns a duration in milliseconds.
+pub fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
 }
 
@@ -96,7 +97,10 @@ async fn fill(server: &Server, blobs: u64) -> Result<(), ServerError> {
 }
 
 /// Returns the mean time of a page, listing the container repeatedly from start to end.
-async fn page_ms(server: &Server, container: &str, seconds: f64) -> Result<f64, ServerError> {
+///
+/// # Errors
+/// When the server rejects a request.
+pub async fn page_ms(server: &Server, container: &str, seconds: f64) -> Result<f64, ServerError> {
     let requests = Requests::default();
     let mut connection = Connection::open(server.address(Service::Blob)).await?;
     let begun = Instant::now();

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use http::Method;
+use smalt_protocol::metadata::FOLDER_MARKER;
 use smalt_protocol::uri::encode_query;
 use smalt_protocol::xml::{Element, read_document};
 use smalt_protocol::{ApiVersion, Service};
@@ -274,7 +275,7 @@ impl Client {
             let blobs = blobs.unwrap_or_default().iter();
             let is_directory = |blob: &&Element<'_>| {
                 let metadata = blob.child("Metadata");
-                metadata.is_some_and(|metadata| metadata.child("hdi_isfolder").is_some())
+                metadata.is_some_and(|metadata| metadata.child(FOLDER_MARKER).is_some())
             };
             let blobs = blobs.filter(|blob| !is_directory(blob));
             names.extend(blobs.map(|blob| text(blob, "Name")));

@@ -164,7 +164,7 @@ fn seconds_agree(recorded: &str, live: &str) -> bool {
 
 /// Returns the lines of an error's text; those that change with every request are reduced to their
 /// names.
-fn message(text: &str) -> Vec<&str> {
+pub(crate) fn message(text: &str) -> Vec<&str> {
     let stamped = ["RequestId:", "Time:"];
     let name = |line: &str| stamped.into_iter().find(|name| line.starts_with(name));
     text.lines()
@@ -173,7 +173,7 @@ fn message(text: &str) -> Vec<&str> {
 }
 
 /// Returns a media type without white space, and without the random part of a boundary.
-fn media_type(text: &str) -> String {
+pub(crate) fn media_type(text: &str) -> String {
     const BOUNDARY: &str = "boundary=batchresponse_";
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     match text.split_once(BOUNDARY) {

@@ -64,7 +64,10 @@ impl Scenario for Sweep {
             ..Run::default()
         };
         let run = world::in_virtual_time(async {
-            let world = World::in_process(engine, plan.seed)?;
+            let world = match plan.extras.hierarchical {
+                true => World::in_process_hierarchical(engine, plan.seed)?,
+                false => World::in_process(engine, plan.seed)?,
+            };
             run_in(&world, plan, &Names::fixed()).await
         });
         run.and_then(|run| run).unwrap_or_else(failed)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use azure_core::http::{ClientOptions, Url};
 use azure_storage_queue::{QueueServiceClient, QueueServiceClientOptions};
 use proptest::prelude::*;
-use smalt::config::Config;
+use smalt::config::{AccountSettings, Config};
 use smalt::faults::{Fault, Rule};
 use smalt::{Emulator, Timestamp};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
@@ -71,7 +71,7 @@ impl World {
     /// # Errors
     /// A description, when the emulator does not open.
     pub fn in_process(engine: Engine, seed: u64) -> Result<Self, String> {
-        Self::open(engine, Config::default(), seed)
+        Self::open(engine, Config::default(), false, seed)
     }
 
     /// Like [`World::in_process`], with messages that become visible at the same time in random
@@ -84,17 +84,37 @@ impl World {
             shuffle_messages: true,
             ..Config::default()
         };
-        Self::open(engine, config, seed)
+        Self::open(engine, config, false, seed)
     }
 
-    fn open(engine: Engine, config: Config, seed: u64) -> Result<Self, String> {
+    /// Like [`World::in_process`], with accounts that have a hierarchical namespace.
+    ///
+    /// # Errors
+    /// A description, when the emulator does not open.
+    pub fn in_process_hierarchical(engine: Engine, seed: u64) -> Result<Self, String> {
+        Self::open(engine, Config::default(), true, seed)
+    }
+
+    fn open(
+        engine: Engine,
+        mut config: Config,
+        hierarchical: bool,
+        seed: u64,
+    ) -> Result<Self, String> {
         let start = Timestamp::from_unix_s(START_UNIX_S);
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(start));
         let key = AccountKey::parse(DEAD_ACCOUNT_KEY).ok_or("the key of the account for dead")?;
+        let dead = smalt::config::Account::with_key(key);
+        config.accounts.insert(DEAD_ACCOUNT_NAME.to_owned(), dead);
+        for account in config.accounts.values_mut() {
+            account.settings = Arc::new(AccountSettings {
+                hierarchical_namespace: hierarchical,
+                ..AccountSettings::default()
+            });
+        }
         let builder = Emulator::builder()
             .config(config)
             .clock(smalt::Clock::tokio(start))
-            .account(DEAD_ACCOUNT_NAME, key)
             .seed(seed);
         let dir = match engine {
             Engine::Memory => None,

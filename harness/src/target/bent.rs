@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use smalt::faults::Rule;
 use smalt_protocol::Timestamp;
 
-use super::{About, Target, TargetError};
+use super::{About, Setup, Target, TargetError};
 use crate::wire::{Answer, Request};
 
 /// Changes an answer; `None` leaves it unchanged.
@@ -38,8 +38,16 @@ impl<T: Target> Target for Bent<T> {
         Ok((self.bend)(&request, &answer).unwrap_or(answer))
     }
 
+    async fn reset(&self, setup: &Setup) -> Result<(), TargetError> {
+        self.inner.reset(setup).await
+    }
+
     fn now(&self) -> Timestamp {
         self.inner.now()
+    }
+
+    async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError> {
+        self.inner.set_clock(now).await
     }
 
     async fn advance(&self, seconds: u64) -> Result<(), TargetError> {

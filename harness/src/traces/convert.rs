@@ -4,6 +4,7 @@ use smalt_protocol::{Service, Timestamp};
 
 use super::body::Body;
 use super::format::{Exchange, Trace};
+use crate::replay::hosts::DATA_LAKE;
 use crate::replay::recording::{Interaction, LoadError, Recording};
 use crate::wire::url::Url;
 use crate::wire::{Answer, Headers, Request};
@@ -95,10 +96,13 @@ fn headers(pairs: &[(String, String)]) -> Headers {
 }
 
 /// Returns what a request does, from its request line: `PUT blob comp=block`.
-fn operation(service: Service, request: &Request, url: &Url) -> String {
+pub fn operation(service: Service, request: &Request, url: &Url) -> String {
+    let is_of_lake = matches!(url.account_and_service(), Some((_, DATA_LAKE)));
     let place = match (service, url.segments().as_slice()) {
         (_, []) => "service",
         (_, [root]) if root.is_empty() => "service",
+        (_, [_]) if is_of_lake => "filesystem",
+        _ if is_of_lake => "path",
         (Service::Blob, [_]) if url.has_param("restype") => "container",
         (Service::Blob, _) => "blob",
         (Service::Queue, [_]) => "queue",
@@ -111,16 +115,27 @@ fn operation(service: Service, request: &Request, url: &Url) -> String {
         (Service::Table, _) => "entities",
     };
     let mut text = format!("{} {place}", request.method);
-    if let Some(comp) = url.param("comp") {
-        text += &format!(" comp={comp}");
+    let named = match is_of_lake {
+        true => ["resource", "action", "mode"].as_slice(),
+        false => &["comp"],
+    };
+    for name in named {
+        if let Some(value) = url.param(name) {
+            text += &format!(" {name}={value}");
+        }
     }
     for name in ["x-ms-lease-action", "x-ms-blob-type", "x-ms-page-write"] {
         if let Some(value) = request.headers.get(name) {
             text += &format!(" {value}");
         }
     }
-    if request.headers.has("x-ms-copy-source") {
-        text += " copy";
+    for (header, word) in [
+        ("x-ms-copy-source", " copy"),
+        ("x-ms-rename-source", " rename"),
+    ] {
+        if request.headers.has(header) {
+            text += word;
+        }
     }
     text
 }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use smalt::Exchange;
+use smalt::{AccountSettings, Exchange};
 use smalt_harness::testing::TestAccount;
 use smalt_listener::config::Encoding;
 use smalt_listener::handler::{Context, Handler, Message, Verdict};
@@ -20,6 +20,7 @@ use smalt_listener::payload::{Offload, SendOptions, Sender};
 use smalt_listener::rules::envelope::Envelope;
 use smalt_listener::{ListenerConfig, QueueListener, Report};
 use smalt_protocol::Timestamp;
+use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 use smalt_protocol::xml::read_queue_message;
 use smalt_sleeve::port::{
     BlobId, BlobProperties, CallContext, ErrorKind, ListBlobs, MessageTtl, Storage, metadata_value,
@@ -52,7 +53,22 @@ pub(crate) struct World {
 impl World {
     /// Opens an account and creates the queue, the payload container and the sweeper's container.
     pub(crate) async fn open() -> Outcome<World> {
+        Self::of(TestAccount::open()?).await
+    }
+
+    /// Opens the same on an account with a hierarchical namespace.
+    pub(crate) async fn hierarchical() -> Outcome<World> {
         let account = TestAccount::open()?;
+        let settings = AccountSettings {
+            hierarchical_namespace: true,
+            ..AccountSettings::default()
+        };
+        let emulator = account.emulator();
+        assert!(emulator.change_settings(EMULATOR_ACCOUNT_NAME, settings));
+        Self::of(account).await
+    }
+
+    async fn of(account: TestAccount) -> Outcome<World> {
         let settings = Settings {
             clock: Arc::new(ServiceTime(account.clone())),
             seed: Some(1),

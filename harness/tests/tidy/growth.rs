@@ -17,28 +17,32 @@ type Row = (&'static str, usize, &'static str);
 
 /// The limits of the packages.
 pub(crate) const LINES: &[Row] = &[
-    ("protocol/", 14_970, "The formats of request logs."),
+    (
+        "protocol/",
+        15_040,
+        "Rights in listings of blobs, limits of paths.",
+    ),
     (
         "emulator/",
-        83_450,
-        "Logs of requests in `$logs`; signed tokens, roles, and the endpoints that issue them.",
+        83_800,
+        "Limits of paths, failures of recursive access control, encryption contexts; `$logs` and `$web`.",
     ),
     (
         "sleeve/",
         9_841,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
-    ("sweeper/", 21_086, ""),
+    ("sweeper/", 21_150, "Directories stay."),
     (
         "listener/",
-        29_637,
-        "Topics of subscription queues, relays, rules of the application.",
+        30_500,
+        "The simulated fleets of the example `fleet`, and the contexts of the tables' client.",
     ),
     ("worker/", 1_990, ""),
     (
         "harness/",
-        70_038,
-        "Circumstances of histories; recordings of hierarchical accounts.",
+        72_200,
+        "Facts distilled from recordings; renames of a million files; workers on hierarchical accounts.",
     ),
     ("harness/fuzz/", 89, ""),
     ("harness/model/", 7_727, "The search of the bursts uses it."),
@@ -47,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 240_100;
+pub(crate) const TOTAL: usize = 243_550;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

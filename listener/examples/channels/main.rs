@@ -16,6 +16,7 @@ use smalt_sleeve::{HyperTransport, HyperTransportSettings, SystemClock};
 use smalt_worker::span;
 use tracing_subscriber::EnvFilter;
 
+use app::context::MergeOption;
 use app::plan::Plan;
 use app::site::Site;
 use app::worker::Manner;
@@ -108,6 +109,9 @@ enum Role {
         /// Skip the second look for blogs before the channel is deleted, to see the effect.
         #[arg(long, hide = true)]
         forget_second_look: bool,
+        /// What a further query does to a row that the worker has read, to see the effect.
+        #[arg(long, hide = true, value_enum, default_value = "preserve-changes")]
+        merge_option: MergeOption,
     },
     /// Write blogs; a restart continues where the last run died. Several writers may run under
     /// different names.
@@ -143,10 +147,12 @@ async fn main() -> anyhow::Result<ExitCode> {
         Role::Worker {
             pause,
             forget_second_look,
+            merge_option,
         } => {
             let manner = Manner {
                 pause,
                 forget_second_look,
+                merge_option,
             };
             let report = worker::run(&site, manner, stopped()).await?;
             tracing::info!(received = report.received, "stopped");

@@ -18,8 +18,11 @@ mod handlers;
 mod notify;
 mod partitioned;
 mod properties;
+mod scale;
 #[cfg(unix)]
 mod signals;
+#[path = "../../examples/fleet/simulation.rs"]
+mod simulation;
 #[path = "../support/mod.rs"]
 mod support;
 mod unable;

@@ -212,6 +212,30 @@ async fn an_abandoned_subscription_is_deleted() {
     assert_eq!(storage.calls(Op::DeleteQueue), 1);
 }
 
+/// A fleet shares the search for abandoned subscriptions: its requests grow with the number of
+/// processes and not with its square.
+#[tokio::test(start_paused = true)]
+async fn a_fleet_shares_the_search_for_abandoned_subscriptions() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    for number in 0..20 {
+        let dead = Process::new(&storage, number);
+        dead.subscription.subscribe().await.unwrap();
+    }
+    let orders = event(r#"{"queue":"orders"}"#);
+    assert_eq!(topic(&storage).put(&orders, s(0)).await.unwrap(), 20);
+    tokio::time::sleep(s(400)).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 100..160 {
+        Process::new(&storage, number).start(&mut tasks);
+    }
+    tokio::time::sleep(s(60)).await;
+    // A search ends where another process has deleted a queue first; the next one finds the rest.
+    let left = topic(&storage).put(&orders, s(0)).await.unwrap();
+    assert!((60..70).contains(&left), "{left}");
+    let peeks = storage.calls(Op::Peek);
+    assert!(peeks <= 60 * 16, "{peeks}");
+}
+
 /// L33: handlers of events by their name, next to listeners, in one process.
 #[tokio::test(start_paused = true)]
 async fn l33_handlers_are_called_by_the_name_of_the_event() {

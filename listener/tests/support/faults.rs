@@ -10,6 +10,7 @@ use smalt_sleeve::port::{CallContext, ErrorKind, PortError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Op {
     Get,
+    Peek,
     Update,
     Delete,
     /// Put Message.
@@ -52,6 +53,10 @@ impl Faults {
 
     pub fn calls(&self, op: Op) -> u64 {
         self.calls.get(&op).copied().unwrap_or(0)
+    }
+
+    pub fn counts(&self) -> &BTreeMap<Op, u64> {
+        &self.calls
     }
 
     /// Counts a call (the first is number 0) and returns its fault.

@@ -13,6 +13,7 @@ pub mod fake;
 pub mod faults;
 pub mod handlers;
 pub mod model;
+mod port;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub const QUEUE: &str = "orders";
 /// The poison queue of [`QUEUE`].
 pub const POISON: &str = "orders-poison";
 
-pub fn s(seconds: u64) -> Duration {
+pub const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 

@@ -1,5 +1,6 @@
 //! A queue as Azure's documentation describes it: receipts, visibility, expiry, dequeue counts.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
@@ -15,6 +16,36 @@ pub struct Stored {
     pub visible: Timestamp,
     pub dequeue_count: u32,
     pub text: String,
+}
+
+/// Requests that one queue, and the whole account, take in a second (*Scalability and performance
+/// targets for Queue Storage*).
+pub const QUEUE_RATE: u32 = 2_000;
+pub const ACCOUNT_RATE: u32 = 20_000;
+
+/// Requests of the current second, by queue; those of the account are at the empty name.
+#[derive(Debug, Default)]
+pub struct Rates {
+    second: u64,
+    taken: BTreeMap<String, u32>,
+}
+
+impl Rates {
+    /// Counts a request unless the second has no room for it.
+    pub fn admit(&mut self, queue: &str, now: Timestamp) -> bool {
+        let second = now.unix_s();
+        if self.second != second {
+            self.second = second;
+            self.taken.clear();
+        }
+        let mut count = |name: &str, most| {
+            let taken = self.taken.entry(name.to_owned()).or_insert(0);
+            let has_room = *taken < most;
+            *taken += u32::from(has_room);
+            has_room
+        };
+        count("", ACCOUNT_RATE) && (queue.is_empty() || count(queue, QUEUE_RATE))
+    }
 }
 
 /// One queue. The caller passes all times.

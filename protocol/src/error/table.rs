@@ -150,6 +150,7 @@ error_codes! {
     OutOfRangeQueryParameterValue 400 "One of the query parameters specified in the request URI is outside the permissible range.",
     PathAlreadyExists 409 "The specified path already exists.",
     PathConflict 409 "The specified path, or an element of the path, exists and its resource type is invalid for this operation.",
+    PathIsTooDeep 409 "This operation is not permitted as the path is too deep.",
     PathNotFound 404 "The specified path does not exist.",
     PendingCopyOperation 409 "There is currently a pending copy operation.",
     PermanentDeleteIsOff 409 "Permanent delete is off on the storage account.",

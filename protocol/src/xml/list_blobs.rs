@@ -60,6 +60,19 @@ pub struct BlobCopy<'a> {
     pub incremental_snapshot: Option<&'a str>,
 }
 
+/// Owner, group and access control list of a path in a hierarchical account.
+#[derive(Clone, Copy, Debug)]
+pub struct BlobRights<'a> {
+    /// `Owner`.
+    pub owner: &'a str,
+    /// `Group`.
+    pub group: &'a str,
+    /// `Permissions`: `rwxr-x---`.
+    pub permissions: &'a str,
+    /// `Acl`: `user::rwx,group::r-x,other::---`.
+    pub acl: &'a str,
+}
+
 /// One blob, snapshot or version of a listing. Fields that are `None` or false are omitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlobEntry<'a> {
@@ -83,6 +96,8 @@ pub struct BlobEntry<'a> {
     pub last_modified: Option<Timestamp>,
     /// `Etag`, written without quotes; `None` for uncommitted blobs.
     pub etag: Option<ETag>,
+    /// Owner and permissions, if the request includes them.
+    pub rights: Option<BlobRights<'a>>,
     /// `ResourceType` in a hierarchical account: `file` or `directory`.
     pub resource_type: Option<&'a str>,
     /// `Content-Length`, in bytes.
@@ -230,6 +245,12 @@ fn push_properties(xml: &mut XmlWriter, entry: &BlobEntry<'_>) {
         entry.expiry_time.filter(|_| expires_first),
     );
     xml.optional("Etag", entry.etag.map(|tag| tag.to_string()).as_deref());
+    if let Some(rights) = &entry.rights {
+        xml.element("Owner", rights.owner);
+        xml.element("Group", rights.group);
+        xml.element("Permissions", rights.permissions);
+        xml.element("Acl", rights.acl);
+    }
     xml.optional("ResourceType", entry.resource_type);
     xml.element("Content-Length", &entry.content_length.to_string());
     if let Some(content) = &entry.content {

@@ -87,6 +87,13 @@ fn all_elements_are_in_the_recorded_order() {
         is_current_version: true,
         is_deleted: true,
         has_versions_only: true,
+        rights: Some(BlobRights {
+            owner: "o",
+            group: "g",
+            permissions: "rwxr-x---",
+            acl: "user::rwx,group::r-x,other::---",
+        }),
+        resource_type: Some("file"),
         last_access_time: time(),
         sequence_number: Some(7),
         archive_status: Some("rehydrate-pending-to-hot"),

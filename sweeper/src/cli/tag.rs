@@ -113,6 +113,7 @@ pub(super) fn text(marks: &Marks) -> String {
     text.push_str(&format!("{} {changed}", marks.count(Marked::Changed)));
     for (marked, said) in [
         (Marked::Unchanged, "unchanged"),
+        (Marked::Directory, "directories"),
         (Marked::Leased, "leased"),
         (Marked::Gone, "removed in the meantime"),
         (Marked::Failed, "failed"),

@@ -51,7 +51,7 @@ impl Read for GetBlobMetadata {
     fn render(self, blob: BlobRecord, _: &Call, _: &Store) -> Result<Reply, StorageError> {
         Ok(Reply::new(200)
             .version(blob.etag, blob.last_modified)
-            .metadata(&blob.metadata))
+            .metadata(&blob.shown_metadata()))
     }
 }
 

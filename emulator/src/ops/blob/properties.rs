@@ -48,7 +48,7 @@ const PRIORITY: ApiVersion = ApiVersion::V2019_12_12;
 /// Owner, group and permissions of a path. "Version 2020-06-12".
 const OWNERS: ApiVersion = ApiVersion::V2020_06_12;
 /// Whether a path is a file or a directory. "Version 2020-10-02".
-pub(super) const PATH_TYPES: ApiVersion = ApiVersion::V2020_10_02;
+pub const PATH_TYPES: ApiVersion = ApiVersion::V2020_10_02;
 
 const VERSION_ID: &str = "x-ms-version-id";
 /// Header capacity of a full response: enough for most blobs.
@@ -78,7 +78,7 @@ pub fn describe(status: u16, blob: &BlobRecord, shown: Shown) -> Reply {
     let mut reply = Reply::new(status);
     reply.headers.reserve(HEADERS);
     describe_in(&mut reply.headers, blob, shown);
-    reply.metadata(&blob.metadata)
+    reply.metadata(&blob.shown_metadata())
 }
 
 fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
@@ -141,10 +141,6 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
 
 /// Adds what a blob is as a path of a hierarchical namespace.
 fn path(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
-    let is_directory = blob.directory.is_some();
-    if is_directory {
-        fixed(headers, "x-ms-meta-hdi_isfolder", "true");
-    }
     if version >= OWNERS {
         let posix = blob.posix();
         for (name, value) in [
@@ -161,6 +157,10 @@ fn path(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
             "x-ms-resource-type",
             dfs::resource_type(blob.directory),
         );
+    }
+    if let Some(context) = &blob.encryption_context {
+        let name = HeaderName::from_static("x-ms-encryption-context");
+        set(headers, name, context.as_str());
     }
 }
 

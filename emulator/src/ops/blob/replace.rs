@@ -126,6 +126,7 @@ pub fn replace(
         copied_to: Vec::new(),
         directory: None,
         posix,
+        encryption_context: None,
     };
     blob.save(tx, name.key(spot.generation))?;
     Ok(blob)

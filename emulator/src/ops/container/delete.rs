@@ -15,7 +15,7 @@
 use smalt_protocol::{StorageError, Timestamp};
 use uuid::Uuid;
 
-use super::deleted;
+use super::{deleted, system};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::deletion::{self, Freed};
@@ -58,6 +58,7 @@ impl Write for DeleteContainer {
             return Ok(None);
         }
         let container = self.name.find(view, stamp.now)?;
+        system::check_removable(&self.name)?;
         check_write(Leased::Container, container.lease, self.lease_id)?;
         self.conditions.check_write((&container).into())?;
         container.worm.check_deletable()?;

@@ -93,10 +93,14 @@ impl Read for ListBlobs {
             Some("deleted") => true,
             Some(other) => return Err(StorageError::invalid_query("showonly", other, "")),
         };
+        let marker = paging.marker.as_deref().map(|marker| match only_deleted {
+            true => Position::parse_of_deleted(marker),
+            false => Position::parse(marker),
+        });
         let list = ListBlobs {
             name: ContainerName::of(call)?,
             delimiter: given(call, "delimiter"),
-            start: paging.marker.as_deref().map(Position::parse).transpose()?,
+            start: marker.transpose()?,
             start_from: given(call, "startFrom").filter(|_| call.version >= STARTS_FROM),
             paging,
             includes: Includes {
@@ -194,7 +198,11 @@ impl Read for ListBlobs {
                 Entry::Item(position, item) => shown.push(&mut list, position, item),
             }
         }
-        let next = page.next.map(|next| next.marker()).unwrap_or_default();
+        let next = page.next.map(|next| match self.only_deleted {
+            true => next.marker_of_deleted(page.now),
+            false => next.marker(),
+        });
+        let next = next.unwrap_or_default();
         Ok(Reply::xml(200, list.finish(&next)))
     }
 }

@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::container::create::check_free;
+use crate::ops::container::system::check_removable;
 use crate::ops::leasing::source_lease_id;
 use crate::ops::lookup::ContainerName;
 use crate::records::{ContainerRecord, Record};
@@ -62,6 +63,7 @@ impl Write for RenameContainer {
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<ContainerRecord, StorageError> {
         check_free(view, &self.name, self.being_deleted_s, stamp.now)?;
         let container = self.source.find(view, stamp.now)?;
+        check_removable(&self.source)?;
         check_write(Leased::Container, container.lease, self.lease_id)?;
         Ok(container)
     }

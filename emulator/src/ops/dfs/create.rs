@@ -14,7 +14,6 @@ use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
 
 use super::{content_headers, resource_type};
 use crate::call::Call;
-use crate::keys::tree::BLOCKED;
 use crate::operation::Write;
 use crate::ops::blob::expiry::{self, Expiry};
 use crate::ops::blob::guard::Guard;
@@ -34,6 +33,9 @@ use crate::store::{Stamp, Transaction, View};
 const EXISTING: &str = "x-ms-existing-resource-type";
 /// Since this version, the response says that the request is encrypted, as recorded.
 const TELLS_ENCRYPTION: ApiVersion = ApiVersion::V2020_06_12;
+/// Since this version, a file can have an encryption context. Hadoop's ABFS asks for this version
+/// when it sends one.
+const HAS_CONTEXT: ApiVersion = ApiVersion::V2021_04_10;
 
 /// The Path - Create operation.
 pub struct CreatePath {
@@ -46,6 +48,7 @@ pub struct CreatePath {
     rights: Rights,
     lease: Option<Action>,
     expiry: Option<Expiry>,
+    encryption_context: Option<String>,
 }
 
 /// What a request says of owner and permissions.
@@ -126,6 +129,9 @@ impl Write for CreatePath {
         if is_directory && expiry.is_some() {
             return Err(ErrorCode::InvalidHeaderValue.into());
         }
+        let context = call.header("x-ms-encryption-context")?;
+        let context = context.filter(|text| !text.is_empty());
+        let has_context = !is_directory && call.version >= HAS_CONTEXT;
         Ok(CreatePath {
             name: BlobName::of_write(call)?,
             is_directory,
@@ -136,14 +142,13 @@ impl Write for CreatePath {
             rights: Rights::of(call)?,
             lease: is_leased.then(|| leasing::acquire(call)).transpose()?,
             expiry,
+            encryption_context: context.filter(|_| has_context).map(str::to_owned),
         })
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Checked, StorageError> {
         let place = self.name.find_place(view, stamp.now)?;
-        if place.container.generation == BLOCKED {
-            return Err(ErrorCode::PathConflict.into());
-        }
+        tree::check_way(place.container.generation)?;
         // Recorded: the refusal of a file does not say what exists.
         let existing = place.blob.as_ref().filter(|_| self.is_directory);
         let taken = |code: ErrorCode| match existing {
@@ -226,6 +231,7 @@ impl Write for CreatePath {
             replace::drop_uncommitted(tx, folder, &name.blob)?;
             BlobRecord {
                 posix: Some(Box::new(posix)),
+                encryption_context: self.encryption_context,
                 ..blob
             }
         };

@@ -17,6 +17,7 @@ use crate::operation::Write;
 use crate::ops::blob::guard::{self, Guard};
 use crate::ops::blob::pending;
 use crate::ops::blob::retention::Spot;
+use crate::ops::container::list_blobs::marker::Position;
 use crate::ops::lookup::{BlobName, Found};
 use crate::ops::tree;
 use crate::reply::Reply;
@@ -43,6 +44,11 @@ impl Write for DeletePath {
     type Output = Deleted;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
+        // One commit deletes everything, so that the first response has no continuation. One that a
+        // client sends again finds nothing.
+        flag(call, "paginated")?;
+        let continuation = call.query("continuation").filter(|text| !text.is_empty());
+        continuation.map(Position::parse).transpose()?;
         Ok(DeletePath {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,

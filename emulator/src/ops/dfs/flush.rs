@@ -141,6 +141,8 @@ impl Flush {
     /// # Errors
     /// 400 for a malformed header or parameter.
     pub fn at(call: &Call, position: u64) -> Result<Self, StorageError> {
+        // The event of the flush has the value.
+        flag(call, "close")?;
         Ok(Flush {
             position,
             keeps_rest: flag(call, "retainUncommittedData")?.unwrap_or(false),

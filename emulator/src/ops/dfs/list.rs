@@ -56,6 +56,8 @@ impl Read for ListPaths {
     fn parse(call: &Call) -> Result<Self, StorageError> {
         const RECURSIVE: &str = "recursive";
         let is_recursive = flag(call, RECURSIVE)?;
+        // No directory service knows the names of users, so that both values do the same.
+        flag(call, "upn")?;
         let most = match number(call, "maxResults")? {
             Some(0) => {
                 let most = i64::from(LIST_RESULTS_MAX);
@@ -145,9 +147,15 @@ fn entry(name: &str, blob: &BlobRecord, version: ApiVersion) -> Value {
     let mut tell = |member: &str, text: String| {
         members.insert(member.to_owned(), Value::String(text));
     };
-    tell("contentLength", blob.length.to_string());
+    // Recorded: earlier versions list no length of a directory.
+    if blob.directory.is_none() || version >= SHOWS_TIMES {
+        tell("contentLength", blob.length.to_string());
+    }
     if version >= SHOWS_TIMES {
         tell("creationTime", blob.created.filetime().to_string());
+    }
+    if let Some(context) = &blob.encryption_context {
+        tell("EncryptionContext", context.clone());
     }
     if let Some(encryption) = &blob.encryption
         && let Some(scope) = encryption.scope()

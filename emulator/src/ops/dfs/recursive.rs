@@ -1,7 +1,8 @@
 //! Path - Update, setAccessControlRecursive: changes the access control lists of a path and of all
 //! below it, in pages.
 //!
-//! Source: "Path - Update". Default entries are for directories only.
+//! Source: "Path - Update". Default entries are for directories only. Where access control lists
+//! decide, a user changes the lists of the paths that the user owns; other paths are failures.
 //!
 //! ```http
 //! PATCH /devstoreaccount1/lake/2026?action=setAccessControlRecursive&mode=modify
@@ -14,7 +15,7 @@
 
 use serde_json::json;
 use smalt_protocol::limits::ACL_RECORDS_MAX;
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use super::list::CONTINUATION;
 use super::{Path, Target, flag, number};
@@ -38,12 +39,17 @@ pub struct SetAccessControlRecursive {
     acl: Vec<AclEntry>,
     most: usize,
     start: Option<Position>,
+    /// The user whose ownership decides.
+    user: Option<String>,
+    ignores_failures: bool,
 }
 
 /// The paths of a page, each with its new list.
 pub struct Checked {
     root: Option<Posix>,
     entries: Vec<(String, BlobRecord)>,
+    /// Paths that the user does not own, and whether each is a directory.
+    failed: Vec<(String, bool)>,
     next: Option<Position>,
 }
 
@@ -51,6 +57,7 @@ pub struct Checked {
 pub struct Changed {
     directories: usize,
     files: usize,
+    failed: Vec<(String, bool)>,
     next: Option<Position>,
 }
 
@@ -67,8 +74,7 @@ impl Write for SetAccessControlRecursive {
             "remove" => AclMode::Remove,
             _ => return Err(StorageError::invalid_query(MODE, text, "")),
         };
-        // Without access by identity no entry fails, so that both values do the same.
-        flag(call, "forceFlag")?;
+        let checked = call.subject().filter(|subject| subject.is_checked);
         let given = number(call, "maxRecords")?;
         let most = given.map_or(ACL_RECORDS_MAX, |n| n.clamp(1, ACL_RECORDS_MAX));
         let continuation = call.query("continuation").filter(|text| !text.is_empty());
@@ -79,6 +85,8 @@ impl Write for SetAccessControlRecursive {
             acl: acl::parse_acl(call.required_header("x-ms-acl")?, mode)?,
             most: most as usize,
             start: continuation.map(Position::parse).transpose()?,
+            user: checked.map(|subject| subject.id),
+            ignores_failures: flag(call, "forceFlag")?.unwrap_or(false),
         })
     }
 
@@ -87,6 +95,7 @@ impl Write for SetAccessControlRecursive {
         let mut checked = Checked {
             root: None,
             entries: Vec::new(),
+            failed: Vec::new(),
             next: None,
         };
         let mut left = self.most;
@@ -134,6 +143,7 @@ impl Write for SetAccessControlRecursive {
         let mut changed = Changed {
             directories: 0,
             files: 0,
+            failed: checked.failed,
             next: checked.next,
         };
         if let Some(posix) = checked.root {
@@ -157,10 +167,18 @@ impl Write for SetAccessControlRecursive {
     }
 
     fn render(changed: Changed, _: &Call) -> Result<Reply, StorageError> {
+        let refused = StorageError::new(ErrorCode::AuthorizationPermissionMismatch);
+        let failed = changed.failed.iter().map(|(name, is_directory)| {
+            json!({
+                "errorMessage": refused.message(),
+                "name": name,
+                "type": if *is_directory { "DIRECTORY" } else { "FILE" },
+            })
+        });
         let document = json!({
             "directoriesSuccessful": changed.directories,
-            "failedEntries": [],
-            "failureCount": 0,
+            "failedEntries": failed.collect::<Vec<_>>(),
+            "failureCount": changed.failed.len(),
             "filesSuccessful": changed.files,
         });
         // Recorded: the document has no content type.
@@ -192,17 +210,31 @@ impl SetAccessControlRecursive {
         let mut walk = TreeWalk::new(view, &range, now, items, Order::Directories)?;
         let most = checked.entries.len() + left;
         while let Some(position) = walk.peek()? {
-            if checked.entries.len() == most {
+            if checked.entries.len() + checked.failed.len() == most {
                 checked.next = Some(position);
                 return Ok(());
             }
-            if let Some((position, Item::Blob(blob))) = walk.next()? {
+            let Some((position, Item::Blob(blob))) = walk.next()? else {
+                continue;
+            };
+            if self.may_change(&blob) {
                 let blob = self.changed_blob(*blob)?;
                 checked.entries.push((position.name, blob));
+                continue;
+            }
+            let is_directory = blob.directory.is_some();
+            checked.failed.push((position.name, is_directory));
+            if !self.ignores_failures {
+                return Ok(());
             }
         }
         checked.next = walk.stopped()?;
         Ok(())
+    }
+
+    fn may_change(&self, blob: &BlobRecord) -> bool {
+        let mut user = self.user.iter();
+        user.all(|user| blob.posix().owner.eq_ignore_ascii_case(user))
     }
 
     fn changed_blob(&self, blob: BlobRecord) -> Result<BlobRecord, StorageError> {

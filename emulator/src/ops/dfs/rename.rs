@@ -14,7 +14,7 @@ use smalt_protocol::{ApiVersion, ETag, ErrorCode, Metadata, StorageError, Timest
 use uuid::Uuid;
 
 use crate::call::Call;
-use crate::keys::tree::{BLOCKED, MISSING};
+use crate::keys::tree::MISSING;
 use crate::keys::{self, Generation};
 use crate::operation::Write;
 use crate::ops::blob::guard::{self, Guard};
@@ -71,10 +71,9 @@ impl Write for RenamePath {
         self.conditions.check_source((&source.blob).into())?;
         lease::check_write(Leased::Blob, source.blob.lease, self.source_lease)?;
         guard::check_settled(&source.blob)?;
-        match place.container.generation {
-            BLOCKED => return Err(ErrorCode::PathConflict.into()),
-            MISSING => return Err(ErrorCode::RenameDestinationParentPathNotFound.into()),
-            _ => {}
+        tree::check_way(place.container.generation)?;
+        if place.container.generation == MISSING {
+            return Err(ErrorCode::RenameDestinationParentPathNotFound.into());
         }
         let is_same = self.name == self.source;
         if source.blob.directory.is_some()

@@ -13,7 +13,7 @@
 
 use smalt_protocol::{ETag, StorageError, Timestamp};
 
-use super::{Path, Target, resource_type, root_etag};
+use super::{Path, Target, flag, resource_type, root_etag};
 use crate::body;
 use crate::call::Call;
 use crate::keys::Generation;
@@ -23,7 +23,7 @@ use crate::ops::blob::headers;
 use crate::ops::blob::properties::{self, Shown};
 use crate::records::BlobRecord;
 use crate::reply::{Content, Reply};
-use crate::rules::acl::Posix;
+use crate::rules::acl::{FS_ACTION, Posix};
 use crate::rules::encryption::Requested;
 use crate::store::{Store, View};
 
@@ -65,6 +65,11 @@ impl Read for GetPathStatus {
             "checkaccess" => Shows::Nothing,
             _ => return Err(StorageError::invalid_query(ACTION, action, "")),
         };
+        // The user's permissions are checked before: see `auth/needs.rs`.
+        if shows == Shows::Nothing && call.query(FS_ACTION).is_none() {
+            return Err(StorageError::missing_query(FS_ACTION));
+        }
+        flag(call, "upn")?;
         Ok(GetPathStatus {
             path: Path::of(call)?,
             guard: Guard::of_read(call)?,

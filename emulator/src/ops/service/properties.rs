@@ -2,7 +2,8 @@
 //! static website and default version.
 //!
 //! Sources: "Get Blob Service Properties", "Set Blob Service Properties" and their counterparts for
-//! queues. Set changes only the sections in the request.
+//! queues. Set changes only the sections in the request, and makes the containers that logging and
+//! the website need.
 //!
 //! ```http
 //! PUT /devstoreaccount1/?restype=service&comp=properties
@@ -12,14 +13,18 @@
 //! 202 Accepted
 //! ```
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use smalt_protocol::limits::XML_BODY_BYTES_MAX;
 use smalt_protocol::xml::{ServiceProperties, ServicePropertiesUpdate};
 use smalt_protocol::{Service, StorageError, Timestamp};
 
 use crate::call::Call;
+use crate::config::AccountSettings;
 use crate::keys;
 use crate::operation::{Read, Takes, Write};
+use crate::ops::container::system;
 use crate::records::Record;
 use crate::reply::Reply;
 use crate::store::{Stamp, Store, Transaction, View};
@@ -78,6 +83,7 @@ impl Read for GetServiceProperties {
 /// The Set Blob/Queue Service Properties operation.
 pub struct SetServiceProperties {
     owner: Owner,
+    settings: Arc<AccountSettings>,
     update: ServicePropertiesUpdate,
 }
 
@@ -88,6 +94,7 @@ impl Write for SetServiceProperties {
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(SetServiceProperties {
             owner: Owner::of(call),
+            settings: call.settings.clone(),
             update: ServicePropertiesUpdate::default(),
         })
     }
@@ -111,9 +118,21 @@ impl Write for SetServiceProperties {
         self,
         mut properties: ServiceProperties,
         tx: &mut Transaction<'_>,
-        _: &Stamp,
+        stamp: &Stamp,
     ) -> Result<(), StorageError> {
         self.update.apply(&mut properties);
+        let logging = &properties.logging;
+        let needed = [
+            (
+                system::LOGS,
+                logging.read || logging.write || logging.delete,
+            ),
+            (system::WEB, properties.static_website.is_some()),
+        ];
+        for (container, _) in needed.into_iter().filter(|(_, needed)| *needed) {
+            let name = system::name(&self.owner.account, self.settings.clone(), container);
+            system::make_missing(tx, &name, stamp)?;
+        }
         properties.save(tx, self.owner.key())?;
         Ok(())
     }

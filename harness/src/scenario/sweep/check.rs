@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
+use smalt_protocol::metadata::FOLDER_MARKER;
 use smalt_sweeper::Collision;
 
 use super::extras::RULED;
 use super::ledger::{Ledger, Write};
 use super::model::{self, Deed, Key, Model, Version};
-use super::notes::{Notes, TESTS};
+use super::notes::{DUE_DIRECTORY, Notes, TESTS};
 use super::plan::{Names, SWEPT, SweepPlan, converges_s};
 use crate::scenario::campaign::Violation;
 use crate::scenario::faults::GARBLED;
@@ -184,6 +185,9 @@ impl Judge<'_> {
     /// Records what a life has seen, and what this cycle listed.
     fn saw(&mut self, actor: &str, exchange: &Exchange, answer: &Answer) {
         if exchange.parameter("comp") == Some("list") {
+            if answer.text().contains(FOLDER_MARKER) {
+                self.notes.mark(DUE_DIRECTORY);
+            }
             for etag in elements(&answer.text(), "Etag") {
                 let etag = unquoted(etag).to_owned();
                 self.seen.insert((actor.to_owned(), etag));

@@ -1,4 +1,5 @@
-//! Circumstances of some runs: clocks that drift, a rule by index tag, and blobs without an MD5.
+//! Circumstances of some runs: clocks that drift, a rule by index tag, blobs without an MD5, and
+//! accounts with a hierarchical namespace.
 //!
 //! They are drawn after everything else, so that a seed keeps its plan.
 
@@ -30,6 +31,8 @@ pub struct Extras {
     pub rule_h: Option<u16>,
     /// Whether every second blob has no MD5.
     pub without_md5: bool,
+    /// Whether the accounts have a hierarchical namespace, whose directories are due.
+    pub hierarchical: bool,
     /// Faults that bring about what these circumstances are for.
     faults: Vec<Fault>,
 }
@@ -78,8 +81,10 @@ pub(super) fn extras() -> impl Strategy<Value = Extras> {
     let rule_h = prop_oneof![2 => Just(None), 1 => (0u16..120).prop_map(Some)];
     let without_md5 = prop_oneof![2 => Just(false), 1 => Just(true)];
     let nth = (1u16..5, 1u16..5);
-    let all = (any::<bool>(), any::<bool>(), rule_h, without_md5, nth);
-    all.prop_map(|(any, drifts, rule_h, without_md5, (deletes, copies))| {
+    let circumstances = (any::<bool>(), any::<bool>(), rule_h, without_md5, nth);
+    let all = (circumstances, any::<bool>());
+    all.prop_map(|(circumstances, hierarchical)| {
+        let (any, drifts, rule_h, without_md5, (deletes, copies)) = circumstances;
         if !any {
             return Extras::default();
         }
@@ -106,6 +111,7 @@ pub(super) fn extras() -> impl Strategy<Value = Extras> {
             drifts,
             rule_h,
             without_md5,
+            hierarchical,
             faults: cut.into_iter().chain(retag).map(fault).collect(),
         }
     })

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
+use smalt_protocol::metadata::FOLDER_MARKER;
 use smalt_protocol::uri::percent_decode;
 
 use super::extras::TAG;
@@ -39,8 +40,11 @@ impl Version {
         self.metadata.get(name).map(String::as_str)
     }
 
-    /// Returns when it expires; `None` without a valid expiry.
+    /// Returns when it expires; `None` without a valid expiry, and for a directory.
     pub(super) fn due(&self) -> Option<Timestamp> {
+        if self.value(FOLDER_MARKER).is_some() {
+            return None;
+        }
         let text = self.value("timetolive")?;
         if let Some(days) = text.strip_prefix('P').and_then(|t| t.strip_suffix('D')) {
             let days: u64 = days.parse().ok()?;

@@ -11,6 +11,8 @@ use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate};
 use crate::scenario::marks::{Marks, Tests, mark};
 
+/// A worker has listed a directory, all of which are due.
+pub(super) const DUE_DIRECTORY: &str = "directory with a time to live listed";
 /// Marks that a campaign must have seen.
 pub(crate) const SOMETIMES: &[&str] = &[
     "412 on a delete after an overwrite",
@@ -34,6 +36,7 @@ pub(crate) const SOMETIMES: &[&str] = &[
     "container missing",
     "clock drifted past the service's",
     "copy cut short, without an MD5",
+    DUE_DIRECTORY,
     "412 on a delete after a change of tags",
     "deleted by a rule",
     "deleted",

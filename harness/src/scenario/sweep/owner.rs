@@ -1,5 +1,6 @@
 //! The owner of the data, who puts blobs and changes them while the workers run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,6 +17,8 @@ use crate::scenario::actor::Actor;
 use crate::scenario::world::{Which, World};
 use crate::wire::access::Access;
 
+/// Header that says of a blob that it is a directory.
+const DIRECTORY: &str = "x-ms-meta-hdi_isfolder";
 /// Service version of the owner's own requests.
 const VERSION: ApiVersion = ApiVersion::V2021_12_02;
 
@@ -64,7 +67,31 @@ impl Owner {
             put.map_err(|error| error.to_string())?;
             self.dress(number).await;
         }
+        if self.plan.extras.hierarchical {
+            self.date_directories().await;
+        }
         Ok(())
+    }
+
+    /// Makes every directory above a blob of the main account due.
+    async fn date_directories(&self) {
+        let mut directories = BTreeSet::new();
+        for number in 0..self.plan.blobs.len() {
+            let (which, blob) = self.id(number);
+            let above = blob.name.match_indices('/');
+            let above = above.filter(|_| which == Which::Main);
+            let above = above.map(|(end, _)| BlobId::new(&blob.container, &blob.name[..end]));
+            directories.extend(above);
+        }
+        let due = Life::Past.text(self.world.wire.now(), self.plan.every_s());
+        let marked = [
+            ("x-ms-meta-timetolive", due.as_deref().unwrap_or_default()),
+            (DIRECTORY, "true"),
+        ];
+        for directory in &directories {
+            let path = format!("{}?comp=metadata", path_of(directory));
+            self.send(&path, &marked, Bytes::new()).await;
+        }
     }
 
     /// Gives a new blob the tag of the rule, or takes its MD5, where the plan says so.

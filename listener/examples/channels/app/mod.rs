@@ -2,7 +2,8 @@
 //! process.
 //!
 //! - [`plan`]: channels, blogs and what writers write; pure.
-//! - [`tables`]: a small client of the Table service.
+//! - [`tables`]: a small client of the Table service; [`context`]: what a process remembers of
+//!   entities between its requests.
 //! - [`site`]: names and settings that the processes share.
 //! - [`setup`], [`worker`], [`writer`], [`audit`]: the roles.
 //!
@@ -72,6 +73,7 @@
 //! work done, and the worker that lost the message is cancelled and stops.
 
 pub(crate) mod audit;
+pub(crate) mod context;
 pub(crate) mod plan;
 pub(crate) mod setup;
 pub(crate) mod site;

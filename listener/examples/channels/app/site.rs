@@ -41,13 +41,6 @@ pub(crate) struct Site {
     pub(crate) seed: u64,
 }
 
-/// A channel as it was read.
-pub(crate) struct Channel {
-    pub(crate) valid: bool,
-    /// ETag of the row.
-    pub(crate) tag: String,
-}
-
 impl Site {
     /// Opens the account of a connection string.
     pub(crate) fn open(
@@ -72,13 +65,10 @@ impl Site {
         })
     }
 
-    /// Reads a channel; `None` if it does not exist.
-    pub(crate) async fn channel(&self, name: &str) -> TableResult<Option<Channel>> {
-        let found = self.tables.get(CHANNELS, (name, ONLY)).await?;
-        Ok(found.map(|(properties, tag)| Channel {
-            valid: is_valid(&properties),
-            tag,
-        }))
+    /// Returns whether blogs may be written into a channel; not into a missing one.
+    pub(crate) async fn may_write(&self, channel: &str) -> TableResult<bool> {
+        let found = self.tables.get(CHANNELS, (channel, ONLY)).await?;
+        Ok(found.is_some_and(|(channel, _)| is_valid(&channel)))
     }
 
     /// Returns the number of messages in the queue, hidden ones included.

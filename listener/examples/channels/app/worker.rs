@@ -11,11 +11,12 @@ use smalt_listener::handler::{Context, Handler, Message, Verdict, text};
 use smalt_listener::{QueueListener, Report};
 use smalt_protocol::table::key::check_key;
 
-use super::site::{BLOGS, CHANNELS, ONLY, Site, channel_row};
+use super::context::{self, MergeOption};
+use super::site::{BLOGS, CHANNELS, ONLY, Site, is_valid};
 use super::tables::{self, Change, TRANSACTION_MAX, TableError, TableResult};
 
 /// Attempts at a mark while others change the row as well.
-const ATTEMPTS: u32 = 10;
+pub(crate) const ATTEMPTS: u32 = 10;
 
 /// Options of a worker.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,6 +26,8 @@ pub(crate) struct Manner {
     /// Skips the second look for blogs before the channel's row is deleted (DT3), to show the
     /// effect.
     pub(crate) forget_second_look: bool,
+    /// What a query after a 412 does to the row that was read (T4).
+    pub(crate) merge_option: MergeOption,
 }
 
 /// Runs until stopped.
@@ -78,7 +81,8 @@ pub(crate) async fn delete_channel(
     channel: &str,
     manner: Manner,
 ) -> TableResult<usize> {
-    let mark = mark_invalid(site, channel).await?;
+    let mut channels = context::Context::new(&site.tables, CHANNELS, manner.merge_option);
+    let mark = mark_invalid(&mut channels, channel).await?;
     let mut blogs = pass(site, channel, manner).await?;
     if !manner.forget_second_look {
         blogs += look_again(site, channel, manner).await?;
@@ -108,18 +112,24 @@ async fn look_again(site: &Site, channel: &str, manner: Manner) -> TableResult<u
 
 /// Step a: marks the channel, so that no writer starts a blog. Returns the ETag of the marked row;
 /// `None` if an earlier attempt has deleted the row.
-async fn mark_invalid(site: &Site, channel: &str) -> TableResult<Option<String>> {
+///
+/// After 412 it queries, changes and saves again (T2), which needs a context that takes the ETag of
+/// each query (T4).
+pub(crate) async fn mark_invalid(
+    channels: &mut context::Context,
+    channel: &str,
+) -> TableResult<Option<String>> {
     for _ in 0..ATTEMPTS {
-        let Some(found) = site.channel(channel).await? else {
+        let Some(found) = channels.query((channel, ONLY)).await? else {
             return Ok(None);
         };
-        if !found.valid {
-            return Ok(Some(found.tag));
+        if !is_valid(&found.read) {
+            return Ok(Some(found.tag.clone()));
         }
-        let marked = channel_row(channel, false);
-        match site.tables.merge(CHANNELS, &marked, &found.tag).await {
+        found.set("Valid", false.into());
+        match channels.save((channel, ONLY)).await {
             Ok(tag) => return Ok(Some(tag)),
-            // Another process changed the row, or the own first try did; reads again.
+            // Another process changed the row, or the own first try did.
             Err(TableError::Changed) => {}
             Err(TableError::Missing) => return Ok(None),
             Err(error) => return Err(error),

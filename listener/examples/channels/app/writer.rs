@@ -49,7 +49,7 @@ pub(crate) async fn run(
 /// An earlier run may have inserted the blog already. An insert that finds the blog continues; if
 /// the channel is not valid at first, the blog is removed.
 pub(crate) async fn write(site: &Site, blog: &Blog) -> TableResult<Written> {
-    if !may_write(site, blog).await? {
+    if !site.may_write(&blog.channel).await? {
         take_back(site, blog).await?;
         return Ok(Written::Refused);
     }
@@ -57,16 +57,11 @@ pub(crate) async fn write(site: &Site, blog: &Blog) -> TableResult<Written> {
         Ok(()) | Err(TableError::Exists) => {}
         Err(error) => return Err(error),
     }
-    if may_write(site, blog).await? {
+    if site.may_write(&blog.channel).await? {
         return Ok(Written::Stands);
     }
     take_back(site, blog).await?;
     Ok(Written::TakenBack)
-}
-
-async fn may_write(site: &Site, blog: &Blog) -> TableResult<bool> {
-    let channel = site.channel(&blog.channel).await?;
-    Ok(channel.is_some_and(|channel| channel.valid))
 }
 
 /// Removes the writer's own blog, which the deletion may already have removed.

@@ -11,7 +11,7 @@ use super::{
     Origin, Request, Source, SourceBytes, SourceUrl, UNVERIFIED, Wanted, nowhere, refused, remote,
     unverified,
 };
-use crate::auth::{self, Identity};
+use crate::auth::{self, CopyReader, Identity};
 use crate::body::{self, Body};
 use crate::call::Call;
 use crate::core::Core;
@@ -87,7 +87,8 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
         return Err(ErrorCode::CopyAcrossAccountsNotSupported.into());
     }
     // A signature in the URL decides what may be read, whoever sends it.
-    let is_trusted = auth::may_read(call, target.resource.parent())
+    let reader = auth::reader(call, target.resource.parent());
+    let is_trusted = reader != CopyReader::Stranger
         && target.account == call.account()
         && !asked.url.is_signed();
     let is_own = is_reference && is_trusted;
@@ -104,7 +105,10 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
     }
     let address =
         BlobAddress::of(&read).map_err(|error| if is_own { error } else { refused(&error) })?;
-    if is_trusted && let Some(gate) = Gate::of_source(call, &address.name) {
+    if is_trusted
+        && reader == CopyReader::Listed
+        && let Some(gate) = Gate::of_source(call, &address.name)
+    {
         let now = core.store.now();
         let judged = core.store.read(|view: &dyn View| gate.check(view, now));
         judged.map_err(|error| if is_own { error } else { refused(&error) })?;

@@ -2,18 +2,19 @@
 //!
 //! Source: "List Blobs"; recordings for what each version shows.
 
-use smalt_protocol::xml::{BlobContent, BlobCopy, BlobEntry, BlobLease, ListBlobsDocument};
-use smalt_protocol::{ApiVersion, Metadata, Timestamp};
+use smalt_protocol::xml::{
+    BlobContent, BlobCopy, BlobEntry, BlobLease, BlobRights, ListBlobsDocument,
+};
+use smalt_protocol::{ApiVersion, Timestamp};
 
 use super::marker::Position;
 use super::walk::Item;
 use crate::call::Call;
 use crate::config::DefaultTier;
 use crate::ops::blob::last_access;
-use crate::ops::blob::properties::{LAST_ACCESS, inferred_tier};
+use crate::ops::blob::properties::{LAST_ACCESS, PATH_TYPES, inferred_tier};
 use crate::ops::dfs;
 use crate::ops::listing::includes;
-use crate::ops::tree::FOLDER_MARKER;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Deleted, Rehydration};
 use crate::rules::encryption::Encryption;
 
@@ -49,6 +50,7 @@ pub struct ShownParts {
     last_access: bool,
     immutability_policy: bool,
     legal_hold: bool,
+    permissions: bool,
 }
 
 impl ShownParts {
@@ -63,6 +65,7 @@ impl ShownParts {
             default_tier: call.settings.default_tier,
             immutability_policy: includes(call, "immutabilitypolicy"),
             legal_hold: includes(call, "legalhold"),
+            permissions: includes(call, "permissions"),
             last_access: call.settings.last_access_tracking && call.version >= LAST_ACCESS,
         }
     }
@@ -87,7 +90,7 @@ impl ShownParts {
         blob: &BlobRecord,
         item: &Item,
     ) {
-        let marked = blob.directory.map(|_| marked(&blob.metadata));
+        let metadata = blob.shown_metadata();
         let is_snapshot = matches!(item, Item::Snapshot(_));
         let snapshot = is_snapshot.then(|| place.time.iso_ticks());
         let version_id = blob.version_id.filter(|_| self.since(SHOWS_VERSIONS));
@@ -101,6 +104,9 @@ impl ShownParts {
         let rehydration = blob.access.rehydration.as_ref().filter(|_| tier.is_some());
         let archive_status = rehydration.map(Rehydration::archive_status);
         let policy = blob.immutability.filter(|_| self.immutability_policy);
+        let owned = blob.posix.as_ref().filter(|_| self.permissions);
+        let permissions = owned.map(|posix| (posix.permissions(), posix.acl_text()));
+        let is_path = blob.posix.is_some() && self.since(PATH_TYPES);
         let tags = u32::try_from(blob.tags.len()).unwrap_or(u32::MAX);
         let is_counted = self.version == SHOWS_NO_TAGS || (tags > 0 && self.since(SHOWS_TAGS));
         let entry = BlobEntry {
@@ -113,6 +119,15 @@ impl ShownParts {
             creation_time: self.since(SHOWS_CREATION).then_some(blob.created),
             last_modified: Some(blob.last_modified),
             etag: Some(blob.etag),
+            rights: owned
+                .zip(permissions.as_ref())
+                .map(|(posix, (permissions, acl))| BlobRights {
+                    owner: &posix.owner,
+                    group: &posix.group,
+                    permissions,
+                    acl,
+                }),
+            resource_type: is_path.then(|| dfs::resource_type(blob.directory)),
             content_length: blob.length,
             content: Some(self.content(blob)),
             last_access_time: self.last_access.then(|| last_access::of(blob)),
@@ -140,9 +155,7 @@ impl ShownParts {
             deletion: deletion(blob, self.now),
             immutability_policy: policy.map(|policy| (policy.until, policy.mode())),
             legal_hold: blob.legal_hold.filter(|_| self.legal_hold),
-            metadata: self
-                .metadata
-                .then_some(marked.as_ref().unwrap_or(&blob.metadata)),
+            metadata: self.metadata.then_some(metadata.as_ref()),
             tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),
             has_replication_metadata: self.since(SHOWS_TAGS),
             sequence_number: (blob.kind == BlobKind::Page).then_some(blob.sequence_number),
@@ -199,12 +212,6 @@ impl ShownParts {
     fn since(&self, first: ApiVersion) -> bool {
         self.version >= first
     }
-}
-
-/// Returns the metadata of a directory, with the entry that tells clients what it is.
-fn marked(metadata: &Metadata) -> Metadata {
-    let marker = (FOLDER_MARKER, "true");
-    Metadata::from_named(metadata.iter().chain([marker])).unwrap_or_default()
 }
 
 /// The CRC of no bytes, as recorded of deleted files.

@@ -24,6 +24,26 @@ impl Position {
         marker::write(&[&self.name, &self.time.iso_ticks()])
     }
 
+    /// Returns the marker of a page of deleted paths that starts here. Recorded: it differs with
+    /// the time of the listing.
+    pub fn marker_of_deleted(&self, now: Timestamp) -> String {
+        marker::write(&[&self.name, &self.time.iso_ticks(), &now.iso_ticks()])
+    }
+
+    /// Parses a marker of a page of deleted paths.
+    ///
+    /// # Errors
+    /// 400 `OutOfRangeInput` for an invalid marker.
+    pub fn parse_of_deleted(marker: &str) -> Result<Self, StorageError> {
+        let read = || {
+            let [name, time, at] = marker::read(marker)?;
+            Timestamp::parse_iso(&at)?;
+            let time = Timestamp::parse_iso(&time)?;
+            Some(Position { name, time })
+        };
+        read().ok_or_else(bad_marker)
+    }
+
     /// Parses a marker.
     ///
     /// # Errors
