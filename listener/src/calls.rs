@@ -131,7 +131,6 @@ impl Calls {
         Ok(answer.await?.value.approximate_count)
     }
 
-    /// Creates the queue that is listened to.
     pub(crate) async fn create_queue(&self) -> PortResult<()> {
         let cx = self.context("create", "");
         let call = self.storage.create_queue(&cx, &self.queue);
@@ -179,7 +178,6 @@ impl Calls {
         }
     }
 
-    /// Sends a request to the blob service.
     pub(crate) async fn blob<T, F>(
         &self,
         operation: &'static str,
@@ -255,15 +253,8 @@ impl Calls {
     }
 
     fn unanswered(&self, operation: &'static str) -> PortError {
-        PortError {
-            kind: ErrorKind::OutcomeUnknown,
-            status: None,
-            code: None,
-            retry_after: None,
-            operation,
-            resource: self.queue.clone(),
-            message: "no answer in time".to_owned(),
-        }
+        let (kind, why) = (ErrorKind::OutcomeUnknown, "no answer in time");
+        PortError::new(kind, operation, &self.queue, why)
     }
 
     /// Returns the context of an operation. It is muted, because the listener logs the results

@@ -119,7 +119,6 @@ pub(crate) enum Command {
     },
 }
 
-/// Parses the command line and runs the command.
 pub(crate) fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let cli = match Cli::from_arg_matches(&matches) {

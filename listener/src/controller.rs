@@ -50,9 +50,7 @@ pub(crate) type Shutdown<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// When a run ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Never.
     Run,
-    /// When the queue is empty.
     Once,
 }
 

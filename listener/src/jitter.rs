@@ -5,7 +5,6 @@ use rand_core::{RngCore, SeedableRng};
 
 use crate::rules::backoff::{JITTER_MAX_PERMILLE, JITTER_MIN_PERMILLE};
 
-/// One stream of random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter(ChaCha8Rng);
 

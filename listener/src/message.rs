@@ -220,7 +220,6 @@ impl Owner {
         }
     }
 
-    /// Renews the lock of a running handler once.
     async fn renew(&mut self) -> Renewal {
         self.asked = Asked::Update;
         let renewal = self.lock.renew(&self.shared.calls).await;

@@ -63,7 +63,6 @@ impl Counts {
     }
 }
 
-/// The latest answers of storage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Contact {
     succeeded_at: Option<Instant>,
@@ -195,7 +194,7 @@ impl Observer for Metrics {
 
 /// A listener's counts and the current state of its pool.
 #[derive(Clone, Debug)]
-pub struct Look<'a> {
+pub struct QueueMetrics<'a> {
     /// Name of the queue.
     pub queue: &'a str,
     /// Sums of the queue.
@@ -205,7 +204,7 @@ pub struct Look<'a> {
     pub pool: Option<PoolStatus>,
 }
 
-impl Look<'_> {
+impl QueueMetrics<'_> {
     fn pool(&self) -> PoolStatus {
         self.pool.unwrap_or_default()
     }
@@ -220,180 +219,142 @@ impl Look<'_> {
     }
 }
 
-/// Families that exist for every source of requests.
-const OF_REQUESTS: [&str; 2] = ["listener_throttled", "listener_tx_total"];
+/// The text of the listeners' families, whose names are those in the user's guide.
+struct Families<'a> {
+    text: Exposition,
+    looks: &'a [QueueMetrics<'a>],
+}
 
 /// A label in addition to the queue's, and the value.
 type Sample<'a> = (Option<(&'static str, &'a str)>, f64);
 
-/// A family of series: name, kind, help text, and the samples of one listener.
-type Family = (
-    &'static str,
-    Kind,
-    &'static str,
-    for<'a> fn(&'a Look<'_>) -> Vec<Sample<'a>>,
-);
+impl Families<'_> {
+    fn counter(&mut self, name: &str, help: &str, value: impl Fn(&QueueMetrics<'_>) -> f64) {
+        self.family(name, Kind::Counter, help, |look| vec![(None, value(look))]);
+    }
 
-fn one(value: f64) -> Vec<Sample<'static>> {
-    vec![(None, value)]
-}
+    fn gauge(&mut self, name: &str, help: &str, value: impl Fn(&QueueMetrics<'_>) -> f64) {
+        self.family(name, Kind::Gauge, help, |look| vec![(None, value(look))]);
+    }
 
-/// All families; their names are those in the user's guide.
-const FAMILIES: &[Family] = &[
-    (
-        "listener_received",
-        Kind::Counter,
-        "Messages received.",
-        |l| one(l.counts.received as f64),
-    ),
-    (
-        "listener_handled",
-        Kind::Counter,
-        "Messages by outcome.",
-        |l| {
-            let outcomes = Outcome::ALL.iter();
-            let all = outcomes.map(|o| (Some(("verdict", o.name())), l.counts.of(&[*o]) as f64));
-            all.collect()
-        },
-    ),
-    (
-        "listener_lost_lock",
-        Kind::Counter,
-        "Messages whose lock was lost while their handler ran.",
-        |l| one(l.counts.of(&[Outcome::LostLock]) as f64),
-    ),
-    (
-        "listener_duplicates_suppressed",
-        Kind::Counter,
-        "Messages received again after they were finished.",
-        |l| {
-            one(l
-                .counts
-                .of(&[Outcome::DuplicateDeleted, Outcome::DuplicateKept]) as f64)
-        },
-    ),
-    (
-        "listener_renewals",
-        Kind::Counter,
-        "Renewals of locks by result.",
-        |l| {
-            let [succeeded, failed] = l.counts.renewals;
-            let result = |name| Some(("result", name));
-            vec![
-                (result("ok"), succeeded as f64),
-                (result("failed"), failed as f64),
-            ]
-        },
-    ),
-    (
-        "listener_poisoned",
-        Kind::Counter,
-        "Messages put into the poison queue.",
-        |l| one(l.counts.of(&[Outcome::Poisoned, Outcome::PoisonedUnacked]) as f64),
-    ),
-    (
-        "listener_expiring",
-        Kind::Counter,
-        "Alarms: messages about to expire unhandled.",
-        |l| one(l.counts.expiring as f64),
-    ),
-    (
-        "listener_handler_s_sum",
-        Kind::Counter,
-        "Total run time of handlers.",
-        |l| one(l.counts.handled.1.as_secs_f64()),
-    ),
-    (
-        "listener_handler_s_count",
-        Kind::Counter,
-        "Runs of handlers.",
-        |l| one(l.counts.handled.0 as f64),
-    ),
-    (
-        "listener_oldest_age_s",
-        Kind::Gauge,
-        "Age of the oldest message of the last get.",
-        |l| one(l.counts.oldest_age.as_secs_f64()),
-    ),
-    (
-        "listener_visible_estimate",
-        Kind::Gauge,
-        "Estimated visible messages.",
-        |l| one(l.pool().backlog as f64),
-    ),
-    (
-        "listener_inflight",
-        Kind::Gauge,
-        "Messages being handled.",
-        |l| one(f64::from(l.pool().in_flight)),
-    ),
-    (
-        "listener_tasks",
-        Kind::Gauge,
-        "Running dequeue tasks.",
-        |l| one(f64::from(l.pool().tasks)),
-    ),
-    (
-        "listener_desired_tasks",
-        Kind::Gauge,
-        "Dequeue tasks that the current load needs; the others rest.",
-        |l| one(f64::from(l.pool().desired)),
-    ),
-    (
-        "listener_tasks_started",
-        Kind::Counter,
-        "Dequeue tasks ever started.",
-        |l| one(l.pool().tasks_started as f64),
-    ),
-    (
-        "listener_idle_delay_s",
-        Kind::Gauge,
-        "Newest pause of an idle task; 0 while there is work.",
-        |l| one(l.idle_delay().as_secs_f64()),
-    ),
-    (
-        "listener_empty_gets",
-        Kind::Counter,
-        "Gets that returned no message.",
-        |l| one(l.counts.empty_gets as f64),
-    ),
-    (
-        "listener_throttled",
-        Kind::Counter,
-        "Answers that throttled a request.",
-        |l| one(l.counts.throttled as f64),
-    ),
-    (
-        "listener_tx_total",
-        Kind::Counter,
-        "Billed requests to storage by operation.",
-        |l| {
-            let requests = l.counts.requests.iter();
-            let all = requests.map(|(op, count)| (Some(("op", *op)), *count as f64));
-            all.collect()
-        },
-    ),
-];
-
-/// Returns the metrics of the listeners of one process in the Prometheus text format. A price per
-/// 10,000 requests adds the cost of the requests; a budget adds the cost of the day and the limit.
-pub fn prometheus(
-    looks: &[Look<'_>],
-    uptime: Duration,
-    price_per_10k: Option<f64>,
-    today: Option<Today>,
-) -> String {
-    let mut text = Exposition::default();
-    for (name, kind, help, series) in FAMILIES {
-        let mut family = text.family(name, *kind, help);
-        let has = |look: &&Look<'_>| look.pool.is_some() || OF_REQUESTS.contains(name);
-        for look in looks.iter().filter(has) {
-            for (label, value) in series(look) {
+    /// Adds a family. Listeners with a pool have every family; of other queues only the requests
+    /// are counted.
+    fn family(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        help: &str,
+        samples: impl for<'l> Fn(&'l QueueMetrics<'_>) -> Vec<Sample<'l>>,
+    ) {
+        let is_of_requests = ["listener_throttled", "listener_tx_total"].contains(&name);
+        let mut family = self.text.family(name, kind, help);
+        for look in self
+            .looks
+            .iter()
+            .filter(|look| look.pool.is_some() || is_of_requests)
+        {
+            for (label, value) in samples(look) {
                 let labels: Vec<_> = [("queue", look.queue)].into_iter().chain(label).collect();
                 family.sample(&labels, value);
             }
         }
     }
+
+    fn messages(&mut self) {
+        self.counter("listener_received", "Messages received.", |l| {
+            l.counts.received as f64
+        });
+        let help = "Messages by outcome.";
+        self.family("listener_handled", Kind::Counter, help, |l| {
+            let of = |o: &Outcome| (Some(("verdict", o.name())), l.counts.of(&[*o]) as f64);
+            Outcome::ALL.iter().map(of).collect()
+        });
+        let help = "Messages whose lock was lost while their handler ran.";
+        let lost = [Outcome::LostLock];
+        self.counter("listener_lost_lock", help, |l| l.counts.of(&lost) as f64);
+        let help = "Messages received again after they were finished.";
+        let again = [Outcome::DuplicateDeleted, Outcome::DuplicateKept];
+        self.counter("listener_duplicates_suppressed", help, |l| {
+            l.counts.of(&again) as f64
+        });
+        let help = "Renewals of locks by result.";
+        self.family("listener_renewals", Kind::Counter, help, |l| {
+            let results = ["ok", "failed"].into_iter().zip(l.counts.renewals);
+            results
+                .map(|(name, count)| (Some(("result", name)), count as f64))
+                .collect()
+        });
+        let help = "Messages put into the poison queue.";
+        let poisoned = [Outcome::Poisoned, Outcome::PoisonedUnacked];
+        self.counter("listener_poisoned", help, |l| l.counts.of(&poisoned) as f64);
+        let help = "Alarms: messages about to expire unhandled.";
+        self.counter("listener_expiring", help, |l| l.counts.expiring as f64);
+        let help = "Total run time of handlers.";
+        self.counter("listener_handler_s_sum", help, |l| {
+            l.counts.handled.1.as_secs_f64()
+        });
+        let help = "Runs of handlers.";
+        self.counter("listener_handler_s_count", help, |l| {
+            l.counts.handled.0 as f64
+        });
+    }
+
+    fn pool(&mut self) {
+        let help = "Age of the oldest message of the last get.";
+        self.gauge("listener_oldest_age_s", help, |l| {
+            l.counts.oldest_age.as_secs_f64()
+        });
+        let help = "Estimated visible messages.";
+        self.gauge("listener_visible_estimate", help, |l| {
+            l.pool().backlog as f64
+        });
+        let help = "Messages being handled.";
+        self.gauge("listener_inflight", help, |l| f64::from(l.pool().in_flight));
+        let help = "Running dequeue tasks.";
+        self.gauge("listener_tasks", help, |l| f64::from(l.pool().tasks));
+        let help = "Dequeue tasks that the current load needs; the others rest.";
+        self.gauge("listener_desired_tasks", help, |l| {
+            f64::from(l.pool().desired)
+        });
+        let help = "Dequeue tasks ever started.";
+        self.counter("listener_tasks_started", help, |l| {
+            l.pool().tasks_started as f64
+        });
+        let help = "Newest pause of an idle task; 0 while there is work.";
+        self.gauge("listener_idle_delay_s", help, |l| {
+            l.idle_delay().as_secs_f64()
+        });
+    }
+
+    fn requests(&mut self) {
+        let help = "Gets that returned no message.";
+        self.counter("listener_empty_gets", help, |l| l.counts.empty_gets as f64);
+        let help = "Answers that throttled a request.";
+        self.counter("listener_throttled", help, |l| l.counts.throttled as f64);
+        let help = "Billed requests to storage by operation.";
+        self.family("listener_tx_total", Kind::Counter, help, |l| {
+            let requests = l.counts.requests.iter();
+            requests
+                .map(|(op, count)| (Some(("op", *op)), *count as f64))
+                .collect()
+        });
+    }
+}
+
+/// Returns the metrics of the listeners of one process in the Prometheus text format. A price per
+/// 10,000 requests adds the cost of the requests; a budget adds the cost of the day and the limit.
+pub fn prometheus(
+    looks: &[QueueMetrics<'_>],
+    uptime: Duration,
+    price_per_10k: Option<f64>,
+    today: Option<Today>,
+) -> String {
+    let text = Exposition::default();
+    let mut families = Families { text, looks };
+    families.messages();
+    families.pool();
+    families.requests();
+    let mut text = families.text;
     if let Some(price) = price_per_10k {
         let help = "Cost of the requests so far, at the configured price.";
         let mut family = text.family("listener_cost_estimate", Kind::Counter, help);
@@ -412,25 +373,14 @@ pub fn prometheus(
 
 /// Adds the daily budget of the process.
 fn of_budget(text: &mut Exposition, today: Today) {
-    for (name, help, value) in [
-        (
-            "listener_cost_today",
-            "Cost of the requests of the day (UTC).",
-            today.cost(),
-        ),
-        (
-            "listener_max_cost_per_day",
-            "Limit of that cost.",
-            today.budget.max_cost_per_day,
-        ),
-        (
-            "listener_budget_spent",
-            "1 while the daily budget is spent and no message is received.",
-            f64::from(u8::from(today.is_spent())),
-        ),
-    ] {
-        text.value(name, Kind::Gauge, help, value);
-    }
+    let mut gauge = |name, help, value| text.value(name, Kind::Gauge, help, value);
+    let help = "Cost of the requests of the day (UTC).";
+    gauge("listener_cost_today", help, today.cost());
+    let most = today.budget.max_cost_per_day;
+    gauge("listener_max_cost_per_day", "Limit of that cost.", most);
+    let help = "1 while the daily budget is spent and no message is received.";
+    let spent = f64::from(u8::from(today.is_spent()));
+    gauge("listener_budget_spent", help, spent);
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ fn decision(outcome: Outcome) -> Decision {
     }
 }
 
-fn look(metrics: &Metrics) -> Look<'_> {
-    Look {
+fn look(metrics: &Metrics) -> QueueMetrics<'_> {
+    QueueMetrics {
         queue: metrics.queue(),
         counts: metrics.counts(),
         pool: Some(PoolStatus {
@@ -104,7 +104,7 @@ async fn every_name_of_the_guide_is_in_the_text() {
 async fn a_queue_without_a_pool_shows_its_requests() {
     let metrics = Metrics::new("events");
     metrics.called(&call("Get Messages", None));
-    let look = Look {
+    let look = QueueMetrics {
         pool: None,
         ..look(&metrics)
     };

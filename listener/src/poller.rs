@@ -23,8 +23,7 @@ use crate::shared::{Event, Phase, Shared};
 const GATHER: Duration = Duration::from_millis(50);
 
 /// The controller's signals to one task.
-pub(crate) struct Told {
-    /// Stop polling.
+pub(crate) struct TaskSignals {
     pub(crate) stop: watch::Receiver<bool>,
     /// Rest after an empty get: other tasks suffice.
     pub(crate) rest: watch::Receiver<bool>,
@@ -34,7 +33,7 @@ pub(crate) struct Poller {
     shared: Arc<Shared>,
     /// Number of the task in its pool.
     number: u64,
-    told: Told,
+    told: TaskSignals,
     /// Counts of triggers and of found work that were seen before the last get.
     seen: (u64, u64),
     jitter: Jitter,
@@ -51,7 +50,7 @@ impl Poller {
     pub(crate) fn new(
         shared: Arc<Shared>,
         number: u64,
-        told: Told,
+        told: TaskSignals,
         jitter: Jitter,
         probe: Arc<AtomicBool>,
         is_full: Arc<AtomicBool>,
@@ -130,7 +129,6 @@ impl Poller {
         self.probe.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of free slots.
     fn free_now(&mut self) -> u32 {
         while self.messages.try_join_next().is_some() {}
         let busy = u32::try_from(self.messages.len()).unwrap_or(u32::MAX);
@@ -279,7 +277,7 @@ impl Poller {
 
     async fn sleep(&mut self, pause: Duration) {
         let seen = self.seen;
-        let Told { stop, rest } = &mut self.told;
+        let TaskSignals { stop, rest } = &mut self.told;
         let mut needed = rest.clone();
         let over = async {
             tokio::time::sleep(pause).await;

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
 use crate::jitter::Jitter;
-use crate::poller::{Poller, Told};
+use crate::poller::{Poller, TaskSignals};
 use crate::shared::Shared;
 
 /// The dequeue tasks. Only the controller owns the pool, so that no task is started twice, and two
@@ -43,12 +43,10 @@ impl Pool {
         }
     }
 
-    /// Returns the number of polling tasks.
     pub(crate) fn active(&self) -> u32 {
         u32::try_from(self.active.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns the number of tasks ever started.
     pub(crate) fn started(&self) -> u64 {
         self.started
     }
@@ -76,7 +74,7 @@ impl Pool {
         let jitter = Jitter::new(self.seed, number);
         let is_full = Arc::new(AtomicBool::new(false));
         let full = Arc::clone(&is_full);
-        let told = Told {
+        let told = TaskSignals {
             stop: stopped,
             rest: resting,
         };
@@ -119,7 +117,6 @@ impl Pool {
         }
     }
 
-    /// Stops the task with this number.
     pub(crate) fn stop(&mut self, number: u64) {
         if let Some(stopped) = self.active.remove(&number) {
             let _ = stopped.stop.send(true);

@@ -14,7 +14,6 @@ use crate::calls::Calls;
 use crate::rules::renewal::{renew_after, retry_after};
 use crate::rules::retry_curve::within_life;
 
-/// The result of a renewal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Renewal {
     /// The lock is valid for another visibility timeout.
@@ -35,7 +34,6 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    /// Returns the service's time.
     pub(crate) fn server_now(&self) -> Timestamp {
         self.server_time.plus(self.at.elapsed())
     }
@@ -89,7 +87,6 @@ impl Lock {
         self.renewals
     }
 
-    /// Returns how long the lock is still valid.
     pub(crate) fn remaining(&self) -> Duration {
         self.valid_until.saturating_duration_since(Instant::now())
     }

@@ -60,7 +60,6 @@ impl Run {
         }
     }
 
-    /// Returns whether the handler has finished.
     pub(crate) fn has_ended(&self) -> bool {
         self.task.is_finished()
     }
@@ -83,7 +82,6 @@ impl Drop for Run {
     }
 }
 
-/// Returns the message of a panic.
 pub(crate) fn what(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()

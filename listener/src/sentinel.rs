@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::jitter::{self, Jitter};
-use crate::rules::sentinel::{Answer, Ask, Role, Said, Sentinel};
+use crate::rules::sentinel::{Ask, LeaseAnswer, Role, Said, Sentinel};
 use crate::shared::{Event, Shared};
 
 /// A jitter stream that no dequeue task uses.
@@ -25,7 +25,6 @@ pub(crate) struct Guard {
     lease: Lease,
     start: Instant,
     jitter: Jitter,
-    /// The request in progress.
     request: JoinSet<()>,
     said: Role,
 }
@@ -51,7 +50,6 @@ impl Guard {
         })
     }
 
-    /// Returns this listener's current role.
     pub(crate) fn role(&self) -> Role {
         self.rule.role(self.start.elapsed())
     }
@@ -69,13 +67,13 @@ impl Guard {
         let (shared, lease) = (Arc::clone(&self.shared), self.lease.clone());
         self.request.spawn(async move {
             let said = lease.ask(&shared, ask).await;
-            shared.tell(Event::Sentinel(Answer { ask, asked, said }));
+            shared.tell(Event::Sentinel(LeaseAnswer { ask, asked, said }));
         });
     }
 
     /// Records an answer and logs a change of role.
-    pub(crate) fn answered(&mut self, answer: Answer) {
-        let Answer { ask, asked, said } = answer;
+    pub(crate) fn answered(&mut self, answer: LeaseAnswer) {
+        let LeaseAnswer { ask, asked, said } = answer;
         let jitter = self.jitter.permille();
         self.rule.answered(ask, asked, said, jitter);
         let role = self.role();
@@ -103,7 +101,6 @@ impl Guard {
     }
 }
 
-/// A blob and the id of a lease on it.
 #[derive(Clone)]
 struct Lease {
     blob: BlobId,
@@ -184,7 +181,6 @@ impl Lease {
     }
 }
 
-/// Returns whether another listener holds the lease.
 fn is_taken(error: &PortError) -> bool {
     matches!(error.kind, ErrorKind::LeaseTaken | ErrorKind::LeaseLost)
 }

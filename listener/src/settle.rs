@@ -21,7 +21,6 @@ use crate::shared::{Asked, Phase, Shared};
 /// Attempts to give a message back while stopping; more would delay the exit.
 const RELEASE_ATTEMPTS: u32 = 2;
 
-/// The result for a message.
 #[derive(Debug)]
 pub(crate) struct Settled {
     pub(crate) outcome: Outcome,
@@ -45,12 +44,10 @@ impl Settled {
     }
 }
 
-/// The result of a delete after all attempts.
 enum Deleted {
     Yes,
     /// The message was gone before the first attempt.
     Gone,
-    /// Another listener has the message.
     Lost(String),
     /// The delete failed until the lock expired.
     Failed(String),
@@ -78,7 +75,6 @@ impl Attempts {
         self.unknown
     }
 
-    /// Returns when the attempts end.
     fn valid_until(&self) -> Instant {
         self.valid_until
     }
@@ -124,7 +120,6 @@ impl Owner {
         Settled::new(outcome, reason)
     }
 
-    /// Deletes a message that was finished before.
     pub(crate) async fn delete_duplicate(&mut self) -> Settled {
         if let Err(reason) = self.prepare_payload().await {
             return Settled::new(Outcome::DuplicateKept, reason);
@@ -244,7 +239,6 @@ impl Owner {
         }
     }
 
-    /// Makes the message visible at once.
     pub(crate) async fn release(&mut self, reason: &str) -> Settled {
         for _ in 0..RELEASE_ATTEMPTS {
             match self.update(Duration::ZERO).await {

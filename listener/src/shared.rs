@@ -14,13 +14,11 @@ use crate::payload::PayloadStore;
 use crate::report::{Decision, Outcome};
 use crate::rules::done::DoneCache;
 use crate::rules::envelope::trace;
-use crate::rules::sentinel::Answer;
+use crate::rules::sentinel::LeaseAnswer;
 use crate::signal::Signal;
 
-/// The phase of the whole listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// Receiving and handling messages.
     Running,
     /// No more gets; all received messages are handled (at the end of `once`).
     Finishing,
@@ -51,7 +49,6 @@ impl Asked {
     }
 }
 
-/// An event for the controller.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A get was answered.
@@ -60,7 +57,6 @@ pub(crate) enum Event {
     Leave(u64),
     /// A get failed.
     Failed(PortError),
-    /// A message is settled.
     Finished {
         outcome: Outcome,
         handler_time: Option<Duration>,
@@ -74,7 +70,7 @@ pub(crate) enum Event {
     /// The depth was sampled; `None` after a failure.
     Depth(Option<u64>),
     /// A request about the sentinel's lease was answered.
-    Sentinel(Answer),
+    Sentinel(LeaseAnswer),
 }
 
 /// The shared state. No number here is counted up and down by several tasks: they send events to
@@ -88,7 +84,6 @@ pub(crate) struct Shared {
     pub(crate) payloads: Option<Arc<PayloadStore>>,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) phase: Arc<Signal<Phase>>,
-    /// Counts the triggers from outside.
     pub(crate) wake: Arc<Signal<u64>>,
     /// Counts how often more messages were visible than one task could take, so that the others
     /// stop sleeping.

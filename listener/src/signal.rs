@@ -9,7 +9,6 @@ use tokio::sync::Notify;
 
 use crate::sync::Mutex;
 
-/// A watched value.
 #[derive(Debug)]
 pub(crate) struct Signal<T> {
     value: Mutex<T>,

@@ -72,7 +72,6 @@ impl AccountLimit {
         self.take(Priority::Fetch).await;
     }
 
-    /// Waits for a token and counts the request.
     pub(crate) async fn take(&self, priority: Priority) {
         self.token(priority).await;
         self.spending().count(self.throttle.now());
@@ -88,7 +87,6 @@ impl AccountLimit {
         self.spending().get(in_hand, self.throttle.now())
     }
 
-    /// Records the service's time.
     pub(crate) fn told(&self, server_time: Timestamp) {
         self.spending().told(server_time, self.throttle.now());
     }
@@ -183,12 +181,10 @@ impl Throttle {
         }
     }
 
-    /// Returns the time since the throttle was created.
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// Waits for a token.
     pub(crate) async fn take(&self, priority: Priority) {
         let _queued = Queued::new(self, priority);
         let gate = match priority {
@@ -212,7 +208,6 @@ impl Throttle {
         }
     }
 
-    /// Lowers the rate after a 503.
     pub(crate) fn throttled(&self) {
         self.state().bucket.throttled(self.now());
     }
@@ -222,7 +217,6 @@ impl Throttle {
         self.state().bucket.rate_per_s()
     }
 
-    /// Returns the number of requests so far.
     pub(crate) fn taken(&self) -> u64 {
         self.state().taken
     }

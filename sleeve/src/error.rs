@@ -68,17 +68,29 @@ fn shown_code(code: Option<&str>) -> String {
 }
 
 impl PortError {
-    /// Creates the error for a call that this storage does not support.
-    pub(crate) fn unsupported(operation: &'static str, blob: &crate::port::BlobId) -> Self {
+    /// Creates an error without a response.
+    pub fn new(
+        kind: ErrorKind,
+        operation: &'static str,
+        resource: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
         PortError {
-            kind: ErrorKind::Refused,
+            kind,
             status: None,
             code: None,
             retry_after: None,
             operation,
-            resource: format!("{}/{}", blob.container, blob.name),
-            message: "this storage does not support the operation".to_owned(),
+            resource: resource.into(),
+            message: message.into(),
         }
+    }
+
+    /// Creates the error for a call that this storage does not support.
+    pub(crate) fn unsupported(operation: &'static str, blob: &crate::port::BlobId) -> Self {
+        let resource = format!("{}/{}", blob.container, blob.name);
+        let why = "this storage does not support the operation";
+        PortError::new(ErrorKind::Refused, operation, resource, why)
     }
 
     /// Returns whether a later retry may succeed.

@@ -10,6 +10,7 @@ use smalt_protocol::Timestamp;
 use crate::error::{ErrorKind, PortError};
 use crate::policy::retry::{parse_retry_after, transport_error};
 use crate::policy::{Call, Repeat};
+use crate::port::PortResult;
 use crate::redact::redact;
 use crate::transport::TransportError;
 
@@ -97,7 +98,24 @@ impl Call {
         self.error(kind, &format!("unreadable response: {why}"))
     }
 
-    /// Converts the SDK's error.
+    /// Converts the error of an SDK's result.
+    pub(crate) fn check<T>(&self, result: azure_core::Result<T>) -> PortResult<T> {
+        result.map_err(|error| self.fail(&error))
+    }
+
+    /// Converts the result of a removal. The refusal that `is_gone` recognizes means success after
+    /// an attempt whose response was lost: that attempt has removed it.
+    pub(crate) fn removed<T>(
+        &self,
+        result: azure_core::Result<T>,
+        is_gone: impl Fn(&PortError) -> bool,
+    ) -> PortResult<()> {
+        match self.check(result) {
+            Err(error) if self.maybe_done() && is_gone(&error) => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
     pub(crate) fn fail(&self, error: &azure_core::Error) -> PortError {
         match error.kind() {
             SdkKind::HttpResponse {
@@ -123,7 +141,7 @@ impl Call {
             // executed.
             return self.unreadable(&format!("unexpected status {status}"));
         }
-        let told = Told::read(response);
+        let told = ErrorDetails::read(response);
         let mut failed = self.error(classify(status, told.code.as_deref()), &told.message);
         failed.status = Some(status);
         failed.code = told.code;
@@ -179,26 +197,18 @@ impl Call {
     }
 
     fn error(&self, kind: ErrorKind, message: &str) -> PortError {
-        PortError {
-            kind,
-            status: None,
-            code: None,
-            retry_after: None,
-            operation: self.operation,
-            resource: redact(&self.resource),
-            message: one_line(message),
-        }
+        let resource = redact(&self.resource);
+        PortError::new(kind, self.operation, resource, one_line(message))
     }
 }
 
-/// Details of an error response.
-struct Told {
+struct ErrorDetails {
     code: Option<String>,
     message: String,
     retry_after: Option<Duration>,
 }
 
-impl Told {
+impl ErrorDetails {
     fn read(response: &RawResponse) -> Self {
         let (mut code, mut retry_after, mut date) = (None, None, None);
         for (name, value) in response.headers().iter() {
@@ -212,7 +222,7 @@ impl Told {
         // A date in Retry-After is relative to the service's own clock.
         let now = date.unwrap_or(Timestamp::MAX);
         let body = String::from_utf8_lossy(response.body().as_ref());
-        Told {
+        ErrorDetails {
             code: code.or_else(|| element(&body, "Code")),
             message: element(&body, "Message").unwrap_or_else(|| "request rejected".to_owned()),
             retry_after: retry_after.and_then(|text| parse_retry_after(text, now)),

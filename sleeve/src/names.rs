@@ -10,7 +10,6 @@ use smalt_protocol::{names, uri};
 
 use crate::port::{BlobId, Metadata};
 
-/// Checks a container name. `$root`, `$web` and `$logs` are valid.
 pub(crate) fn check_container(name: &str) -> Result<(), String> {
     names::validate_container_name(name).map_err(|_| format!("{name:?} is not a container name"))
 }

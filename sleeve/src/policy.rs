@@ -19,7 +19,6 @@ use bytes::Bytes;
 /// Whether an operation may be repeated, and how the response to a repetition is interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// Changes nothing.
     Read,
     /// Ends in the same state however often it runs.
     Idempotent,

@@ -1,6 +1,5 @@
 //! Removes credentials from text before it is shown.
 
-/// Replacement for a secret.
 pub(crate) const REDACTED: &str = "REDACTED";
 
 /// Prefixes of secrets, compared case-insensitively as the service does for query parameters.

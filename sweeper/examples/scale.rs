@@ -120,15 +120,7 @@ impl Service {
 }
 
 fn refusal(operation: &'static str, kind: ErrorKind) -> PortError {
-    PortError {
-        kind,
-        status: None,
-        code: None,
-        retry_after: None,
-        operation,
-        resource: String::new(),
-        message: "refused by the simulation".to_owned(),
-    }
+    PortError::new(kind, operation, "", "refused by the simulation")
 }
 
 fn unused<T>() -> PortResult<T> {

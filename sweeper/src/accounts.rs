@@ -21,7 +21,6 @@ pub struct Accounts {
     opened: Arc<Mutex<BTreeMap<String, Arc<dyn Storage>>>>,
 }
 
-/// A container in an opened account.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) storage: Arc<dyn Storage>,

@@ -51,7 +51,6 @@ impl Calls {
         }
     }
 
-    /// Makes one call without retries.
     pub(crate) async fn once<T>(
         &self,
         operation: &'static str,
@@ -71,7 +70,6 @@ impl Calls {
         result
     }
 
-    /// Returns the time since the service last answered.
     pub(crate) fn since_success(&self) -> Option<Duration> {
         lock(&self.answered).map(|at| at.elapsed())
     }

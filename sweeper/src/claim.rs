@@ -15,7 +15,7 @@ use crate::accounts::Place;
 use crate::decide::Decision;
 use crate::destination::SweptPlace;
 use crate::error::SweepError;
-use crate::listing::{self, Found};
+use crate::listing::{self, ListedRange};
 use crate::outcome::Outcome;
 use crate::paced::Paced;
 use crate::plan::CALLS_PER_PAGE;
@@ -36,7 +36,6 @@ pub(crate) enum Goal {
 }
 
 pub(crate) enum Step {
-    /// A page was claimed.
     Work(Box<ClaimedPage>),
     /// The step is done; there may be more to do at once.
     Again,
@@ -75,7 +74,6 @@ impl ClaimedPage {
 pub(crate) struct Kept {
     pub(crate) tally: Tally,
     pub(crate) outcomes: BTreeMap<Outcome, u64>,
-    /// Blobs worth reporting.
     pub(crate) records: Vec<BlobRecord>,
 }
 
@@ -358,7 +356,7 @@ fn guarded(
     core: &Core,
     document: &mut Document,
     at: (usize, Option<usize>),
-    found: &Found,
+    found: &ListedRange,
 ) -> bool {
     // A reclaimed page was counted at its first claim.
     let burden = ledger::burden(document, at.0);

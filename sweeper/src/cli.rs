@@ -103,7 +103,6 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
     exit::hint(error, forbidden)
 }
 
-/// Runs the command and returns the exit code.
 pub(crate) async fn command(command: Command) -> Result<u8> {
     match command {
         Command::Run(common) => sweep::run(&common).await,

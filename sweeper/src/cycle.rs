@@ -17,7 +17,6 @@ use crate::work;
 /// Maximum sleep while other workers are busy; a stopping worker may give its page back at any
 /// time.
 const POLL_MAX: Duration = Duration::from_secs(5);
-/// Maximum pause after another worker wrote first.
 const LOST_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum pause while the state document is unreachable.
 const OUTAGE_PAUSE_MAX: Duration = Duration::from_secs(15);
@@ -111,7 +110,6 @@ async fn drive_steps(
     Ok(())
 }
 
-/// Records in the gauges that a page is in progress.
 fn begin(core: &Core, page: &Page) {
     let mut gauges = lock(&core.gauges);
     gauges.due += page.due;

@@ -21,7 +21,6 @@ impl Entropy {
         (lock(&self.0).next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Returns a uniform duration up to `limit`.
     pub(crate) fn up_to(&self, limit: Duration) -> Duration {
         limit.mul_f64(self.fraction())
     }

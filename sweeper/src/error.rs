@@ -84,7 +84,6 @@ impl SweepError {
         }
     }
 
-    /// Returns whether a later retry may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self, SweepError::Storage(error) if error.is_transient())
     }

@@ -47,7 +47,6 @@ impl Explanation {
     }
 }
 
-/// The due time of a blob and its destination.
 struct Term<'a> {
     due: Timestamp,
     dead: Option<(&'a str, &'static str)>,

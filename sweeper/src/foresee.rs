@@ -172,7 +172,7 @@ fn detail(core: &Core, scene: &Scene<'_>, item: &BlobItem, outcome: Outcome) -> 
 
 /// The result of a deep check of one blob.
 #[derive(Clone, Copy, Default)]
-struct Look {
+struct DeepCheck {
     /// The outcome, if a sweep could not remove the blob.
     keeps: Option<Outcome>,
     /// Whether a sweep would make the copy, even if the source then stays.
@@ -199,7 +199,7 @@ impl Taken {
         place: &Place,
         item: &BlobItem,
         decision: &Decision,
-        look: &Look,
+        look: &DeepCheck,
     ) -> bool {
         let Decision::Move { destination, .. } = decision else {
             return false;
@@ -235,9 +235,9 @@ async fn looks(
     items: &[BlobItem],
     decided: &[Decision],
     deep: bool,
-) -> Result<Vec<Look>, SweepError> {
+) -> Result<Vec<DeepCheck>, SweepError> {
     if !deep {
-        return Ok(vec![Look::default(); items.len()]);
+        return Ok(vec![DeepCheck::default(); items.len()]);
     }
     let all = items.iter().zip(decided);
     stream::iter(all.map(|(item, decision)| look(core, place, item, decision)))
@@ -252,8 +252,8 @@ async fn look(
     place: &Place,
     item: &BlobItem,
     decision: &Decision,
-) -> Result<Look, SweepError> {
-    let mut look = Look::default();
+) -> Result<DeepCheck, SweepError> {
+    let mut look = DeepCheck::default();
     if !decision.removes() {
         return Ok(look);
     }

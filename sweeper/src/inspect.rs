@@ -152,7 +152,7 @@ impl Sweeper {
 
 /// The response of one probed place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Answer {
+pub struct ProbeResult {
     /// Probed place: the state document or a container.
     pub place: String,
     /// Why the probe failed.
@@ -172,7 +172,7 @@ impl Sweeper {
     ///
     /// # Errors
     /// If the state document exists but cannot be read.
-    pub async fn probe(&self) -> Result<Vec<Answer>, SweepError> {
+    pub async fn probe(&self) -> Result<Vec<ProbeResult>, SweepError> {
         let core = self.core(Stop::default());
         let (document, state) = self.ask_state(&core).await?;
         let mut answers = vec![state];
@@ -183,7 +183,7 @@ impl Sweeper {
         {
             let asked = ask(&core, element).await;
             let failed = asked.err();
-            answers.push(Answer {
+            answers.push(ProbeResult {
                 place: element.name.clone(),
                 exit_code: failed.as_ref().map(SweepError::exit_code),
                 error: failed.map(|error| smalt_sleeve::redact(&error.to_string())),
@@ -194,9 +194,9 @@ impl Sweeper {
     }
 
     /// Returns the document that a sweep would use, with the result of the probe.
-    async fn ask_state(&self, core: &Core) -> Result<(Document, Answer), SweepError> {
+    async fn ask_state(&self, core: &Core) -> Result<(Document, ProbeResult), SweepError> {
         let blob = &core.config.state_blob;
-        let mut answer = Answer {
+        let mut answer = ProbeResult {
             place: format!("state {}/{}", blob.container, blob.name),
             error: None,
             note: None,

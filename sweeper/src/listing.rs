@@ -22,7 +22,7 @@ use crate::state::{Container, Page};
 const RELIST_CALLS_MAX: usize = 8;
 
 /// A listed range with its decisions, not yet claimed.
-pub(crate) struct Found {
+pub(crate) struct ListedRange {
     pub(crate) listed: Listed,
     pub(crate) kept: Kept,
     pub(crate) actions: Vec<(BlobItem, Decision)>,
@@ -38,9 +38,9 @@ pub(crate) async fn list(
     element: &Container,
     reclaimed: Option<&Page>,
     swept: &[SweptPlace],
-) -> Result<Found, PortError> {
+) -> Result<ListedRange, PortError> {
     let start = reclaimed.map_or(element.token.as_str(), |page| page.start.as_str());
-    let mut found = Found {
+    let mut found = ListedRange {
         listed: Listed::default(),
         kept: Kept::default(),
         actions: Vec::new(),
@@ -77,7 +77,7 @@ pub(crate) async fn list(
 }
 
 /// Records how long the longest-due blob has been due: how far the fleet is behind.
-fn note_lag(core: &Core, found: &Found) {
+fn note_lag(core: &Core, found: &ListedRange) {
     let due = |decision: &Decision| match decision {
         Decision::Keep(_) => None,
         Decision::Delete { due } | Decision::Move { due, .. } => Some(*due),
@@ -93,7 +93,7 @@ fn sort_in(
     swept: &[SweptPlace],
     item: BlobItem,
     now: Timestamp,
-    found: &mut Found,
+    found: &mut ListedRange,
 ) {
     let scene = scene(core, place, swept);
     let decision = decide::decide(&core.policy(), &scene, &item.name, &item.properties, now);

@@ -25,7 +25,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the error and returns its exit code.
 fn wrong(error: &anyhow::Error) -> u8 {
     let text = smalt_sleeve::redact(&format!("{error:#}"));
     smalt_worker::exit::show(&text, cli::hint(error));

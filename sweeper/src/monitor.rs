@@ -52,7 +52,6 @@ pub enum Phase {
     Stopped,
 }
 
-/// Count and sum of measured durations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timed {
     sum: Duration,
@@ -66,7 +65,6 @@ impl Timed {
     }
 }
 
-/// Measurements that are not part of the report.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     pub(crate) phase: Phase,
@@ -127,7 +125,7 @@ pub struct Progress {
 }
 
 /// A snapshot of the worker's state.
-struct Look {
+struct Snapshot {
     worker: String,
     report: Report,
     calls: BTreeMap<&'static str, u64>,
@@ -156,12 +154,12 @@ impl Monitor {
         lock(&self.0).prices = prices;
     }
 
-    fn look(&self) -> Option<Look> {
+    fn look(&self) -> Option<Snapshot> {
         let core = lock(&self.0).core.clone()?;
         let report = lock(&core.report).clone();
         let gauges = lock(&core.gauges);
         let schedule = &core.config.schedule;
-        Some(Look {
+        Some(Snapshot {
             worker: core.worker.clone(),
             report,
             calls: core.calls.counts(),
@@ -253,13 +251,16 @@ impl Face for Monitor {
     }
 }
 
-fn counters(text: &mut Exposition, look: &Look, prices: Prices) {
+fn counters(text: &mut Exposition, look: &Snapshot, prices: Prices) {
     let containers = &look.report.containers;
     let help = "Blobs processed, by outcome.";
     let mut blobs = text.family("sweeper_blobs_total", Kind::Counter, help);
     for (name, container) in containers {
         for (outcome, count) in &container.outcomes {
-            let labels = [("container", name.as_str()), ("outcome", outcome.name())];
+            let labels = [
+                ("container", name.as_str()),
+                ("outcome", &outcome.to_string()),
+            ];
             blobs.sample(&labels, *count as f64);
         }
     }
@@ -285,7 +286,7 @@ fn counters(text: &mut Exposition, look: &Look, prices: Prices) {
     text.value("sweeper_cycles_total", Kind::Counter, help, cycles);
 }
 
-fn times(text: &mut Exposition, look: &Look) {
+fn times(text: &mut Exposition, look: &Snapshot) {
     for (name, help, timed) in [
         (
             "sweeper_cycle_seconds",
@@ -303,7 +304,7 @@ fn times(text: &mut Exposition, look: &Look) {
     }
 }
 
-fn gauges(text: &mut Exposition, look: &Look, ready: bool) {
+fn gauges(text: &mut Exposition, look: &Snapshot, ready: bool) {
     let page_age = match look.phase {
         Phase::Working { .. } => look.in_phase.as_secs_f64(),
         _ => 0.0,

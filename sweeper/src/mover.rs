@@ -25,7 +25,7 @@ use crate::paced::Paced;
 use crate::provenance::{self, Origin};
 use crate::shared::{Core, Made};
 use crate::source;
-use crate::verify::{self, Unclear, Version};
+use crate::verify::{self, ComparedBlob, Unclear};
 use crate::work::{self, Done};
 
 /// Initial and maximum delay between checks of a pending copy.
@@ -33,7 +33,6 @@ const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_s
 /// Maximum number of attempts to copy and to check the destination.
 const ROUNDS_MAX: u32 = 6;
 
-/// A version of a blob that is being moved.
 pub(crate) struct Moving<'a> {
     pub(crate) core: &'a Core,
     pub(crate) page: &'a ClaimedPage,
@@ -44,7 +43,6 @@ pub(crate) struct Moving<'a> {
 
 enum Standing {
     Nothing,
-    /// A verified copy of this version.
     Ours,
     /// An aborted or failed copy of this version.
     Broken(BlobProperties),
@@ -230,17 +228,10 @@ async fn start(
 }
 
 fn too_much_metadata(blob: &BlobId) -> PortError {
-    PortError {
-        kind: ErrorKind::Invalid,
-        status: None,
-        code: None,
-        retry_after: None,
-        operation: "Copy Blob",
-        resource: format!("{}/{}", blob.container, blob.name),
-        message: "cannot add the ETag that the copy is recognised by: the blob's metadata would \
-                  exceed 8 KiB"
-            .to_owned(),
-    }
+    let why = "cannot add the ETag that the copy is recognised by: the blob's metadata would \
+               exceed 8 KiB";
+    let resource = format!("{}/{}", blob.container, blob.name);
+    PortError::new(ErrorKind::Invalid, "Copy Blob", resource, why)
 }
 
 /// Ends the move if the refusal of the copy is conclusive. After 409 and 412 the destination has to
@@ -326,19 +317,18 @@ async fn look(
     }
 }
 
-/// Compares a complete copy with its source.
 async fn verified(
     moving: &Moving<'_>,
     account: &Paced<'_>,
     place: &BlobId,
     there: &BlobProperties,
 ) -> Result<bool, Done> {
-    let source = Version {
+    let source = ComparedBlob {
         account: &moving.page.source(moving.core),
         blob: moving.blob,
         seen: moving.seen,
     };
-    let copy = Version {
+    let copy = ComparedBlob {
         account,
         blob: place,
         seen: there,

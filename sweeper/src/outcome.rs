@@ -1,9 +1,11 @@
 //! The closed list of outcomes of a blob. Reports, logs and exit codes derive from it.
 
-use serde::Serialize;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 /// The outcome of one blob.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Deleted for good (S7).
@@ -75,37 +77,6 @@ pub enum Class {
 }
 
 impl Outcome {
-    /// Every outcome, in the order of the documentation.
-    pub const ALL: [Outcome; 27] = [
-        Outcome::Deleted,
-        Outcome::Moved,
-        Outcome::Gone,
-        Outcome::Directory,
-        Outcome::NoTtl,
-        Outcome::NotDue,
-        Outcome::Protected,
-        Outcome::TooYoung,
-        Outcome::Leased,
-        Outcome::Changed,
-        Outcome::Stopped,
-        Outcome::InvalidTtl,
-        Outcome::DbcUnconfigured,
-        Outcome::DbcSelf,
-        Outcome::DbcSwept,
-        Outcome::DbcNotAllowed,
-        Outcome::BadName,
-        Outcome::DbcMissing,
-        Outcome::Collision,
-        Outcome::CopyFailed,
-        Outcome::SnapshotsPresent,
-        Outcome::Immutable,
-        Outcome::Archived,
-        Outcome::TagsDenied,
-        Outcome::Denied,
-        Outcome::Deferred,
-        Outcome::Failed,
-    ];
-
     /// Returns the class of this outcome.
     pub const fn class(self) -> Class {
         match self {
@@ -136,52 +107,11 @@ impl Outcome {
             | Outcome::Failed => Class::Failed,
         }
     }
-
-    /// Returns the name used in logs, reports and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Outcome::Deleted => "deleted",
-            Outcome::Moved => "moved",
-            Outcome::Gone => "gone",
-            Outcome::Directory => "directory",
-            Outcome::NoTtl => "no_ttl",
-            Outcome::NotDue => "not_due",
-            Outcome::Protected => "protected",
-            Outcome::TooYoung => "too_young",
-            Outcome::Leased => "leased",
-            Outcome::Changed => "changed",
-            Outcome::Stopped => "stopped",
-            Outcome::InvalidTtl => "invalid_ttl",
-            Outcome::DbcUnconfigured => "dbc_unconfigured",
-            Outcome::DbcSelf => "dbc_self",
-            Outcome::DbcSwept => "dbc_swept",
-            Outcome::DbcNotAllowed => "dbc_not_allowed",
-            Outcome::BadName => "bad_name",
-            Outcome::DbcMissing => "dbc_missing",
-            Outcome::Collision => "collision",
-            Outcome::CopyFailed => "copy_failed",
-            Outcome::SnapshotsPresent => "snapshots_present",
-            Outcome::Immutable => "immutable",
-            Outcome::Archived => "archived",
-            Outcome::TagsDenied => "tags_denied",
-            Outcome::Denied => "denied",
-            Outcome::Deferred => "deferred",
-            Outcome::Failed => "failed",
-        }
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_the_json_and_each_is_listed_once() {
-        let mut seen = std::collections::BTreeSet::new();
-        for outcome in Outcome::ALL {
-            let json = serde_json::to_string(&outcome).unwrap();
-            assert_eq!(json, format!("\"{}\"", outcome.name()));
-            assert!(seen.insert(outcome));
-        }
+/// The name used in logs, reports and JSON.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }

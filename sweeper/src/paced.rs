@@ -70,7 +70,6 @@ impl Paced<'_> {
         core.calls.repeated(&core.entropy, "put_blob", call).await
     }
 
-    /// Returns whether the worker was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.core.stop.is_set()
     }

@@ -119,7 +119,7 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanRow {
     /// `delete`, `move`, or the outcome that needs attention.
-    pub action: &'static str,
+    pub action: String,
     /// Container name.
     pub container: String,
     /// Blob name.
@@ -135,7 +135,6 @@ pub struct PlanRow {
     pub detail: Option<String>,
 }
 
-/// The expected result for one blob.
 pub(crate) struct Foreseen<'a> {
     pub(crate) decision: &'a Decision,
     /// The outcome that would keep the blob despite the decision.
@@ -149,7 +148,6 @@ pub const CALLS_PER_PAGE: u64 = 5;
 pub const CALLS_PER_MOVE: u64 = 2;
 
 impl Plan {
-    /// Adds a listed blob and the expected result for it.
     pub(crate) fn blob(
         &mut self,
         label: &str,
@@ -183,17 +181,17 @@ impl Plan {
                     return;
                 }
                 totals.attention += 1;
-                outcome.name()
+                outcome.to_string()
             }
             (Decision::Delete { .. }, None) => {
                 totals.delete += 1;
                 totals.delete_bytes += bytes;
-                "delete"
+                "delete".to_owned()
             }
             (Decision::Move { .. }, None) => {
                 totals.r#move += 1;
                 totals.move_bytes += bytes;
-                "move"
+                "move".to_owned()
             }
         };
         self.rows.push(PlanRow {
@@ -289,7 +287,7 @@ impl Plan {
         for row in &self.rows {
             let bytes = row.bytes.to_string();
             let fields = [
-                row.action,
+                row.action.as_str(),
                 &row.container,
                 &row.blob,
                 &bytes,

@@ -76,7 +76,7 @@ impl BlobRecord {
                     container = self.container,
                     blob = self.blob,
                     etag = self.etag,
-                    outcome = self.outcome.name(),
+                    outcome = self.outcome.to_string(),
                     detail = self.detail,
                     ms = took.map(|took| took.as_millis() as u64),
                 )
@@ -96,7 +96,7 @@ impl BlobRecord {
             op = "blob",
             container = self.container,
             blob = self.blob,
-            outcome = self.outcome.name(),
+            outcome = self.outcome.to_string(),
         );
     }
 }
@@ -126,7 +126,6 @@ impl Report {
         self.containers.is_empty() && self.cycles.is_empty()
     }
 
-    /// Counts a listed page and its kept blobs.
     pub(crate) fn page(&mut self, container: &str, kept: &BTreeMap<Outcome, u64>) {
         let report = self.containers.entry(container.to_owned()).or_default();
         report.pages += 1;
@@ -171,8 +170,9 @@ impl Report {
 
     /// Returns the number of blobs with an outcome of this class.
     pub fn count_class(&self, class: Class) -> u64 {
-        let of_class = Outcome::ALL.into_iter().filter(|o| o.class() == class);
-        of_class.map(|outcome| self.count(outcome)).sum()
+        let counts = self.containers.values().flat_map(|c| &c.outcomes);
+        let of_class = counts.filter(|(outcome, _)| outcome.class() == class);
+        of_class.map(|(_, count)| count).sum()
     }
 
     /// Returns the exit code for the worst result of the last cycle.
@@ -191,7 +191,6 @@ impl Report {
     }
 }
 
-/// Adds one blob to the counters of the state document.
 pub(crate) fn count(tally: &mut Tally, outcome: Outcome, length: u64) {
     match outcome {
         Outcome::Moved => tally.moved += 1,

@@ -19,14 +19,13 @@ use crate::shared::Core;
 use crate::source;
 use crate::state::Document;
 use crate::undo::{Undo, Undone};
-use crate::verify::{self, Unclear, Version};
+use crate::verify::{self, ComparedBlob, Unclear};
 
 /// Initial and maximum delay between checks of a pending copy.
 const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 /// Maximum number of attempts to copy and to check the destination.
 const ROUNDS_MAX: u32 = 4;
 
-/// A dead blob to restore.
 pub(crate) struct Dead<'a> {
     storage: &'a Arc<dyn Storage>,
     blob: BlobId,
@@ -126,7 +125,7 @@ pub(crate) fn is_swept(
     by_document || by_config
 }
 
-type Ended = (Undone, Option<String>);
+type RestoreResult = (Undone, Option<String>);
 
 /// Restores the blob; returns its new place, the result and the reason.
 pub(crate) async fn restore(
@@ -175,7 +174,7 @@ async fn foretell(
     storage: &dyn Storage,
     place: &mut BlobId,
     undo: &Undo,
-) -> Ended {
+) -> RestoreResult {
     match head(core, storage, place).await {
         Err(error) if error.kind == ErrorKind::NotFound => (Undone::Restored, None),
         Err(error) => failed(&error),
@@ -200,7 +199,7 @@ async fn bring(
     storage: &dyn Storage,
     place: &mut BlobId,
     undo: &Undo,
-) -> Result<(), Ended> {
+) -> Result<(), RestoreResult> {
     let mut conditions = Conditions::absent();
     let mut made_container = false;
     for _ in 0..ROUNDS_MAX {
@@ -273,7 +272,11 @@ async fn start(
     started.map(|_| ())
 }
 
-async fn make_container(core: &Core, storage: &dyn Storage, name: &str) -> Result<(), Ended> {
+async fn make_container(
+    core: &Core,
+    storage: &dyn Storage,
+    name: &str,
+) -> Result<(), RestoreResult> {
     let made = core.paced(storage, "undo").create_container(name).await;
     made.map(|_| ()).map_err(|error| failed(&error))
 }
@@ -285,7 +288,7 @@ async fn settled(
     storage: &dyn Storage,
     place: &BlobId,
     first: BlobProperties,
-) -> Result<(), Ended> {
+) -> Result<(), RestoreResult> {
     let began = Instant::now();
     let (mut wait, wait_max) = POLL;
     let mut there = first;
@@ -315,13 +318,13 @@ async fn verified(
     storage: &dyn Storage,
     place: &BlobId,
     there: &BlobProperties,
-) -> Result<(), Ended> {
-    let source = Version {
+) -> Result<(), RestoreResult> {
+    let source = ComparedBlob {
         account: &core.paced(dead.storage.as_ref(), "undo"),
         blob: &dead.blob,
         seen: dead.seen,
     };
-    let copy = Version {
+    let copy = ComparedBlob {
         account: &core.paced(storage, "undo"),
         blob: place,
         seen: there,
@@ -338,7 +341,7 @@ async fn verified(
 }
 
 /// Deletes the dead copy once its content exists elsewhere.
-async fn bury(core: &Core, dead: &Dead<'_>) -> Ended {
+async fn bury(core: &Core, dead: &Dead<'_>) -> RestoreResult {
     let conditions = Conditions::matching(&dead.seen.etag);
     let refuse = DeleteSnapshots::Refuse;
     let account = core.paced(dead.storage.as_ref(), "undo");
@@ -349,7 +352,7 @@ async fn bury(core: &Core, dead: &Dead<'_>) -> Ended {
     }
 }
 
-fn failed(error: &PortError) -> Ended {
+fn failed(error: &PortError) -> RestoreResult {
     let undone = match error.kind {
         ErrorKind::NotFound | ErrorKind::ConditionNotMet => Undone::Changed,
         ErrorKind::Denied => Undone::Denied,

@@ -55,7 +55,6 @@ pub struct Settings {
     pub connect_to: Option<SocketAddr>,
 }
 
-/// Type of an environment variable's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Text,

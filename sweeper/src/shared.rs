@@ -168,10 +168,10 @@ impl Core {
 /// Signals a worker to stop, without lost wake-ups. Waiters wake in the order in which they began
 /// to wait. A `watch` channel wakes them in random order, but a seed must reproduce a run.
 #[derive(Clone, Default)]
-pub(crate) struct Stop(Arc<Told>);
+pub(crate) struct Stop(Arc<StopState>);
 
 #[derive(Default)]
-struct Told {
+struct StopState {
     is_set: AtomicBool,
     set: Notify,
 }

@@ -141,14 +141,14 @@ pub(crate) fn log_summary(summary: &LogSummary) -> String {
     for (container, outcomes) in &summary.containers {
         let counts = outcomes
             .iter()
-            .map(|(o, count)| format!("{count} {}", o.name()));
+            .map(|(outcome, count)| format!("{count} {outcome}"));
         lines.push(format!(
             "{container:<24} {}",
             counts.collect::<Vec<_>>().join(", ")
         ));
     }
     for (blob, outcome, reason) in summary.failures.iter().take(ROWS_SHOWN) {
-        lines.push(format!("  {} {blob} {reason}", outcome.name()));
+        lines.push(format!("  {outcome} {blob} {reason}"));
     }
     if summary.failures.len() > ROWS_SHOWN {
         lines.push("  ... and more; use --json to list them".to_owned());

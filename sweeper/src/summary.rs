@@ -118,7 +118,7 @@ struct Line {
     op: Option<String>,
     container: Option<String>,
     blob: Option<String>,
-    outcome: Option<String>,
+    outcome: Option<Outcome>,
     detail: Option<String>,
 }
 
@@ -138,9 +138,7 @@ impl LogSummary {
     }
 
     fn blob(&mut self, line: Line) {
-        let named = |outcome: &Outcome| Some(outcome.name()) == line.outcome.as_deref();
-        let outcome = Outcome::ALL.into_iter().find(named);
-        let (Some(outcome), Some(container)) = (outcome, line.container) else {
+        let (Some(outcome), Some(container)) = (line.outcome, line.container) else {
             self.others += 1;
             return;
         };

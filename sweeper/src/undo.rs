@@ -8,6 +8,7 @@
 //! all were listed, so they are listed twice: first to find it, then to restore.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -82,25 +83,12 @@ impl Undone {
     pub const fn is_failure(self) -> bool {
         !matches!(self, Undone::Restored | Undone::NoHistory)
     }
+}
 
-    /// Returns the name used in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Undone::Restored => "restored",
-            Undone::CopyKept => "copy_kept",
-            Undone::NoHistory => "no_history",
-            Undone::Elsewhere => "elsewhere",
-            Undone::NotSwept => "not_swept",
-            Undone::Unproven => "unproven",
-            Undone::OlderVersion => "older_version",
-            Undone::Collision => "collision",
-            Undone::Incomplete => "incomplete",
-            Undone::Archived => "archived",
-            Undone::Changed => "changed",
-            Undone::CopyFailed => "copy_failed",
-            Undone::Denied => "denied",
-            Undone::Failed => "failed",
-        }
+/// The name used in reports.
+impl fmt::Display for Undone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -187,8 +175,8 @@ impl Sweeper {
             let mut pages = Pages::new(place);
             while let Some(items) = pages.next(&search).await? {
                 for item in &items {
-                    if let Found::Asked(asked) = search.find(item) {
-                        newest.note(asked.history, Version::of(&place.0, item));
+                    if let Selection::Asked(asked) = search.find(item) {
+                        newest.note(asked.history, DeadVersion::of(&place.0, item));
                     }
                 }
             }
@@ -225,7 +213,7 @@ struct Search<'a> {
 }
 
 /// How a dead blob relates to this undo.
-enum Found {
+enum Selection {
     /// No sweep moved it.
     NoHistory,
     /// The selection does not include it.
@@ -243,33 +231,33 @@ struct Asked {
 }
 
 impl Search<'_> {
-    fn find(&self, item: &BlobItem) -> Found {
+    fn find(&self, item: &BlobItem) -> Selection {
         let (seen, undo) = (&item.properties, self.undo);
         let Some(history) = History::read(&seen.metadata) else {
-            return Found::NoHistory;
+            return Selection::NoHistory;
         };
         let too_old = undo.since.is_some_and(|since| seen.last_modified < since);
         let other_cycle = undo.cycle.is_some_and(|cycle| history.cycle != Some(cycle));
         if too_old || other_cycle {
-            return Found::Other;
+            return Selection::Other;
         }
         let Some((storage, source)) = restore::origin(self.core, self.document, &history) else {
-            return Found::Refused(history, Undone::Elsewhere, None);
+            return Selection::Refused(history, Undone::Elsewhere, None);
         };
         let old_place = format!("{}/{}", source.container, source.name);
         let mut asked = undo.place.iter();
         if asked.any(|place| !old_place.starts_with(place)) {
-            return Found::Other;
+            return Selection::Other;
         }
         if !restore::is_swept(self.core, self.document, storage.as_ref(), &source) {
             let remedy = "no sweep covers that place; --container NAME declares one";
-            return Found::Refused(history, Undone::NotSwept, Some(remedy));
+            return Selection::Refused(history, Undone::NotSwept, Some(remedy));
         }
         if !undo.trust_metadata && !provenance::is_recorded(seen, &history.source_uri) {
             let remedy = "the service has no record of that copy; --trust-metadata accepts it";
-            return Found::Refused(history, Undone::Unproven, Some(remedy));
+            return Selection::Refused(history, Undone::Unproven, Some(remedy));
         }
-        Found::Asked(Asked {
+        Selection::Asked(Asked {
             history,
             storage,
             source,
@@ -316,17 +304,17 @@ impl<'a> Pages<'a> {
 /// A dead version of a blob. Versions order by the recorded Last-Modified of the source (or the
 /// time of the move if it is not recorded), then by the time of the move.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Version {
+struct DeadVersion {
     changed: Timestamp,
     moved: Timestamp,
     from: String,
 }
 
-impl Version {
+impl DeadVersion {
     fn of(container: &str, item: &BlobItem) -> Self {
         let moved = item.properties.last_modified;
         let history = History::read(&item.properties.metadata);
-        Version {
+        DeadVersion {
             changed: history.and_then(|h| h.changed).unwrap_or(moved),
             moved,
             from: format!("{container}/{}", item.name),
@@ -336,10 +324,10 @@ impl Version {
 
 /// The version that takes the original place, by the URL of the source.
 #[derive(Default)]
-struct Newest(BTreeMap<String, Version>);
+struct Newest(BTreeMap<String, DeadVersion>);
 
 impl Newest {
-    fn note(&mut self, history: History, version: Version) {
+    fn note(&mut self, history: History, version: DeadVersion) {
         let known = self.0.entry(history.source_uri);
         let known = known.or_insert_with(|| version.clone());
         if *known < version {
@@ -349,7 +337,7 @@ impl Newest {
 
     /// Returns the other version that takes the place, if any. Versions that appeared after the
     /// first listing do not count: they could overwrite a blob that this undo has restored.
-    fn instead_of(&mut self, source_uri: &str, version: Version) -> Option<&str> {
+    fn instead_of(&mut self, source_uri: &str, version: DeadVersion) -> Option<&str> {
         let known = self.0.entry(source_uri.to_owned());
         let taken = known.or_insert_with(|| version.clone());
         (taken.from != version.from).then_some(taken.from.as_str())
@@ -361,7 +349,7 @@ fn log(record: &UndoRecord) {
         op = "undo",
         from = record.from,
         to = record.to,
-        outcome = record.outcome.name(),
+        outcome = record.outcome.to_string(),
         detail = record.detail,
     );
 }
@@ -385,20 +373,20 @@ async fn undo_blob(
         storage,
         mut source,
     } = match search.find(item) {
-        Found::NoHistory => return Some(record),
-        Found::Other => return None,
-        Found::Refused(history, outcome, remedy) => {
+        Selection::NoHistory => return Some(record),
+        Selection::Other => return None,
+        Selection::Refused(history, outcome, remedy) => {
             record.outcome = outcome;
             record.to = history.source_uri;
             record.time_to_live = history.time_to_live;
             record.detail = remedy.map(str::to_owned);
             return Some(record);
         }
-        Found::Asked(asked) => asked,
+        Selection::Asked(asked) => asked,
     };
     record.to.clone_from(&history.source_uri);
     record.time_to_live.clone_from(&history.time_to_live);
-    let other = newest.instead_of(&history.source_uri, Version::of(container, item));
+    let other = newest.instead_of(&history.source_uri, DeadVersion::of(container, item));
     let other = other.map(|from| format!("{from} is newer and takes its place"));
     if other.is_some() && search.undo.on_collision != Collision::Suffix {
         record.outcome = Undone::OlderVersion;

@@ -10,13 +10,13 @@ use crate::paced::Paced;
 const PART_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A version of a blob, and the account that it is read from.
-pub(crate) struct Version<'a> {
+pub(crate) struct ComparedBlob<'a> {
     pub(crate) account: &'a Paced<'a>,
     pub(crate) blob: &'a BlobId,
     pub(crate) seen: &'a BlobProperties,
 }
 
-impl Version<'_> {
+impl ComparedBlob<'_> {
     async fn part(&self, from: u64, bytes: u64) -> PortResult<Bytes> {
         let version = &self.seen.etag;
         let account = self.account;
@@ -28,16 +28,16 @@ impl Version<'_> {
 
 /// Why two versions could not be compared.
 pub(crate) enum Unclear {
-    /// The source could not be read.
     Source(PortError),
-    /// The copy could not be read.
     Copy(PortError),
-    /// The worker is stopping.
     Stopped,
 }
 
 /// Returns whether the copy has the content of the source.
-pub(crate) async fn is_equal(source: &Version<'_>, copy: &Version<'_>) -> Result<bool, Unclear> {
+pub(crate) async fn is_equal(
+    source: &ComparedBlob<'_>,
+    copy: &ComparedBlob<'_>,
+) -> Result<bool, Unclear> {
     let length = source.seen.length;
     if copy.seen.length != length {
         return Ok(false);

@@ -80,15 +80,8 @@ mod tests {
             (ErrorKind::Invalid, None, USAGE, None),
             (ErrorKind::NotFound, Some(404), UNREACHABLE, None),
         ] {
-            let error = PortError {
-                kind,
-                status,
-                code: None,
-                retry_after: None,
-                operation: "Put Message",
-                resource: "orders".to_owned(),
-                message: String::new(),
-            };
+            let mut error = PortError::new(kind, "Put Message", "orders", "");
+            error.status = status;
             assert_eq!(of_port(&error), code, "{error:?}");
             let hint = hint(&error, "the SAS needs more");
             assert_eq!(hint.is_some(), says.is_some(), "{error:?}");

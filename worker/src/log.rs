@@ -102,9 +102,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl std::io::Write for Written {
+    impl std::io::Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn hostile_fields_stay_on_one_line_without_control_characters() {
         let hostile = "a\u{1b}[2J\u{9b}31m\r\n2026 ERROR forged\u{2028}\u{202e}\u{85}";
-        let written = Written::default();
+        let written = LogBuffer::default();
         let writer = written.clone();
         let subscriber = text(EnvFilter::new("info"), move || writer.clone(), false);
         tracing::subscriber::with_default(subscriber, || {
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_level_shows_our_lines() {
         let logged = |level: &str| {
-            let written = Written::default();
+            let written = LogBuffer::default();
             let writer = written.clone();
             let filter = EnvFilter::new(filter_of(level));
             let subscriber = text(filter, move || writer.clone(), false);

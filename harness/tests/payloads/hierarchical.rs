@@ -70,7 +70,7 @@ impl World {
         let containers = finished.report.containers.into_values();
         let outcomes = containers.flat_map(|container| container.outcomes);
         Ok(outcomes
-            .map(|(outcome, count)| (outcome.name().to_owned(), count))
+            .map(|(outcome, count)| (outcome.to_string(), count))
             .collect())
     }
 }

@@ -62,7 +62,6 @@ impl Processes {
         })
     }
 
-    /// Forgets the processes that have ended.
     fn reap(&mut self) {
         let ended = |group: &mut ProcessGroup| group.child.try_wait().unwrap_or_default();
         for at in (0..self.running.len()).rev() {

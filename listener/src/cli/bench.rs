@@ -31,7 +31,6 @@ const PUTS_AT_ONCE: usize = 16;
 const VISIBILITY: Duration = Duration::from_secs(300);
 /// High enough that the token bucket never empties.
 const RATE_PER_S: u32 = 10_000_000;
-/// Longest duration of one round.
 const ROUND_MAX: Duration = Duration::from_secs(600);
 
 #[derive(Args)]
@@ -142,7 +141,7 @@ impl Bench<'_> {
         };
         config.idle.max = config.idle.min;
         let handler = Arc::new(function(|_, _| async { Verdict::Ok }));
-        let seen = Arc::new(Seen {
+        let seen = Arc::new(Completion {
             left: AtomicU64::new(self.flags.messages),
             last: Notify::new(),
         });
@@ -204,12 +203,12 @@ async fn bare_task(
 }
 
 /// Notifies when the last message is settled.
-struct Seen {
+struct Completion {
     left: AtomicU64,
     last: Notify,
 }
 
-impl Observer for Seen {
+impl Observer for Completion {
     fn decided(&self, decision: &Decision) {
         let done = !decision.outcome.is_failure();
         if done && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
@@ -244,7 +243,6 @@ pub(crate) async fn bench(common: &Common, flags: &BenchFlags) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the medians.
 fn summary(rounds: &[Round]) -> Round {
     let cpu: Option<Vec<f64>> = rounds.iter().map(|round| round.cpu_us).collect();
     Round {

@@ -57,12 +57,8 @@ struct ConnectionFlags {
     ca_file: Option<String>,
     /// Open connections to this address in place of the endpoint's host. The host name in requests
     /// and the certificate check do not change.
-    #[arg(
-        long,
-        global = true,
-        value_name = "HOST:PORT",
-        env = "LISTENER_CONNECT_TO"
-    )]
+    #[arg(long, global = true, value_name = "HOST:PORT")]
+    #[arg(env = "LISTENER_CONNECT_TO")]
     connect_to: Option<String>,
 }
 
@@ -75,7 +71,6 @@ impl Common {
         }
     }
 
-    /// Returns the account name from the flags or environment.
     pub(crate) fn account_flag(&self) -> Option<String> {
         self.connection.account.clone()
     }

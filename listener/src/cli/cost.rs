@@ -23,7 +23,6 @@ const LONG_INTERVAL_S: f64 = 30.0;
 const LEASE_EVERY_S: f64 = 30.0;
 /// The listener's default interval between two looks of the watchdog.
 const WATCHDOG_S: f64 = 60.0;
-/// Messages of the largest get.
 const LARGEST_BATCH: f64 = 32.0;
 const DAY_S: f64 = 86_400.0;
 
@@ -113,9 +112,8 @@ fn hours(text: &str) -> Result<f64, String> {
     })
 }
 
-/// A row of the table.
 #[derive(Debug, PartialEq)]
-struct Line {
+struct CostRow {
     what: String,
     /// Requests per month.
     requests: f64,
@@ -123,7 +121,7 @@ struct Line {
 
 /// The counts of a run, from which a month is estimated.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen {
+struct RunCounts {
     requests: f64,
     seconds: f64,
 }
@@ -135,7 +133,7 @@ pub(crate) async fn print(flags: &CostFlags) -> anyhow::Result<ExitCode> {
     );
     let seen = match (&flags.from_metrics, flags.requests, flags.run_time) {
         (Some(url), ..) => Some(live(&web::get(url).await?).context(url.clone())?),
-        (None, Some(requests), Some(time)) => Some(Seen {
+        (None, Some(requests), Some(time)) => Some(RunCounts {
             requests,
             seconds: time.as_secs_f64(),
         }),
@@ -152,7 +150,7 @@ pub(crate) async fn print(flags: &CostFlags) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the requests since a listener's start from the text of its metrics.
-fn live(metrics: &str) -> anyhow::Result<Seen> {
+fn live(metrics: &str) -> anyhow::Result<RunCounts> {
     let sum = |name: &str| {
         let lines = metrics.lines().filter(|line| !line.starts_with('#'));
         let values = lines.filter_map(|line| {
@@ -167,18 +165,18 @@ fn live(metrics: &str) -> anyhow::Result<Seen> {
     let requests = sum("listener_tx_total");
     let seconds = sum("listener_uptime_s");
     match (requests, seconds) {
-        (Some(requests), Some(seconds)) => Ok(Seen { requests, seconds }),
+        (Some(requests), Some(seconds)) => Ok(RunCounts { requests, seconds }),
         _ => anyhow::bail!("not the metrics of a listener; give the URL of its /metrics"),
     }
 }
 
 /// Returns the requests of a month at the rate of the run.
-fn monthly(seen: Seen, flags: &CostFlags) -> anyhow::Result<f64> {
+fn monthly(seen: RunCounts, flags: &CostFlags) -> anyhow::Result<f64> {
     anyhow::ensure!(seen.seconds > 0.0, "the run time is still 0");
     Ok(seen.requests / seen.seconds * DAY_S * (flags.days + flags.idle_days))
 }
 
-fn lines(flags: &CostFlags, seen: Option<f64>) -> Vec<Line> {
+fn lines(flags: &CostFlags, seen: Option<f64>) -> Vec<CostRow> {
     let calendar = Calendar {
         working_days: flags.days,
         idle_hours: flags.hours,
@@ -191,7 +189,7 @@ fn lines(flags: &CostFlags, seen: Option<f64>) -> Vec<Line> {
         interval_s,
         requests_per_poll,
     };
-    let line = |what: String, requests| Line { what, requests };
+    let line = |what: String, requests| CostRow { what, requests };
     let polls = |interval_s| {
         line(
             format!("{}, a poll every {interval_s} s", counted(tasks, "task")),
@@ -257,7 +255,7 @@ fn capacities(flags: &CostFlags) -> [(f64, Capacity); 2] {
     })
 }
 
-fn as_text(flags: &CostFlags, lines: &[Line]) -> String {
+fn as_text(flags: &CostFlags, lines: &[CostRow]) -> String {
     let mut text = String::new();
     // Writing to a `String` cannot fail.
     let _ = writeln!(
@@ -313,7 +311,7 @@ fn as_text(flags: &CostFlags, lines: &[Line]) -> String {
     text
 }
 
-fn as_json(flags: &CostFlags, lines: &[Line]) -> serde_json::Value {
+fn as_json(flags: &CostFlags, lines: &[CostRow]) -> serde_json::Value {
     let lines: Vec<_> = lines
         .iter()
         .map(|line| {

@@ -19,9 +19,7 @@ use super::{Common, exit};
 /// When the listeners would end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// On a stop signal.
     Run,
-    /// When the queues are empty.
     Once,
 }
 
@@ -96,7 +94,6 @@ async fn known_queues(
     Ok(set.known_map().await?.map(|map| map.read()))
 }
 
-/// Describes a queue's pool in one line.
 fn pool(plan: &Plan, queue: &Queue, mode: Mode) -> String {
     let config = &queue.config;
     let each = match &queue.partitions {
@@ -131,18 +128,13 @@ fn pool(plan: &Plan, queue: &Queue, mode: Mode) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::plan;
     use crate::cli::support::{FakeStorage, QUEUE, s};
-    use crate::cli::{Command, plan};
+    use crate::cli::tests::listen_flags;
 
     fn planned(file: &str, line: &str) -> Plan {
-        use clap::Parser;
-        let words = ["smalt-listener"].into_iter().chain(line.split(' '));
-        let Ok(Command::Run(flags)) = crate::cli::Cli::try_parse_from(words).map(|c| c.command)
-        else {
-            panic!("{line}");
-        };
         let file = toml::from_str(file).unwrap();
-        plan::make(&file, &flags.listen).ok().unwrap()
+        plan::make(&file, &listen_flags(line)).ok().unwrap()
     }
 
     /// A dry run hides no message and counts no attempt.

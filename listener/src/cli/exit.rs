@@ -46,6 +46,17 @@ pub(crate) struct Unreached(pub(crate) String);
 #[error("{0}")]
 pub(crate) struct BudgetSpent(String);
 
+/// Returns the error inside of a partitioned queue's.
+fn of_partitions(
+    cause: &(dyn std::error::Error + 'static),
+) -> Option<&(dyn std::error::Error + 'static)> {
+    match cause.downcast_ref()? {
+        PartitionError::Storage(error) => Some(error),
+        PartitionError::Listener(error) => Some(error),
+        _ => None,
+    }
+}
+
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<ListenerError>() {
         return Some(match error {
@@ -54,10 +65,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             ListenerError::QueueMissing(_) | ListenerError::Unreachable(_) => UNREACHABLE,
         });
     }
-    if let Some(PartitionError::Storage(error)) = cause.downcast_ref() {
-        return code_of(error);
-    }
-    if let Some(PartitionError::Listener(error)) = cause.downcast_ref() {
+    if let Some(error) = of_partitions(cause) {
         return code_of(error);
     }
     if let Some(error) = cause.downcast_ref::<PortError>() {
@@ -85,10 +93,7 @@ const FORBIDDEN_HINT: &str = "\
     needs the role Storage Queue Data Contributor";
 
 fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
-    if let Some(PartitionError::Storage(error)) = cause.downcast_ref() {
-        return hint(error);
-    }
-    if let Some(PartitionError::Listener(error)) = cause.downcast_ref() {
+    if let Some(error) = of_partitions(cause) {
         return hint(error);
     }
     if let Some(error) = cause.downcast_ref::<PortError>() {
@@ -124,13 +129,8 @@ mod tests {
 
     fn refusal(status: Option<u16>, kind: ErrorKind) -> PortError {
         PortError {
-            kind,
             status,
-            code: None,
-            retry_after: None,
-            operation: "Put Message",
-            resource: "orders".to_owned(),
-            message: "no".to_owned(),
+            ..PortError::new(kind, "Put Message", "orders", "no")
         }
     }
 

@@ -25,36 +25,23 @@ pub(crate) struct WorkFlags {
 pub(crate) struct ListenFlags {
     /// Queue to process. With a --config file, process only this queue of the file. May be
     /// repeated.
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "LISTENER_QUEUE",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "NAME")]
+    #[arg(env = "LISTENER_QUEUE", value_delimiter = ',')]
     pub(crate) queue: Vec<String>,
-    /// Named set of defaults: default, seed (the source article's listener), low-latency,
-    /// throughput or frugal. Every explicit setting overrides it.
+    /// Named set of defaults, which every explicit setting overrides. Default: default.
     #[arg(long, value_name = "NAME", env = "LISTENER_PROFILE")]
     profile: Option<Profile>,
     /// Shell command to run for each message, for example 'jq .id'. It reads the body from standard
     /// input and the message's properties from MSG_* variables. Exit status 0 means ok, 65 reject;
     /// 126 and 127 stop the listener; any other means retry.
-    #[arg(
-        long,
-        value_name = "COMMAND",
-        env = "LISTENER_EXEC",
-        conflicts_with = "http"
-    )]
+    #[arg(long, value_name = "COMMAND")]
+    #[arg(env = "LISTENER_EXEC", conflicts_with = "http")]
     exec: Option<String>,
     /// Environment variables to pass to the command in addition to PATH, HOME, USER, LOGNAME,
     /// SHELL, TERM, TMPDIR, TZ, LANG and LC_*. The command inherits no other variable, so that it
     /// gets no credentials.
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "LISTENER_EXEC_ENV",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "NAME")]
+    #[arg(env = "LISTENER_EXEC_ENV", value_delimiter = ',')]
     exec_env: Option<Vec<String>>,
     /// URL to post each message to. Status 2xx means ok, 409 and 422 reject, 429 and 503 retry.
     #[arg(long, value_name = "URL", env = "LISTENER_HTTP")]
@@ -71,12 +58,8 @@ pub(crate) struct ListenFlags {
     max_dequeue: Option<u32>,
     /// Delays before the second and later attempts, each up to 7d; the last one repeats. Default:
     /// 1s,10s,1m,10m.
-    #[arg(
-        long,
-        value_name = "TIMES",
-        env = "LISTENER_RETRY",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "TIMES")]
+    #[arg(env = "LISTENER_RETRY", value_delimiter = ',')]
     #[arg(value_parser = span::parse)]
     retry: Option<Vec<Duration>>,
     /// Queue for messages that failed. Default: the queue's name followed by -poison.

@@ -125,12 +125,13 @@ fn body(text: &str, encoding: Encoding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Command;
     use crate::cli::support::{FakeStorage, s};
+    use crate::cli::tests::parsed;
 
     /// A flag wins over the file, the file over the default.
     #[test]
     fn the_file_sets_the_encoding() {
-        use clap::Parser;
         let file: ConfigFile =
             toml::from_str("[[listener.queue]]\nname = \"orders\"\nencoding = \"base64\"").unwrap();
         for (line, wanted) in [
@@ -139,19 +140,11 @@ mod tests {
             ("--queue mails", Encoding::Text),
             ("--queue mails --encoding base64", Encoding::Base64),
         ] {
-            let words = ["smalt-listener", "peek"]
-                .into_iter()
-                .chain(line.split(' '));
-            let Ok(crate::cli::Command::Peek(flags)) =
-                crate::cli::Cli::try_parse_from(words).map(|cli| cli.command)
-            else {
+            let Ok(Command::Peek(flags)) = parsed(&format!("peek {line}")) else {
                 panic!("{line}");
             };
-            assert_eq!(
-                encoding(&file, &flags.queue, flags.encoding),
-                wanted,
-                "{line}"
-            );
+            let found = encoding(&file, &flags.queue, flags.encoding);
+            assert_eq!(found, wanted, "{line}");
         }
         assert_eq!(body("b25l", Encoding::Base64), "one");
         assert_eq!(body("b25l", Encoding::Text), "b25l");

@@ -29,9 +29,9 @@ const OF_A_MESSAGE: [&str; 15] = [
 ];
 
 #[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl std::io::Write for Written {
+impl std::io::Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -44,7 +44,7 @@ impl std::io::Write for Written {
 
 /// Returns the lines of `once` over these messages, as `--log json` writes them.
 async fn logged(texts: &[&str]) -> Vec<Value> {
-    let written = Written::default();
+    let written = LogBuffer::default();
     let writer = written.clone();
     let subscriber = smalt_worker::log::json(EnvFilter::new("info"), move || writer.clone());
     let text = once(texts, &written, subscriber).await;
@@ -54,7 +54,7 @@ async fn logged(texts: &[&str]) -> Vec<Value> {
 
 async fn once(
     texts: &[&str],
-    written: &Written,
+    written: &LogBuffer,
     subscriber: impl Subscriber + Send + Sync,
 ) -> String {
     let guard = tracing::subscriber::set_default(subscriber);

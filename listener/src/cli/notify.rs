@@ -36,13 +36,8 @@ pub(crate) struct NotifyFlags {
     queue: String,
     /// Where to send the event: the URL of a listener's --health address, or queue:TOPIC for every
     /// process that subscribed to the topic. May be repeated.
-    #[arg(
-        long,
-        required = true,
-        value_name = "URL|queue:TOPIC",
-        env = "LISTENER_NOTIFY_TO",
-        value_delimiter = ','
-    )]
+    #[arg(long, required = true, value_name = "URL|queue:TOPIC")]
+    #[arg(env = "LISTENER_NOTIFY_TO", value_delimiter = ',')]
     to: Vec<String>,
     /// Name of the event, for handlers of events.
     #[arg(long, value_name = "NAME")]

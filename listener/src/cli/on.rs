@@ -25,7 +25,6 @@ const WAITING_MAX: usize = 1_000;
 /// Longest run of a handler, unless the settings name one.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A handler of events.
 #[derive(Clone)]
 pub(crate) struct On {
     event: String,
@@ -36,7 +35,6 @@ pub(crate) struct On {
 }
 
 impl On {
-    /// Returns the checked settings.
     pub(crate) fn of(layer: &OnLayer) -> anyhow::Result<On> {
         let named = || format!("on `{}`", layer.event);
         let topic = layer.topic.clone();

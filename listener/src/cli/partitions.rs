@@ -29,7 +29,6 @@ pub(crate) struct PartitionFlags {
     json: bool,
 }
 
-/// Returns the queue's partition settings from the file.
 pub(crate) fn of(file: &ConfigFile, queue: &str) -> Result<Option<PartitionSettings>, ConfigError> {
     let layer = file.queue(queue);
     layer.map_or(Ok(None), |layer| layer.partitions.settings(queue))

@@ -23,7 +23,6 @@ use super::token::Token;
 
 const TRIGGER_EVERY_MIN: Duration = Duration::from_millis(100);
 
-/// The plan for one queue.
 pub(crate) struct Queue {
     pub(crate) config: ListenerConfig,
     /// Set for a partitioned queue.
@@ -49,14 +48,12 @@ pub(crate) struct Plan {
     pub(crate) worker: String,
     pub(crate) health: Option<String>,
     pub(crate) metrics: Option<String>,
-    /// The token that `POST /notify` requires.
     pub(crate) token: Option<Token>,
     pub(crate) price: Option<f64>,
     pub(crate) budget: Option<Budget>,
     /// Requests per second of all queues together.
     pub(crate) account_rate: u32,
     pub(crate) queues: Vec<Queue>,
-    /// The handlers of events.
     pub(crate) on: Vec<On>,
 }
 

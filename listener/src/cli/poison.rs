@@ -27,7 +27,6 @@ use self::walk::BATCH;
 use super::storage::{self, Retries};
 use super::{Common, progress, send};
 
-/// Characters of an error in a list.
 const ERROR_CHARS: usize = 60;
 
 const EXAMPLES: &str = "\
@@ -64,7 +63,7 @@ enum PoisonCommand {
 }
 
 #[derive(Args)]
-struct Place {
+struct QueueFlags {
     /// Queue in which the messages failed.
     #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
     queue: String,
@@ -79,7 +78,7 @@ struct Place {
 #[derive(Args)]
 struct ListFlags {
     #[command(flatten)]
-    place: Place,
+    place: QueueFlags,
     /// Largest number of messages to list. For more than 32, messages are received briefly and
     /// given back, which counts as an attempt at the copies.
     #[arg(long, value_name = "N", default_value_t = u64::from(BATCH))]
@@ -90,7 +89,7 @@ struct ListFlags {
 #[derive(Args)]
 struct ShowFlags {
     #[command(flatten)]
-    place: Place,
+    place: QueueFlags,
     /// Ids of the copies or of the original messages.
     #[arg(required = true, value_name = "ID")]
     id: Vec<String>,
@@ -110,7 +109,7 @@ struct Which {
 #[derive(Args)]
 struct RequeueFlags {
     #[command(flatten)]
-    place: Place,
+    place: QueueFlags,
     #[command(flatten)]
     which: Which,
     /// Put the messages into this queue, whichever queue they came from.
@@ -131,7 +130,7 @@ struct RequeueFlags {
 #[derive(Args)]
 struct PurgeFlags {
     #[command(flatten)]
-    place: Place,
+    place: QueueFlags,
     #[command(flatten)]
     which: Which,
     /// Confirm that --all deletes permanently; required with --all unless --dry-run is given.
@@ -146,7 +145,7 @@ struct PurgeFlags {
 }
 
 /// Opens the account and returns it with the poison queue's name.
-async fn place(common: &Common, place: &Place) -> anyhow::Result<(Arc<dyn Storage>, String)> {
+async fn place(common: &Common, place: &QueueFlags) -> anyhow::Result<(Arc<dyn Storage>, String)> {
     let file = common.file()?;
     let poison_queue = poison_queue(&file, &place.queue, place.poison_queue.as_deref())?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
@@ -252,7 +251,6 @@ async fn count(storage: &dyn Storage, queue: &str) -> PortResult<u64> {
     Ok(facts.approximate_count)
 }
 
-/// Formats a message as one line.
 pub(super) fn row(message: &QueueMessage, now: Timestamp) -> String {
     let age = now.since(message.inserted).as_secs();
     let row = match open(&message.text) {
@@ -266,7 +264,6 @@ pub(super) fn row(message: &QueueMessage, now: Timestamp) -> String {
     one_line(&row).into_owned()
 }
 
-/// Formats seconds in a suitable unit.
 pub(crate) fn spoken(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
@@ -281,7 +278,6 @@ pub(super) fn shown(message: &QueueMessage) -> String {
     terminal::json(&format!("{:#}", entry(message))).into_owned()
 }
 
-/// Returns all properties of a message.
 fn entry(message: &QueueMessage) -> serde_json::Value {
     let envelope = open(&message.text);
     let mut entry = json!({
@@ -332,7 +328,7 @@ async fn show(common: &Common, flags: &ShowFlags) -> anyhow::Result<ExitCode> {
 
 async fn work(
     common: &Common,
-    at: &Place,
+    at: &QueueFlags,
     which: &Which,
     action: Action<'_>,
     (max, dry_run): (Option<u64>, bool),

@@ -51,12 +51,8 @@ pub(crate) struct SendFlags {
     /// Where to publish events about the messages, so that sleeping listeners wake: the URL of a
     /// listener's --health address, or queue:TOPIC. May be repeated. Default: the topic of the
     /// queue's `trigger` in the --config file.
-    #[arg(
-        long,
-        value_name = "URL|queue:TOPIC",
-        env = "LISTENER_NOTIFY_TO",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "URL|queue:TOPIC")]
+    #[arg(env = "LISTENER_NOTIFY_TO", value_delimiter = ',')]
     notify_to: Vec<String>,
     /// Messages to publish an event about: each, first (into an empty queue), or a number: the one
     /// that brings the queue to this depth. `first` and a number look at the depth, once a second
@@ -80,7 +76,6 @@ pub(crate) fn ttl(text: &str) -> Result<MessageTtl, String> {
     }
 }
 
-/// Puts the messages and prints the id of each.
 pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<ExitCode> {
     queue_name("--queue", &flags.queue)?;
     check_times(&flags)?;

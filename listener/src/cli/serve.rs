@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{StatusCode, header};
 use serde_json::json;
-use smalt_listener::metrics::{Look, Metrics, prometheus};
+use smalt_listener::metrics::{Metrics, QueueMetrics, prometheus};
 use smalt_listener::notify::Relay;
 use smalt_listener::rules::budget::Today;
 use smalt_listener::rules::trigger::{EVENT_MAX_BYTES, Trigger};
@@ -16,7 +16,6 @@ use tokio::sync::watch;
 
 use super::token::Token;
 
-/// One listener and its state.
 #[derive(Clone)]
 pub(crate) struct Watched {
     /// The partitioned queue that this listener's queue belongs to.
@@ -96,9 +95,7 @@ fn trigger_status(metrics: &Metrics) -> serde_json::Value {
 /// The state of the process that its addresses serve.
 pub(crate) struct Surface {
     pub(crate) worker: String,
-    /// Wakes the listeners.
     pub(crate) relay: Relay,
-    /// The token that `POST /notify` requires.
     pub(crate) token: Option<Token>,
     pub(crate) price: Option<f64>,
     /// The limits on all requests: their rate and their daily cost.
@@ -111,7 +108,6 @@ pub(crate) struct Surface {
 }
 
 impl Surface {
-    /// Returns the current listeners.
     pub(crate) fn queues(&self) -> Vec<Watched> {
         self.locked().clone()
     }
@@ -150,7 +146,6 @@ impl Surface {
         uptimes.max().unwrap_or_default()
     }
 
-    /// Returns a short text for a progress bar.
     pub(crate) fn summary(&self) -> String {
         let queues = self.queues();
         let pools = queues.iter().map(Watched::pool);
@@ -179,7 +174,7 @@ impl Face for Surface {
 
     fn metrics(&self) -> String {
         let queues = self.queues();
-        let looks = queues.iter().map(|queue| Look {
+        let looks = queues.iter().map(|queue| QueueMetrics {
             queue: queue.metrics.queue(),
             counts: queue.metrics.counts(),
             pool: Some(queue.pool()),
@@ -191,7 +186,7 @@ impl Face for Surface {
                 // Prometheus allows one series per queue and operation, and a partitioned queue's
                 // own name is also the name of one of its queues.
                 Some(look) => look.counts.add_requests(&counts),
-                None => looks.push(Look {
+                None => looks.push(QueueMetrics {
                     queue,
                     counts,
                     pool: None,

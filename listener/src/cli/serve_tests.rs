@@ -6,11 +6,11 @@ use smalt_listener::{ListenerConfig, Observer, QueueListener};
 use smalt_sleeve::port::Storage;
 use smalt_worker::budget::Budget;
 use smalt_worker::face::{Roles, answer, serve};
-use smalt_worker::process::Sources;
 
 use super::*;
 use crate::cli::support::{FakeStorage, QUEUE, run_for, s};
 use crate::cli::token::Token;
+use crate::cli::token::tests::Fixed;
 use crate::cli::web;
 use http::Request;
 
@@ -164,7 +164,7 @@ async fn requests_about_maps_are_counted() {
 async fn events_need_the_token() {
     let (_storage, _listener, surface) = surface();
     let mut surface = Arc::into_inner(surface).unwrap();
-    surface.token = Some(Token::named("env:TOKEN", &OneToken).unwrap());
+    surface.token = Some(Token::named("env:T", &Fixed("0123456789abcdef")).unwrap());
     let with = |authorization: Option<&str>| {
         let mut request = Request::post("/notify");
         if let Some(value) = authorization {
@@ -250,16 +250,4 @@ async fn one_exchange_over_a_socket() {
     let unready = web::get(&format!("http://{at}/readyz")).await.unwrap_err();
     assert!(unready.to_string().contains("503"), "{unready}");
     server.abort();
-}
-
-struct OneToken;
-
-impl Sources for OneToken {
-    fn variable(&self, _name: &str) -> Option<String> {
-        Some("0123456789abcdef".to_owned())
-    }
-
-    fn file(&self, path: &str) -> std::io::Result<String> {
-        Err(std::io::Error::other(path.to_owned()))
-    }
 }

@@ -15,7 +15,6 @@ use tokio::time::Instant;
 use super::storage::{self, Retries};
 use super::{Common, partitions, poison};
 
-/// Default interval of `--watch`.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
 /// Largest number of messages in a peek; the oldest of them stands for the oldest of all.
 const PEEK: u32 = 32;
@@ -39,9 +38,8 @@ pub(crate) struct StatsFlags {
     json: bool,
 }
 
-/// The counts at one time.
 #[derive(Clone, Debug)]
-pub(super) struct Look {
+pub(super) struct QueueCounts {
     at: Instant,
     parts: Vec<Part>,
     poisoned: Option<u64>,
@@ -49,7 +47,6 @@ pub(super) struct Look {
     per_s: Option<f64>,
 }
 
-/// The counts of one queue.
 #[derive(Clone, Debug)]
 struct Part {
     queue: String,
@@ -57,7 +54,7 @@ struct Part {
     oldest_age: Option<Duration>,
 }
 
-impl Look {
+impl QueueCounts {
     fn messages(&self) -> u64 {
         self.parts.iter().map(|part| part.messages).sum()
     }
@@ -67,7 +64,6 @@ impl Look {
     }
 }
 
-/// The queue to look at.
 pub(super) struct Subject<'a> {
     pub(super) storage: &'a Arc<dyn Storage>,
     pub(super) queue: &'a str,
@@ -77,7 +73,7 @@ pub(super) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    async fn look(&self, before: Option<&Look>) -> anyhow::Result<Look> {
+    async fn look(&self, before: Option<&QueueCounts>) -> anyhow::Result<QueueCounts> {
         // A resize may have changed the queues since the last look.
         let queues = partitions::queues(self.storage, self.set.as_ref(), self.queue).await?;
         Ok(self.look_at(queues, before).await?)
@@ -86,8 +82,8 @@ impl Subject<'_> {
     pub(super) async fn look_at(
         &self,
         queues: Vec<String>,
-        before: Option<&Look>,
-    ) -> PortResult<Look> {
+        before: Option<&QueueCounts>,
+    ) -> PortResult<QueueCounts> {
         let cx = CallContext::housekeeping();
         let at = Instant::now();
         let mut parts = Vec::new();
@@ -107,7 +103,7 @@ impl Subject<'_> {
             Err(error) if error.kind == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let mut look = Look {
+        let mut look = QueueCounts {
             at,
             parts,
             poisoned,
@@ -121,7 +117,7 @@ impl Subject<'_> {
         Ok(look)
     }
 
-    fn json(&self, look: &Look) -> serde_json::Value {
+    fn json(&self, look: &QueueCounts) -> serde_json::Value {
         let age_s = |age: Option<Duration>| age.map(|age| age.as_secs());
         let mut shown = json!({
             "queue": self.queue,
@@ -144,7 +140,7 @@ impl Subject<'_> {
         shown
     }
 
-    pub(super) fn text(&self, look: &Look) -> String {
+    pub(super) fn text(&self, look: &QueueCounts) -> String {
         let age = |age: Option<Duration>| match age {
             Some(age) => format!("oldest visible {}", poison::spoken(age.as_secs())),
             None => "none visible".to_owned(),
@@ -207,7 +203,7 @@ pub(crate) async fn stats(common: &Common, flags: &StatsFlags) -> anyhow::Result
 /// Prints looks until interrupted: in place on a terminal, otherwise one after the other.
 async fn watch(subject: &Subject<'_>, every: Duration, json: bool) -> anyhow::Result<()> {
     let in_place = std::io::stdout().is_terminal() && !json;
-    let mut before: Option<Look> = None;
+    let mut before: Option<QueueCounts> = None;
     let mut lines = 0;
     loop {
         let look = subject.look(before.as_ref()).await?;

@@ -3,9 +3,13 @@
 use super::flags::ListenFlags;
 use super::*;
 
-fn listen_flags(line: &str) -> ListenFlags {
+pub(crate) fn parsed(line: &str) -> Result<Command, clap::Error> {
     let words = ["smalt-listener"].into_iter().chain(line.split(' '));
-    match Cli::try_parse_from(words).map(|cli| cli.command) {
+    Cli::try_parse_from(words).map(|cli| cli.command)
+}
+
+pub(crate) fn listen_flags(line: &str) -> ListenFlags {
+    match parsed(line) {
         Ok(Command::Run(flags) | Command::Once(flags)) => flags.listen,
         Ok(_) => panic!("{line}: another command"),
         Err(error) => panic!("{line}: {error}"),
@@ -218,8 +222,7 @@ fn invalid_arguments_are_usage_errors() {
         "once --exec a --http b",
         "peek --queue q --count 33",
     ] {
-        let words = ["smalt-listener"].into_iter().chain(line.split(' '));
-        assert!(Cli::try_parse_from(words).is_err(), "{line}");
+        assert!(parsed(line).is_err(), "{line}");
     }
 }
 

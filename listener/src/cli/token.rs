@@ -34,7 +34,6 @@ impl Token {
         Token(Sha256::digest(token).into())
     }
 
-    /// Returns whether a request carries the token.
     pub(crate) fn is_shown(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(header::AUTHORIZATION);
         let shown = shown.and_then(|value| value.to_str().ok());
@@ -77,10 +76,11 @@ fn text(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    struct Fixed(&'static str);
+    /// Has the variable `T`.
+    pub(crate) struct Fixed(pub(crate) &'static str);
 
     impl Sources for Fixed {
         fn variable(&self, name: &str) -> Option<String> {

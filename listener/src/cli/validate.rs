@@ -32,7 +32,6 @@ pub(crate) struct ValidateFlags {
     json: bool,
 }
 
-/// Prints the settings, or all problems.
 pub(crate) async fn validate(
     common: &Common,
     flags: &ValidateFlags,
@@ -48,8 +47,12 @@ pub(crate) async fn validate(
             return Ok(exit::all(&problems.collect::<Vec<_>>()));
         }
     };
-    let variable = |flag: &str| variable(matches, flag);
-    let process = process(&plan, &file, flags, account, &variable);
+    let given = |flag: &str| given(matches, flag);
+    let variable = |flag: &str| match given(flag) {
+        Some(Source::Environment(name)) => Some(name),
+        _ => None,
+    };
+    let process = process(&plan, &file, account, &given);
     match flags.json {
         true => println!("{}", as_json(&plan, &process, &variable)),
         false => print!("{}", as_text(&plan, &process, &variable)),
@@ -77,78 +80,58 @@ pub(super) fn account(common: &Common, file: &ConfigFile) -> anyhow::Result<Sett
     })
 }
 
-/// Returns the environment variable that gave a flag its value, if one did.
-fn variable(matches: &ArgMatches, flag: &str) -> Option<String> {
+/// Returns the source of a flag's value; `None` if there is no such flag or it is not given.
+fn given(matches: &ArgMatches, flag: &str) -> Option<Source> {
     let (name, matches) = matches.subcommand()?;
     let command = ValidateFlags::augment_args(Command::new(name.to_owned()));
     let arg = command.get_arguments().find(|arg| arg.get_id() == flag)?;
-    let by_variable = matches.value_source(flag) == Some(ValueSource::EnvVariable);
-    let variable = arg.get_env().filter(|_| by_variable)?;
-    Some(variable.to_string_lossy().into_owned())
+    match matches.value_source(flag)? {
+        ValueSource::EnvVariable => {
+            let variable = arg.get_env()?.to_string_lossy();
+            Some(Source::Environment(variable.into_owned()))
+        }
+        ValueSource::CommandLine => Some(Source::Flag),
+        _ => None,
+    }
 }
-
-/// Whether a flag sets the value, and whether the file does.
-type Said = (bool, bool);
 
 fn process(
     plan: &Plan,
     file: &ConfigFile,
-    flags: &ValidateFlags,
     account: Setting,
-    variable: &dyn Fn(&str) -> Option<String>,
+    given: &dyn Fn(&str) -> Option<Source>,
 ) -> Vec<Setting> {
-    let (scale, look) = (&flags.listen.scale, &flags.listen.look);
     let in_file = &file.listener;
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
     let grace = plan.queues.first().map(|queue| queue.config.grace);
     let grace = grace.map_or_else(String::new, span::format);
-    let price = plan.price.map_or_else(|| "-".to_owned(), |p| p.to_string());
-    let max_cost = plan.budget.map_or(0.0, |budget| budget.max_cost_per_day);
+    let price = shown(&plan.price.map(|price| price.to_string()));
+    let cost = plan.budget.map_or(0.0, |budget| budget.max_cost_per_day);
+    let cost = cost.to_string();
     let token = plan.token.as_ref().map_or("-", |_| "***").to_owned();
-    let worker = (scale.worker_id.is_some(), in_file.worker.is_some());
-    let of_grace = (scale.grace.is_some(), in_file.grace.is_some());
-    let health = (look.health.is_some(), in_file.health.is_some());
-    let metrics = (look.metrics.is_some(), in_file.metrics.is_some());
-    let of_price = (scale.price.is_some(), in_file.price.is_some());
-    let of_cost = (
-        scale.max_cost_per_day.is_some(),
-        in_file.max_cost_per_day.is_some(),
-    );
-    let by_file = |is_set: bool| (false, is_set);
     let rate = plan.account_rate.to_string();
-    let rows: [(&'static str, &str, String, Said); 8] = [
-        ("worker", "worker_id", plan.worker.clone(), worker),
-        ("grace", "grace", grace, of_grace),
-        ("health", "health", shown(&plan.health), health),
-        ("metrics", "metrics", shown(&plan.metrics), metrics),
-        (
-            "notify_token",
-            "",
-            token,
-            by_file(in_file.notify_token.is_some()),
-        ),
-        (
-            "account_rate",
-            "",
-            rate,
-            by_file(in_file.account_rate.is_some()),
-        ),
-        ("price", "price", price, of_price),
-        (
-            "max_cost_per_day",
-            "max_cost_per_day",
-            max_cost.to_string(),
-            of_cost,
-        ),
+    let rows = [
+        ("worker", in_file.worker.is_some(), plan.worker.clone()),
+        ("grace", in_file.grace.is_some(), grace),
+        ("health", in_file.health.is_some(), shown(&plan.health)),
+        ("metrics", in_file.metrics.is_some(), shown(&plan.metrics)),
+        ("notify_token", in_file.notify_token.is_some(), token),
+        ("account_rate", in_file.account_rate.is_some(), rate),
+        ("price", in_file.price.is_some(), price),
+        ("max_cost_per_day", in_file.max_cost_per_day.is_some(), cost),
     ];
-    let rows = rows.into_iter().map(|(key, flag, value, said)| Setting {
-        key: key.to_owned(),
-        value,
-        source: match said {
-            (true, _) => variable(flag).map_or(Source::Flag, Source::Environment),
-            (false, true) => Source::File,
-            (false, false) => Source::Default,
-        },
+    let rows = rows.into_iter().map(|(key, by_file, value)| {
+        let flag = if key == "worker" { "worker_id" } else { key };
+        let below = if by_file {
+            Source::File
+        } else {
+            Source::Default
+        };
+        Setting {
+            key: key.to_owned(),
+            value,
+            source: given(flag).unwrap_or(below),
+        }
     });
     std::iter::once(account).chain(rows).collect()
 }
@@ -157,7 +140,6 @@ fn of_queue(queue: &plan::Queue, variable: &dyn Fn(&str) -> Option<String>) -> V
     settings(&queue.config, &queue.merged, &queue.layers, variable)
 }
 
-/// Formats one setting for people.
 pub(super) fn row(s: &Setting) -> String {
     let row = format!("  {:<22}{:<28}  {}", s.key, s.value, s.source);
     format!("{}\n", one_line(&row))

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri, header};
 use smalt_sleeve::{HyperTransport, HyperTransportSettings, Transport};
 
-/// Returns the body that `url` serves.
 pub(crate) async fn get(url: &str) -> anyhow::Result<String> {
     let answer = send(Method::GET, url, Bytes::new(), None).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())

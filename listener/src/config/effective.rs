@@ -156,104 +156,48 @@ mod tests {
     use super::*;
     use crate::config::file::merge;
 
-    /// Each key of the file with a value that differs from the default (a profile would change
-    /// others).
-    const FILE: &[(&str, &str, &str)] = &[
-        ("profile", "profile = \"default\"", "default"),
-        ("visibility", "visibility = \"90s\"", "1m30s"),
-        ("renew", "renew = false", "false"),
-        ("max_dequeue", "max_dequeue = 7", "7"),
-        ("retry", "retry = [\"1s\", \"2m\"]", "1s,2m"),
-        ("idle.min", "idle = { min = \"1s\" }", "1s"),
-        ("idle.max", "idle = { max = \"1m\" }", "1m"),
-        ("tasks.min", "tasks = { min = 2 }", "2"),
-        ("tasks.max", "tasks = { max = 9 }", "9"),
-        ("slots", "slots = 4", "4"),
-        ("idle_tasks", "idle_tasks = 0", "0"),
-        (
-            "sentinel.container",
-            "sentinel = { container = \"posts\" }\nidle_tasks = \"sentinel\"",
-            "posts",
-        ),
-        (
-            "sentinel.lease",
-            "sentinel = { lease = \"20s\" }\nidle_tasks = \"sentinel\"",
-            "20s",
-        ),
-        ("watchdog", "watchdog = \"5m\"", "5m"),
-        ("policy", "policy = \"aimd\"", "aimd"),
-        ("drain_target", "drain_target = \"3s\"", "3s"),
-        ("cooldown", "cooldown = \"20s\"", "20s"),
-        ("rate", "rate = 100", "100"),
-        ("poison.queue", "poison = { queue = \"dead\" }", "dead"),
-        ("encoding", "encoding = \"base64\"", "base64"),
-        ("create_queue", "create_queue = true", "true"),
-        ("call_timeout", "call_timeout = \"5s\"", "5s"),
-        (
-            "offload.container",
-            "offload = { container = \"big\" }",
-            "big",
-        ),
-        (
-            "offload.above",
-            "offload = { container = \"big\", above = \"9B\" }",
-            "9B",
-        ),
-        (
-            "offload.enc",
-            "offload = { container = \"big\", enc = \"gzip\" }",
-            "gzip",
-        ),
-        (
-            "offload.margin",
-            "offload = { container = \"big\", margin = \"2h\" }",
-            "2h",
-        ),
-        (
-            "offload.max",
-            "offload = { container = \"big\", max = \"9B\" }",
-            "9B",
-        ),
-        ("partitions.count", "partitions = 3", "3"),
-        (
-            "partitions.container",
-            "partitions = { count = 2, container = \"ops\" }",
-            "ops",
-        ),
-        (
-            "partitions.max_age",
-            "partitions = { count = 2, max_age = \"30s\" }",
-            "30s",
-        ),
-        (
-            "trigger.queue",
-            "trigger = { queue = \"events\" }",
-            "events",
-        ),
-        ("trigger.every", "trigger = { every = \"2s\" }", "2s"),
-        ("handler.exec", "handler = { exec = [\"a\", \"b\"] }", "a b"),
-        (
-            "handler.env",
-            "handler = { env = [\"A_URL\", \"B\"] }",
-            "A_URL,B",
-        ),
-        (
-            "handler.http",
-            "handler = { http = \"http://u:p@h/x?sig=s\" }",
-            "http://***@h/x?***",
-        ),
-        ("handler.timeout", "handler = { timeout = \"1m\" }", "1m"),
-        (
-            "handler.content_type",
-            "handler = { content_type = \"text/plain\" }",
-            "text/plain",
-        ),
-        (
-            "handler.on_4xx",
-            "handler = { on_4xx = \"retry\" }",
-            "retry",
-        ),
-    ];
+    /// Each key, a file that sets it to another value than the default (a profile would change
+    /// others), and the value as shown.
+    const FILE: &str = r#"
+profile | profile = "default" | default
+visibility | visibility = "90s" | 1m30s
+renew | renew = false | false
+max_dequeue | max_dequeue = 7 | 7
+retry | retry = ["1s", "2m"] | 1s,2m
+idle.min | idle = { min = "1s" } | 1s
+idle.max | idle = { max = "1m" } | 1m
+tasks.min | tasks = { min = 2 } | 2
+tasks.max | tasks = { max = 9 } | 9
+slots | slots = 4 | 4
+idle_tasks | idle_tasks = 0 | 0
+sentinel.container | sentinel = { container = "posts" }; idle_tasks = "sentinel" | posts
+sentinel.lease | sentinel = { lease = "20s" }; idle_tasks = "sentinel" | 20s
+watchdog | watchdog = "5m" | 5m
+policy | policy = "aimd" | aimd
+drain_target | drain_target = "3s" | 3s
+cooldown | cooldown = "20s" | 20s
+rate | rate = 100 | 100
+poison.queue | poison = { queue = "dead" } | dead
+encoding | encoding = "base64" | base64
+create_queue | create_queue = true | true
+call_timeout | call_timeout = "5s" | 5s
+offload.container | offload = { container = "big" } | big
+offload.above | offload = { container = "big", above = "9B" } | 9B
+offload.enc | offload = { container = "big", enc = "gzip" } | gzip
+offload.margin | offload = { container = "big", margin = "2h" } | 2h
+offload.max | offload = { container = "big", max = "9B" } | 9B
+partitions.count | partitions = 3 | 3
+partitions.container | partitions = { count = 2, container = "ops" } | ops
+partitions.max_age | partitions = { count = 2, max_age = "30s" } | 30s
+trigger.queue | trigger = { queue = "events" } | events
+trigger.every | trigger = { every = "2s" } | 2s
+handler.exec | handler = { exec = ["a", "b"] } | a b
+handler.env | handler = { env = ["A_URL", "B"] } | A_URL,B
+handler.http | handler = { http = "http://u:p@h/x?sig=s" } | http://***@h/x?***
+handler.timeout | handler = { timeout = "1m" } | 1m
+handler.content_type | handler = { content_type = "text/plain" } | text/plain
+handler.on_4xx | handler = { on_4xx = "retry" } | retry
+"#;
 
     fn of(flags: &QueueLayer, file: &QueueLayer) -> Vec<Setting> {
         let (merged, layers) = merge(flags, file).unwrap();
@@ -262,7 +206,6 @@ mod tests {
         settings(&config, &merged, &layers, &variable)
     }
 
-    /// Returns whether this text also sets the key.
     fn names(toml: &str, key: &str) -> bool {
         match key {
             "offload.container" => toml.contains("container = \"big\""),
@@ -310,29 +253,39 @@ mod tests {
 
     #[test]
     fn each_setting_shows_its_value_and_source() {
-        let keys: Vec<_> = FILE.iter().map(|(key, ..)| *key).collect();
-        assert_eq!(keys, ROWS.iter().map(|r| r.key).collect::<Vec<_>>());
-        for (key, toml, value) in FILE {
+        let lines: Vec<Vec<_>> = FILE
+            .trim()
+            .lines()
+            .map(|l| l.split(" | ").collect())
+            .collect();
+        assert!(
+            lines
+                .iter()
+                .map(|line| line[0])
+                .eq(ROWS.iter().map(|row| row.key))
+        );
+        for line in lines {
+            let (key, toml, value) = (line[0], line[1].replace("; ", "\n"), line[2]);
             let file: QueueLayer = toml::from_str(&format!("name = \"orders\"\n{toml}")).unwrap();
             let none = QueueLayer::default();
             for setting in of(&none, &file) {
-                let is_it = setting.key == *key;
-                let is_named = is_it || names(toml, &setting.key);
+                let is_it = setting.key == key;
+                let is_named = is_it || names(&toml, &setting.key);
                 let wanted = if is_named {
                     Source::File
                 } else {
                     Source::Default
                 };
                 assert_eq!(setting.source, wanted, "{} by {toml}", setting.key);
-                assert!(!is_it || setting.value == *value, "{setting:?}");
+                assert!(!is_it || setting.value == value, "{setting:?}");
             }
             let flag = QueueLayer {
                 name: None,
                 ..file.clone()
             };
             let found = of(&flag, &file);
-            let found = found.iter().find(|setting| setting.key == *key).unwrap();
-            let wanted = match *key {
+            let found = found.iter().find(|setting| setting.key == key).unwrap();
+            let wanted = match key {
                 "slots" => Source::Environment("LISTENER_SLOTS".to_owned()),
                 _ => Source::Flag,
             };

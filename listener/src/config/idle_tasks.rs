@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The setting as written: a number, or `"sentinel"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "IdleTasksValue", into = "IdleTasksValue")]
 pub enum IdleTasks {
     /// This number of tasks in each listener.
     Each(u32),
@@ -16,27 +16,27 @@ pub enum IdleTasks {
 
 #[derive(Deserialize, Serialize)]
 #[serde(untagged, expecting = "`idle_tasks` must be a number or \"sentinel\"")]
-enum Written {
+enum IdleTasksValue {
     Number(u32),
     Word(String),
 }
 
-impl TryFrom<Written> for IdleTasks {
+impl TryFrom<IdleTasksValue> for IdleTasks {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(written: IdleTasksValue) -> Result<Self, String> {
         match written {
-            Written::Number(tasks) => Ok(IdleTasks::Each(tasks)),
-            Written::Word(word) => word.parse(),
+            IdleTasksValue::Number(tasks) => Ok(IdleTasks::Each(tasks)),
+            IdleTasksValue::Word(word) => word.parse(),
         }
     }
 }
 
-impl From<IdleTasks> for Written {
+impl From<IdleTasks> for IdleTasksValue {
     fn from(tasks: IdleTasks) -> Self {
         match tasks {
-            IdleTasks::Each(tasks) => Written::Number(tasks),
-            IdleTasks::Sentinel => Written::Word("sentinel".to_owned()),
+            IdleTasks::Each(tasks) => IdleTasksValue::Number(tasks),
+            IdleTasks::Sentinel => IdleTasksValue::Word("sentinel".to_owned()),
         }
     }
 }

@@ -215,7 +215,6 @@ impl ListenerConfig {
         }
     }
 
-    /// Returns the largest number of messages in hand at once.
     pub(crate) fn in_hand_max(&self) -> usize {
         (self.tasks.max as usize) * (self.slots as usize)
     }

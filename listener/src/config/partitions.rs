@@ -6,12 +6,11 @@ use smalt_worker::span::Span;
 use super::ConfigError;
 use crate::partition::PartitionSettings;
 
-/// Default container of the maps.
 const CONTAINER: &str = "listener-partitions";
 
 /// `partitions = 4`, or `partitions = { count, container, max_age }`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(from = "Written")]
+#[serde(from = "PartitionsValue")]
 pub struct PartitionsLayer {
     /// Number of queues in the first map.
     pub count: Option<u32>,
@@ -26,7 +25,7 @@ pub struct PartitionsLayer {
     untagged,
     expecting = "`partitions` must be a number, or a table of count, container and max_age"
 )]
-enum Written {
+enum PartitionsValue {
     Number(u32),
     Table(Table),
 }
@@ -39,14 +38,14 @@ struct Table {
     max_age: Option<Span>,
 }
 
-impl From<Written> for PartitionsLayer {
-    fn from(written: Written) -> Self {
+impl From<PartitionsValue> for PartitionsLayer {
+    fn from(written: PartitionsValue) -> Self {
         match written {
-            Written::Number(count) => PartitionsLayer {
+            PartitionsValue::Number(count) => PartitionsLayer {
                 count: Some(count),
                 ..PartitionsLayer::default()
             },
-            Written::Table(table) => PartitionsLayer {
+            PartitionsValue::Table(table) => PartitionsLayer {
                 count: table.count,
                 container: table.container,
                 max_age: table.max_age,

@@ -4,7 +4,6 @@
 //! it. Keys that it does not change keep the built-in default.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -12,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::{Idle, ListenerConfig, Policy, SLOTS_MAX, Tasks};
 
 /// A named set of defaults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// The built-in defaults.
     #[default]
@@ -34,26 +33,6 @@ pub enum Profile {
 const QUEUE_RATE_PER_S: u32 = 2_000;
 
 impl Profile {
-    /// All profiles.
-    pub const ALL: [Profile; 5] = [
-        Profile::Default,
-        Profile::Seed,
-        Profile::LowLatency,
-        Profile::Throughput,
-        Profile::Frugal,
-    ];
-
-    /// Returns the name that flags and files use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Profile::Default => "default",
-            Profile::Seed => "seed",
-            Profile::LowLatency => "low-latency",
-            Profile::Throughput => "throughput",
-            Profile::Frugal => "frugal",
-        }
-    }
-
     /// Returns the profile's settings for `queue`.
     pub fn config(self, queue: impl Into<String>) -> ListenerConfig {
         let base = ListenerConfig::new(queue);
@@ -90,41 +69,16 @@ impl Profile {
     }
 }
 
+/// The name that flags and files use.
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Profile {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut all = Profile::ALL.into_iter();
-        let found = all.find(|profile| profile.name() == text);
-        found.ok_or_else(|| {
-            let names = Profile::ALL.map(Profile::name).join(", ");
-            format!("unknown profile `{text}`: use one of {names}")
-        })
-    }
-}
-
-impl From<Profile> for String {
-    fn from(profile: Profile) -> Self {
-        profile.name().to_owned()
-    }
-}
-
-impl TryFrom<String> for Profile {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
+        self.serialize(f)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
     use smalt_worker::settings::{Setting, Source};
 
     use super::*;
@@ -161,8 +115,8 @@ mod tests {
             &[("tasks.max", "32"), ("slots", "32"), ("rate", "2000")],
             &[("idle.min", "5s"), ("idle.max", "5m"), ("slots", "32")],
         ];
-        for (profile, wanted) in Profile::ALL.into_iter().zip(wanted) {
-            let found = changed(profile);
+        for (profile, wanted) in Profile::value_variants().iter().zip(wanted) {
+            let found = changed(*profile);
             let found: Vec<_> = found
                 .iter()
                 .map(|(key, v)| (key.as_str(), v.as_str()))
@@ -190,14 +144,10 @@ mod tests {
 
     #[test]
     fn an_unknown_profile_error_lists_the_profiles() {
-        for profile in Profile::ALL {
-            assert_eq!(profile.name().parse(), Ok(profile));
-        }
-        let wanted = "unknown profile `compat`: use one of default, seed, low-latency, throughput, \
-                      frugal";
-        assert_eq!("compat".parse::<Profile>(), Err(wanted.to_owned()));
         let in_file = toml::from_str::<QueueLayer>("profile = \"compat\"").unwrap_err();
-        assert!(in_file.message().contains(wanted), "{in_file}");
+        let wanted = "unknown variant `compat`, expected one of `default`, `seed`, `low-latency`, \
+                      `throughput`, `frugal`";
+        assert_eq!(in_file.message(), wanted);
     }
 
     /// Accepts a `tasks.max` below the profile's, and a `tasks.min` above the profile's

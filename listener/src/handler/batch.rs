@@ -82,7 +82,6 @@ impl<T, H> Batched<T, H> {
     }
 }
 
-/// The batch that is being filled.
 struct Open<T> {
     /// Number of the batch, by which a timer knows whether its batch is still open.
     number: u64,

@@ -125,7 +125,6 @@ impl Handler for HttpHandler {
     }
 }
 
-/// Returns the verdict for an answer.
 fn judge(status: StatusCode, headers: &HeaderMap, text: &str, on_4xx: On4xx) -> Verdict {
     let reason = match text {
         "" => format!("HTTP {status}"),

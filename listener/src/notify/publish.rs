@@ -25,7 +25,6 @@ pub trait Destination: Send + Sync + 'static {
     async fn deliver(&self, event: &Trigger, delay: Duration) -> Result<u64, Undelivered>;
 }
 
-/// The events of one sender.
 pub(crate) struct Publisher {
     to: Vec<Arc<dyn Destination>>,
     when: When,

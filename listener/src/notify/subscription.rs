@@ -19,9 +19,7 @@ use crate::throttle::AccountLimit;
 /// Visibility timeout of a received event, which is deleted at once. Only a failed delete lets an
 /// event come back.
 const HIDDEN: Duration = Duration::from_secs(30);
-/// Pause after a failed look.
 const AFTER_ERROR: Duration = Duration::from_secs(60);
-/// Pause between two checks of a spent budget.
 const WHILE_SPENT: Duration = Duration::from_secs(60);
 /// Interval of the search for subscriptions that nobody reads.
 const TIDY_EVERY: Duration = Duration::from_secs(3_600);

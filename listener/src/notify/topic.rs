@@ -117,12 +117,10 @@ impl Destination for Topic {
     }
 }
 
-/// Returns the queue of a subscription.
 pub(super) fn subscription_queue(topic: &str, number: u64) -> String {
     format!("{topic}{INFIX}{number:016x}")
 }
 
-/// Lists the queues of a topic's subscriptions.
 pub(super) async fn subscriptions(storage: &dyn Storage, topic: &str) -> PortResult<Vec<String>> {
     let prefix = format!("{topic}{INFIX}");
     let mut queues = storage

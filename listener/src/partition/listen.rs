@@ -34,8 +34,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// Invalid maps at the start that are read again; the next invalid one is an error.
 const SENSELESS_MAX: u32 = 3;
 
-/// The result of one queue's listener.
-type Ended = (String, Result<Report, ListenerError>);
+type QueueEnd = (String, Result<Report, ListenerError>);
 
 impl PartitionedListener {
     /// Creates a listener to the set. `config` applies to each queue; its name is replaced by the
@@ -254,10 +253,9 @@ impl PartitionedListener {
     }
 }
 
-/// The running listeners.
 #[derive(Default)]
 struct Crew {
-    tasks: JoinSet<Ended>,
+    tasks: JoinSet<QueueEnd>,
     stops: BTreeMap<String, watch::Sender<bool>>,
     names: HashMap<Id, String>,
     reports: Vec<(String, Report)>,
@@ -283,7 +281,7 @@ impl Crew {
         self.names.insert(task.id(), queue.to_owned());
     }
 
-    fn ended(&mut self, ended: Result<Ended, JoinError>) {
+    fn ended(&mut self, ended: Result<QueueEnd, JoinError>) {
         let (queue, ended) = match ended {
             Ok(ended) => ended,
             Err(error) => {

@@ -19,7 +19,6 @@ use smalt_protocol::Timestamp;
 
 use super::hash::partition_of;
 
-/// Version of the document's format.
 const FORM: u32 = 1;
 /// Largest number of partitions; their numbers have two digits.
 pub const PARTITIONS_MAX: u32 = 100;

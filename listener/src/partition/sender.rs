@@ -85,7 +85,6 @@ impl PartitionSender {
         Err(PartitionError::Contended)
     }
 
-    /// Returns a map that is currently trusted.
     async fn trusted(&self) -> Result<Read, PartitionError> {
         let mut kept = self.map.lock().await;
         if let Some(read) = kept.as_ref().filter(|read| read.is_trusted()) {

@@ -57,7 +57,6 @@ fn is_of(queue: &str, blob: &str) -> bool {
     random.is_some_and(is_key)
 }
 
-/// Returns whether `text` has the form of a key.
 pub(super) fn is_key(text: &str) -> bool {
     let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     text.len() == KEY_HEX_CHARS && text.bytes().all(hex)

@@ -10,7 +10,7 @@ use smalt_sleeve::port::{ErrorKind, PortError, PortResult};
 use tokio::time::Instant;
 
 use super::envelope::{self, Claim, Reading};
-use super::store::{FetchError, PayloadStore, Seen};
+use super::store::{BlobVersion, FetchError, PayloadStore};
 use crate::handler::{Message, Verdict};
 
 /// How often a missing or damaged payload is searched for again.
@@ -18,9 +18,7 @@ const SEARCHES_AGAIN: u32 = 3;
 
 /// A message's body as its queue's configuration reads it.
 pub(crate) enum Opened {
-    /// The body itself.
     Body(Bytes),
-    /// A reference to a payload.
     Claimed(Claimed),
     /// An envelope that must not be followed, with the reason.
     Refused(String),
@@ -32,7 +30,7 @@ pub(crate) struct Claimed {
     store: Arc<PayloadStore>,
     claim: Arc<Claim>,
     /// The version of the blob that was read, or whose metadata was changed since.
-    read: Arc<Mutex<Option<Seen>>>,
+    read: Arc<Mutex<Option<BlobVersion>>>,
     /// Latest time at which the handler may start, so that enough of the lock is left.
     start_by: Arc<Mutex<Option<Instant>>>,
 }
@@ -75,7 +73,7 @@ impl Claimed {
         Ok(())
     }
 
-    fn read(&self) -> MutexGuard<'_, Option<Seen>> {
+    fn read(&self) -> MutexGuard<'_, Option<BlobVersion>> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,15 +121,8 @@ impl Claimed {
     }
 
     fn unanswered(&self) -> PortError {
-        PortError {
-            kind: ErrorKind::OutcomeUnknown,
-            status: None,
-            code: None,
-            retry_after: None,
-            operation: "Set Blob Metadata",
-            resource: self.claim.reference.blob.clone(),
-            message: "no answer in time".to_owned(),
-        }
+        let (kind, why) = (ErrorKind::OutcomeUnknown, "no answer in time");
+        PortError::new(kind, "Set Blob Metadata", &self.claim.reference.blob, why)
     }
 
     /// Deletes the payload after its message. On a failure the sweeper deletes it later.

@@ -390,15 +390,8 @@ async fn pack(body: &[u8], offload: &Offload) -> PortResult<Bytes> {
     } else {
         tokio::task::spawn_blocking(move || codec::pack(&body, by)).await
     };
-    let failed = |message: String| PortError {
-        kind: ErrorKind::Invalid,
-        status: None,
-        code: None,
-        retry_after: None,
-        operation: "compress",
-        resource: offload.container.clone(),
-        message,
-    };
+    let failed =
+        |why: String| PortError::new(ErrorKind::Invalid, "compress", &offload.container, why);
     match packed {
         Ok(Ok(packed)) => Ok(Bytes::from(packed)),
         Ok(Err(error)) => Err(failed(error.to_string())),

@@ -141,7 +141,6 @@ impl OffloadLayer {
         }
     }
 
-    /// Returns the unchecked settings for this container.
     fn within(&self, container: &str) -> Offload {
         let mut offload = Offload::into(container);
         if let Some(Size(bytes)) = self.above {

@@ -33,7 +33,6 @@ const KEEP_ATTEMPTS: u32 = 5;
 /// Why a payload could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
-    /// The blob does not exist.
     #[error("the payload is missing")]
     Missing,
     /// The blob is not bound to this message: it is another message's payload, or not a payload.
@@ -41,10 +40,8 @@ pub(crate) enum FetchError {
         "the payload's blob is bound to another message than this one, and so it is left unchanged"
     )]
     Foreign,
-    /// The blob holds other content.
     #[error("{0}")]
     Damaged(String),
-    /// Storage failed or rejected the request.
     #[error("the payload cannot be read: {0}")]
     Storage(PortError),
 }
@@ -55,9 +52,8 @@ impl From<Damage> for FetchError {
     }
 }
 
-/// One version of a payload's blob.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct BlobVersion {
     pub(crate) tag: Tag,
     /// Whether it has a time after which the sweeper deletes it.
     pub(crate) is_due: bool,
@@ -68,10 +64,10 @@ pub(crate) struct Seen {
     told: (Timestamp, Instant),
 }
 
-impl Seen {
+impl BlobVersion {
     fn of(properties: &BlobProperties, server_time: Timestamp) -> Self {
         let has = |key| metadata_value(&properties.metadata, key).is_some();
-        Seen {
+        BlobVersion {
             tag: properties.etag.clone(),
             is_due: has(TTL_KEY),
             is_kept: has(POISONED_KEY),
@@ -177,19 +173,13 @@ impl PayloadStore {
             return Ok(());
         }
         if claim.reference.key.is_none() {
-            return Err(PortError {
-                kind: ErrorKind::Invalid,
-                status: None,
-                code: None,
-                retry_after: None,
-                operation: "Set Blob Metadata",
-                resource: claim.reference.blob,
-                message: format!(
-                    "an earlier release put the payload, which binds it to its queue; put the \
-                     message back into {} without --to",
-                    self.queue
-                ),
-            });
+            let why = format!(
+                "an earlier release put the payload, which binds it to its queue; put the message \
+                 back into {} without --to",
+                self.queue
+            );
+            let (kind, operation) = (ErrorKind::Invalid, "Set Blob Metadata");
+            return Err(PortError::new(kind, operation, claim.reference.blob, why));
         }
         self.change(&claim, |seen, _| {
             let value = metadata_value(seen, BOUND_KEY).unwrap_or_default();
@@ -224,7 +214,6 @@ impl PayloadStore {
         [bound].into_iter().chain(due).collect()
     }
 
-    /// Puts a new blob.
     pub(crate) async fn put(
         &self,
         name: &str,
@@ -271,7 +260,7 @@ impl PayloadStore {
         &self,
         claim: &Claim,
         lives_on: bool,
-    ) -> Result<(Bytes, Seen), FetchError> {
+    ) -> Result<(Bytes, BlobVersion), FetchError> {
         let (payload, mut seen) = self.read(claim).await?;
         if seen.is_due && lives_on {
             seen.metadata.retain(|name, _| !is_key(name, TTL_KEY));
@@ -284,7 +273,7 @@ impl PayloadStore {
     }
 
     /// Reads a payload and checks that it is this message's.
-    async fn read(&self, claim: &Claim) -> Result<(Bytes, Seen), FetchError> {
+    async fn read(&self, claim: &Claim) -> Result<(Bytes, BlobVersion), FetchError> {
         let reference = &claim.reference;
         let most = match claim.enc {
             Compression::None => reference.len,
@@ -298,7 +287,7 @@ impl PayloadStore {
             ErrorKind::Invalid => FetchError::Damaged(error.to_string()),
             _ => FetchError::Storage(error),
         })?;
-        let seen = Seen::of(&got.properties, got.server_time);
+        let seen = BlobVersion::of(&got.properties, got.server_time);
         if binding::bond(&self.queue, reference, &seen.metadata) == Bond::Foreign {
             return Err(FetchError::Foreign);
         }
@@ -317,10 +306,10 @@ impl PayloadStore {
 
     /// Returns the blob's current version; `None` if it is gone or not this message's. An unbound
     /// blob is read, because only the hash of its content proves that it matches.
-    pub(crate) async fn look(&self, claim: &Claim) -> PortResult<Option<Seen>> {
+    pub(crate) async fn look(&self, claim: &Claim) -> PortResult<Option<BlobVersion>> {
         let blob = self.blob(&claim.reference.blob);
         let seen = match self.properties(&blob).await {
-            Ok((properties, now)) => Seen::of(&properties, now),
+            Ok((properties, now)) => BlobVersion::of(&properties, now),
             Err(error) => return unless(Err(error), &[ErrorKind::NotFound]).map(|()| None),
         };
         let refused = match binding::bond(&self.queue, &claim.reference, &seen.metadata) {
@@ -349,8 +338,8 @@ impl PayloadStore {
     pub(crate) async fn schedule(
         &self,
         claim: &Claim,
-        seen: Option<Seen>,
-    ) -> PortResult<Option<Seen>> {
+        seen: Option<BlobVersion>,
+    ) -> PortResult<Option<BlobVersion>> {
         let seen = match seen {
             Some(seen) => seen,
             None => match self.look(claim).await? {
@@ -366,7 +355,7 @@ impl PayloadStore {
         metadata.insert(TTL_KEY.to_owned(), due.iso_s());
         let blob = self.blob(&claim.reference.blob);
         match self.describe(&blob, &metadata, &seen.tag).await {
-            Ok(written) => Ok(Some(Seen {
+            Ok(written) => Ok(Some(BlobVersion {
                 tag: written.etag,
                 is_due: true,
                 metadata,

@@ -81,7 +81,6 @@ impl Bucket {
     }
 }
 
-/// Returns the number of tokens that can be saved up.
 fn burst(rate_per_s: f64) -> f64 {
     (rate_per_s / 10.0).max(1.0)
 }

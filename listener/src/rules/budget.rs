@@ -178,7 +178,6 @@ mod tests {
         Timestamp::parse_iso(text).unwrap()
     }
 
-    /// Returns a budget for this number of requests.
     fn budget(requests: u32) -> Budget {
         Budget {
             max_cost_per_day: f64::from(requests) * 1e-6,

@@ -8,7 +8,6 @@ use super::scaling::Load;
 const HANDLER_TIME_UNKNOWN: Duration = Duration::from_millis(200);
 /// Weight of the newest time in hand and handler time.
 const HANDLER_WEIGHT: f64 = 0.2;
-/// Weight of the newest arrival rate.
 const ARRIVALS_WEIGHT: f64 = 0.5;
 
 /// Shortest time over which arrivals are counted.

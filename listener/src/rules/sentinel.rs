@@ -17,7 +17,6 @@ use std::time::Duration;
 
 /// Shortest and longest lease in seconds (Lease Blob: 15 to 60).
 pub const LEASE_S: std::ops::RangeInclusive<u64> = 15..=60;
-/// Pause after a failed request.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// The holder renews this many times per lease length.
 const RENEW_PARTS: u32 = 3;
@@ -55,9 +54,8 @@ pub enum Said {
     Failed,
 }
 
-/// A request with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct LeaseAnswer {
     pub(crate) ask: Ask,
     pub(crate) asked: Duration,
     pub(crate) said: Said,

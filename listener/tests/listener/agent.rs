@@ -36,13 +36,11 @@ struct Instance {
     _task: JoinHandle<()>,
 }
 
-/// A fleet in one process.
 struct Fleet {
     storage: Arc<FakeStorage>,
     waits: Arc<Mutex<Vec<Duration>>>,
     instances: Vec<Instance>,
     started: u32,
-    /// Number of instances at each look.
     sizes: Vec<usize>,
 }
 

@@ -35,14 +35,6 @@ fn thrifty(
     (listener.within(account.clone()), log)
 }
 
-fn storage(messages: usize, text: &str) -> Arc<FakeStorage> {
-    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    for _ in 0..messages {
-        storage.put(QUEUE, text);
-    }
-    storage
-}
-
 /// Returns the times of the requests within a span.
 fn sent(storage: &FakeStorage, from: Instant, to: Instant) -> Vec<Instant> {
     let all = storage.requests().into_iter().map(|(at, _)| at);
@@ -55,12 +47,9 @@ async fn a_spent_budget_lasts_until_midnight() {
     for sentinel in [None, Some(SentinelConfig::default())] {
         let begin = Instant::now();
         let midnight = begin + s(TO_MIDNIGHT_S);
-        let storage = storage(400, "ok");
+        let storage = holding(&["ok"; 400]);
         let account = account(200);
-        let config = ListenerConfig {
-            sentinel,
-            ..config()
-        };
+        let config = with(|c| c.sentinel = sentinel);
         let (listener, log) = thrifty(config, &storage, &account);
         let at_noon = async {
             tokio::time::sleep_until(begin + s(3_600)).await;
@@ -89,7 +78,7 @@ async fn a_spent_budget_lasts_until_midnight() {
 /// Messages in hand are renewed, handled and settled, whatever that costs.
 #[tokio::test(start_paused = true)]
 async fn messages_in_hand_are_settled_beyond_the_budget() {
-    let storage = storage(20, "sleep 120000");
+    let storage = holding(&["sleep 120000"; 20]);
     let account = account(12);
     let config = ListenerConfig {
         policy: Policy::Fixed,
@@ -110,7 +99,7 @@ async fn messages_in_hand_are_settled_beyond_the_budget() {
 /// the queue is not empty.
 #[tokio::test(start_paused = true)]
 async fn once_reports_a_spent_budget() {
-    let storage = storage(20, "sleep 45000");
+    let storage = holding(&["sleep 45000"; 20]);
     let account = account(9);
     let (listener, log) = thrifty(config(), &storage, &account);
     let report = listener.once().await.unwrap();
@@ -131,7 +120,7 @@ async fn once_reports_a_spent_budget() {
 /// A stop ends `once` within its grace time, with or without a budget.
 #[tokio::test(start_paused = true)]
 async fn a_stop_does_not_wait_for_long_handlers() {
-    let storage = storage(20, "hang");
+    let storage = holding(&["hang"; 20]);
     let (listener, log) = thrifty(config(), &storage, &account(9));
     let begin = Instant::now();
     let report = listener.once_until(tokio::time::sleep(s(5))).await.unwrap();
@@ -169,7 +158,7 @@ async fn two_queues_share_one_budget() {
 /// `once` ends normally if the queue is empty before the budget is spent.
 #[tokio::test(start_paused = true)]
 async fn a_sufficient_budget_has_no_effect() {
-    let storage = storage(20, "ok");
+    let storage = holding(&["ok"; 20]);
     let (listener, _) = thrifty(config(), &storage, &account(1_000));
     let report = listener.once().await.unwrap();
     assert_eq!((report.ended, report.received), (Ended::Empty, 20));

@@ -40,8 +40,7 @@ async fn dl4_the_last_poller_survives_idleness() {
 /// DL6, LS3: a failure, panic or hang of one message does not affect the rest of the batch.
 #[tokio::test(start_paused = true)]
 async fn dl6_a_batch_survives_its_worst_message() {
-    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    for text in [
+    let storage = holding(&[
         "panic",
         "ok",
         "hang",
@@ -50,13 +49,8 @@ async fn dl6_a_batch_survives_its_worst_message() {
         "ok",
         "retry 3600",
         "ok",
-    ] {
-        storage.put(QUEUE, text);
-    }
-    let config = ListenerConfig {
-        slots: 8,
-        ..config()
-    };
+    ]);
+    let config = with(|c| c.slots = 8);
     let (listener, log) = listener(config, &storage, Obey::default());
     run_for(&listener, ms(500)).await;
     assert_eq!(log.count(Outcome::Done), 4);
@@ -83,8 +77,7 @@ async fn dl7_dl23_sleep_is_cancellable() {
 /// DL23: messages that were received but not started before the stop are given back at once.
 #[tokio::test(start_paused = true)]
 async fn dl23_unstarted_messages_are_released() {
-    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    storage.put(QUEUE, "ok");
+    let storage = holding(&["ok"]);
     storage.fault(Op::Get, 0..1, Fault::Slow(s(2)));
     let obey = Obey::default();
     let (listener, log) = listener(config(), &storage, obey.clone());
@@ -97,10 +90,7 @@ async fn dl23_unstarted_messages_are_released() {
 /// DL8, DL9: every message is counted once and handled once.
 #[tokio::test(start_paused = true)]
 async fn dl8_dl9_each_message_once() {
-    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    for _ in 0..500 {
-        storage.put(QUEUE, "sleep 20");
-    }
+    let storage = holding(&["sleep 20"; 500]);
     let obey = Obey::default();
     let (listener, log) = listener(config(), &storage, obey.clone());
     let report = listener.once().await.unwrap();
@@ -113,10 +103,7 @@ async fn dl8_dl9_each_message_once() {
 /// DL8: messages that are settled while the listener drains are counted as well.
 #[tokio::test(start_paused = true)]
 async fn dl8_messages_settled_while_draining_are_counted() {
-    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    for _ in 0..3 {
-        storage.put(QUEUE, "sleep 2000");
-    }
+    let storage = holding(&["sleep 2000"; 3]);
     let (listener, log) = listener(config(), &storage, Obey::default());
     let report = run_for(&listener, s(1)).await;
     assert_eq!(log.count(Outcome::Done), 3);
@@ -126,10 +113,7 @@ async fn dl8_messages_settled_while_draining_are_counted() {
 /// DL10: the pool grows while it is busy, not only after it was idle.
 #[tokio::test(start_paused = true)]
 async fn dl10_scales_up_while_busy() {
-    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    for _ in 0..4000 {
-        storage.put(QUEUE, "sleep 1000");
-    }
+    let storage = holding(&["sleep 1000"; 4000]);
     let (listener, _) = listener(config(), &storage, Obey::default());
     let mut status = listener.status();
     let seen = async { status.wait_for(|s| s.tasks >= 8).await.unwrap().tasks };
@@ -161,10 +145,7 @@ async fn dl11_wake_ups_do_not_over_start() {
 /// DL12, LS10: when the whole pool goes idle at once, the floor keeps polling.
 #[tokio::test(start_paused = true)]
 async fn dl12_the_floor_never_leaves() {
-    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    for _ in 0..2000 {
-        storage.put(QUEUE, "sleep 500");
-    }
+    let storage = holding(&["sleep 500"; 2000]);
     let (listener, log) = listener(config(), &storage, Obey::default());
     let mut status = listener.status();
     let watch = async {
@@ -190,14 +171,8 @@ async fn dl12_the_floor_never_leaves() {
 /// DL14, LS9: the requests stay within the rate under any load.
 #[tokio::test(start_paused = true)]
 async fn dl14_ls9_requests_stay_within_the_rate() {
-    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    for _ in 0..3000 {
-        storage.put(QUEUE, "ok");
-    }
-    let config = ListenerConfig {
-        rate_per_s: 100,
-        ..config()
-    };
+    let storage = holding(&["ok"; 3000]);
+    let config = with(|c| c.rate_per_s = 100);
     let (listener, log) = listener(config, &storage, Obey::default());
     run_for(&listener, s(20)).await;
     let requests = storage.requests();
@@ -215,8 +190,7 @@ async fn dl14_ls9_requests_stay_within_the_rate() {
 /// timeout.
 #[tokio::test(start_paused = true)]
 async fn dl15_renewal_keeps_a_long_message() {
-    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    storage.put(QUEUE, "sleep 55000");
+    let storage = holding(&["sleep 55000"]);
     let obey = Obey::default();
     let (first, log) = listener(config(), &storage, obey.clone());
     let (second, _) = listener(config(), &storage, obey.clone());
@@ -230,10 +204,7 @@ async fn dl15_renewal_keeps_a_long_message() {
 /// DL15: a get requests only as many messages as there are free slots.
 #[tokio::test(start_paused = true)]
 async fn dl15_batches_fit_the_free_slots() {
-    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    for _ in 0..60 {
-        storage.put(QUEUE, "sleep 700");
-    }
+    let storage = holding(&["sleep 700"; 60]);
     let (listener, _) = listener(config(), &storage, Obey::default());
     listener.once().await.unwrap();
     assert!(
@@ -247,10 +218,7 @@ async fn dl15_batches_fit_the_free_slots() {
 /// DL16: a delete that fails for a while is repeated, without an effect on the batch.
 #[tokio::test(start_paused = true)]
 async fn dl16_delete_is_repeated() {
-    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    for _ in 0..3 {
-        storage.put(QUEUE, "ok");
-    }
+    let storage = holding(&["ok"; 3]);
     storage.fault(Op::Delete, 0..4, Fault::Before(ErrorKind::Busy));
     let obey = Obey::default();
     let (listener, log) = listener(config(), &storage, obey.clone());
@@ -286,10 +254,7 @@ async fn dl17_poison_after_the_last_attempt() {
 #[tokio::test(start_paused = true)]
 async fn dl18_triggers_and_watchdog() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    let config = ListenerConfig {
-        idle_tasks: 0,
-        ..config()
-    };
+    let config = with(|c| c.idle_tasks = 0);
     let (listener, log) = listener(config, &storage, Obey::default());
     let waker = listener.waker();
     let story = async {
@@ -331,10 +296,7 @@ async fn dl18_the_watchdog_is_punctual() {
 #[tokio::test(start_paused = true)]
 async fn ls8_a_late_look_is_followed_by_a_whole_pause() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    let config = ListenerConfig {
-        idle_tasks: 0,
-        ..config()
-    };
+    let config = with(|c| c.idle_tasks = 0);
     let watchdog = config.watchdog;
     let (listener, _) = listener(config, &storage, Obey::default());
     let story = async {
@@ -384,10 +346,7 @@ async fn dl18_a_wake_up_between_check_and_sleep_counts() {
 #[tokio::test(start_paused = true)]
 async fn dl19_messages_after_the_trigger_are_received_soon() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    let config = ListenerConfig {
-        idle_tasks: 0,
-        ..config()
-    };
+    let config = with(|c| c.idle_tasks = 0);
     let (listener, log) = listener(config, &storage, Obey::default());
     let waker = listener.waker();
     let story = async {

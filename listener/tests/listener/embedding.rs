@@ -220,10 +220,7 @@ async fn ls3_with_one_attempt_everything_comes_alone() {
     for text in ["ok", "panic", "ok"] {
         storage.put(QUEUE, text);
     }
-    let config = ListenerConfig {
-        max_dequeue: 1,
-        ..config()
-    };
+    let config = with(|c| c.max_dequeue = 1);
     let (listener, log, _) = batch_listener(config, &storage);
     run_for(&listener, s(60)).await;
     assert_eq!(
@@ -265,7 +262,6 @@ async fn ls4_a_lost_lock_in_a_batch() {
     assert!(all[1].renewals >= 4, "{all:?}");
 }
 
-/// Records every call.
 #[derive(Default)]
 struct Witness(Mutex<Vec<String>>);
 
@@ -336,7 +332,6 @@ impl Observer for Witness {
     }
 }
 
-/// Panics at every call.
 struct Faint;
 
 impl Observer for Faint {
@@ -466,7 +461,6 @@ async fn l30_a_rule_of_the_application_scales() {
     }
 }
 
-/// Keeps the largest number of tasks.
 #[derive(Default)]
 struct Peak(AtomicU32);
 

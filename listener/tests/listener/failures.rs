@@ -11,15 +11,10 @@ use smalt_sleeve::port::{ErrorKind, MessageTtl};
 use crate::support::handlers::Obey;
 use crate::support::*;
 
-fn storage() -> Arc<FakeStorage> {
-    Arc::new(FakeStorage::new(&[QUEUE]))
-}
-
 /// Renewals are retried after 503s while the visibility timeout lasts (the WebJobs defect).
 #[tokio::test(start_paused = true)]
 async fn renewal_survives_503() {
-    let storage = storage();
-    storage.put(QUEUE, "sleep 30000");
+    let storage = holding(&["sleep 30000"]);
     storage.fault(Op::Update, 0..3, Fault::Before(ErrorKind::Busy));
     storage.fault(Op::Update, 5..8, Fault::Before(ErrorKind::Unreachable));
     let (listener, log) = listener(config(), &storage, Obey::default());
@@ -32,8 +27,7 @@ async fn renewal_survives_503() {
 /// acknowledged.
 #[tokio::test(start_paused = true)]
 async fn renewal_that_fails_to_the_end_loses_the_lock() {
-    let storage = storage();
-    storage.put(QUEUE, "sleep 30000");
+    let storage = holding(&["sleep 30000"]);
     storage.fault(Op::Update, 0..u64::MAX, Fault::Before(ErrorKind::Busy));
     let obey = Obey::default();
     let (listener, log) = listener(config(), &storage, obey.clone());
@@ -51,8 +45,7 @@ async fn renewal_that_fails_to_the_end_loses_the_lock() {
 /// LS4: another consumer received the message: the handler is cancelled and dropped.
 #[tokio::test(start_paused = true)]
 async fn ls4_lost_lock_cancels_the_handler() {
-    let storage = storage();
-    storage.put(QUEUE, "sleep 60000");
+    let storage = holding(&["sleep 60000"]);
     let obey = Obey::default();
     let (listener, log) = listener(config(), &storage, obey.clone());
     let story = async {
@@ -69,8 +62,7 @@ async fn ls4_lost_lock_cancels_the_handler() {
 /// deleted when it returns.
 #[tokio::test(start_paused = true)]
 async fn finished_but_unacked_is_remembered() {
-    let storage = storage();
-    storage.put(QUEUE, "sleep 500");
+    let storage = holding(&["sleep 500"]);
     storage.fault(Op::Delete, 0..12, Fault::Before(ErrorKind::Busy));
     let obey = Obey::default();
     let (listener, log) = listener(config(), &storage, obey.clone());
@@ -85,8 +77,7 @@ async fn finished_but_unacked_is_remembered() {
 /// the listener that has handled it.
 #[tokio::test(start_paused = true)]
 async fn a_message_returning_during_its_delete_is_remembered() {
-    let storage = storage();
-    storage.put(QUEUE, "ok");
+    let storage = holding(&["ok"]);
     storage.fault(Op::Delete, 0..1, Fault::Late(s(12)));
     let config = ListenerConfig {
         call_timeout: s(20),
@@ -107,8 +98,7 @@ async fn a_message_returning_during_its_delete_is_remembered() {
 /// The memory belongs to the listener, not to one run.
 #[tokio::test(start_paused = true)]
 async fn the_memory_survives_a_restart_in_the_process() {
-    let storage = storage();
-    storage.put(QUEUE, "ok");
+    let storage = holding(&["ok"]);
     storage.fault(Op::Delete, 0..u64::MAX, Fault::Before(ErrorKind::Busy));
     let obey = Obey::default();
     let (listener, log) = listener(config(), &storage, obey.clone());
@@ -125,8 +115,7 @@ async fn the_memory_survives_a_restart_in_the_process() {
 /// If the answer to a successful delete is lost, the 404 of the repetition counts as success.
 #[tokio::test(start_paused = true)]
 async fn lost_answer_of_a_delete_is_success() {
-    let storage = storage();
-    storage.put(QUEUE, "ok");
+    let storage = holding(&["ok"]);
     storage.fault(Op::Delete, 0..1, Fault::LostAnswer);
     let (listener, log) = listener(config(), &storage, Obey::default());
     listener.once().await.unwrap();
@@ -137,8 +126,7 @@ async fn lost_answer_of_a_delete_is_success() {
 /// a lost lock.
 #[tokio::test(start_paused = true)]
 async fn lost_answer_of_a_retry_is_success() {
-    let storage = storage();
-    storage.put(QUEUE, "retry 100");
+    let storage = holding(&["retry 100"]);
     storage.fault(Op::Update, 0..1, Fault::LostAnswer);
     let (listener, log) = listener(config(), &storage, Obey::default());
     listener.once().await.unwrap();
@@ -149,8 +137,7 @@ async fn lost_answer_of_a_retry_is_success() {
 /// deleted.
 #[tokio::test(start_paused = true)]
 async fn ls1_no_delete_without_a_poison_copy() {
-    let storage = storage();
-    storage.put(QUEUE, "reject");
+    let storage = holding(&["reject"]);
     storage.fault(Op::Put, 0..50, Fault::Before(ErrorKind::Busy));
     let (listener, log) = listener(config(), &storage, Obey::default());
     let story = async {
@@ -174,10 +161,7 @@ async fn ls4_no_poison_copy_after_the_lock() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
     storage.put(QUEUE, "reject");
     storage.fault(Op::Put, 0..1, Fault::Late(s(12)));
-    let config = ListenerConfig {
-        call_timeout: s(20),
-        ..config()
-    };
+    let config = with(|c| c.call_timeout = s(20));
     let (listener, log) = listener(config, &storage, Obey::default());
     run_for(&listener, s(90)).await;
     assert_eq!(log.outcomes(), [Outcome::PoisonFailed, Outcome::Poisoned]);
@@ -204,8 +188,7 @@ async fn poison_copies_can_be_told_apart() {
 /// A message that was poisoned but not deleted is only deleted when it returns.
 #[tokio::test(start_paused = true)]
 async fn a_poisoned_message_is_not_poisoned_twice() {
-    let storage = storage();
-    storage.put(QUEUE, "reject");
+    let storage = holding(&["reject"]);
     storage.fault(Op::Delete, 0..8, Fault::Before(ErrorKind::Busy));
     let obey = Obey::default();
     let (listener, log) = listener(config(), &storage, obey.clone());
@@ -218,13 +201,8 @@ async fn a_poisoned_message_is_not_poisoned_twice() {
 /// Text that cannot be decoded goes to the poison queue as stored; valid text is decoded.
 #[tokio::test(start_paused = true)]
 async fn undecodable_is_poisoned_raw() {
-    let storage = storage();
-    storage.put(QUEUE, "*not base64*");
-    storage.put(QUEUE, "aGVsbG8=");
-    let config = ListenerConfig {
-        encoding: Encoding::Base64,
-        ..config()
-    };
+    let storage = holding(&["*not base64*", "aGVsbG8="]);
+    let config = with(|c| c.encoding = Encoding::Base64);
     let handler = function(|message, _| async move {
         match &message.body[..] {
             b"hello" => Verdict::Ok,
@@ -247,14 +225,8 @@ async fn undecodable_is_poisoned_raw() {
 /// A hanging handler is cancelled at its timeout; its slot becomes free and its message is retried.
 #[tokio::test(start_paused = true)]
 async fn a_hang_ends_at_the_time_out() {
-    let storage = storage();
-    for _ in 0..4 {
-        storage.put(QUEUE, "hang");
-    }
-    let config = ListenerConfig {
-        tasks: smalt_listener::config::Tasks { min: 1, max: 1 },
-        ..config()
-    };
+    let storage = holding(&["hang"; 4]);
+    let config = with(|c| c.tasks = smalt_listener::config::Tasks { min: 1, max: 1 });
     let (listener, log) = listener(config, &storage, Obey::default());
     let story = async {
         tokio::time::sleep(s(1)).await;
@@ -273,8 +245,7 @@ async fn a_hang_ends_at_the_time_out() {
 #[tokio::test(start_paused = true)]
 async fn without_renewal_a_hang_ends_within_the_lock() {
     for visibility_s in [2, 10, 60] {
-        let storage = storage();
-        storage.put(QUEUE, "hang");
+        let storage = holding(&["hang"]);
         let config = ListenerConfig {
             renew: false,
             visibility: s(visibility_s),
@@ -294,9 +265,7 @@ async fn without_renewal_a_hang_ends_within_the_lock() {
 /// given back.
 #[tokio::test(start_paused = true)]
 async fn ll4_grace_is_kept() {
-    let storage = storage();
-    storage.put(QUEUE, "sleep 10000");
-    storage.put(QUEUE, "hang");
+    let storage = holding(&["sleep 10000", "hang"]);
     let (listener, log) = listener(config(), &storage, Obey::default());
     let begun = tokio::time::Instant::now();
     let report = run_for(&listener, s(1)).await;
@@ -321,10 +290,7 @@ async fn a_missing_queue() {
     ));
     run_for(&waiting, s(600)).await;
     assert!(storage.calls(Op::Get) < 40, "patiently");
-    let config = ListenerConfig {
-        create_queue: true,
-        ..config()
-    };
+    let config = with(|c| c.create_queue = true);
     let (creating, _) = listener(config, &storage, Obey::default());
     assert_eq!(creating.once().await.unwrap().ended, Ended::Empty);
 }
@@ -332,8 +298,7 @@ async fn a_missing_queue() {
 /// After a refused credential `once` reports an error; `run` retries once a minute and recovers.
 #[tokio::test(start_paused = true)]
 async fn a_refused_credential() {
-    let storage = storage();
-    storage.put(QUEUE, "ok");
+    let storage = holding(&["ok"]);
     storage.fault(Op::Get, 0..11, Fault::Before(ErrorKind::Denied));
     let (listener, log) = listener(config(), &storage, Obey::default());
     assert!(matches!(
@@ -349,7 +314,7 @@ async fn a_refused_credential() {
 /// During an outage `once` gives up; `run` continues and catches up.
 #[tokio::test(start_paused = true)]
 async fn an_outage() {
-    let storage = storage();
+    let storage = holding(&[]);
     storage.fault(Op::Get, 0..u64::MAX, Fault::Before(ErrorKind::Unreachable));
     storage.put(QUEUE, "ok");
     let (listener, log) = listener(config(), &storage, Obey::default());
@@ -369,7 +334,7 @@ async fn an_outage() {
 /// `once` does not retry after an untrusted certificate.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_not_trusted() {
-    let storage = storage();
+    let storage = holding(&[]);
     storage.fault(Op::Get, 0..u64::MAX, Fault::Before(ErrorKind::Untrusted));
     let (listener, _) = listener(config(), &storage, Obey::default());
     assert!(matches!(
@@ -382,8 +347,7 @@ async fn a_service_that_is_not_trusted() {
 /// A request without an answer is given up; the listener continues.
 #[tokio::test(start_paused = true)]
 async fn a_get_that_never_answers() {
-    let storage = storage();
-    storage.put(QUEUE, "ok");
+    let storage = holding(&["ok"]);
     storage.fault(Op::Get, 0..1, Fault::Late(s(1_000_000)));
     let (listener, log) = listener(config(), &storage, Obey::default());
     run_for(&listener, s(10)).await;
@@ -395,16 +359,12 @@ async fn a_get_that_never_answers() {
 #[tokio::test(start_paused = true)]
 async fn ls4_a_late_answer_is_renewed_before_the_start() {
     for (update_works, outcome) in [(true, Outcome::Done), (false, Outcome::NotStarted)] {
-        let storage = storage();
-        storage.put(QUEUE, "ok");
+        let storage = holding(&["ok"]);
         storage.fault(Op::Get, 0..1, Fault::Slow(s(9)));
         if !update_works {
             storage.fault(Op::Update, 0..1, Fault::Before(ErrorKind::Busy));
         }
-        let config = ListenerConfig {
-            call_timeout: s(20),
-            ..config()
-        };
+        let config = with(|c| c.call_timeout = s(20));
         let (listener, log) = listener(config, &storage, Obey::default());
         listener.once().await.unwrap();
         assert_eq!(log.outcomes()[0], outcome);
@@ -426,7 +386,7 @@ async fn ll5_clock_skew_is_harmless() {
 /// handler finishes.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_expires_under_its_handler() {
-    let storage = storage();
+    let storage = holding(&[]);
     storage.put_for(QUEUE, "sleep 25000", MessageTtl::After(s(19)));
     let obey = Obey::default();
     let (listener, log) = listener(config(), &storage, obey.clone());
@@ -439,12 +399,9 @@ async fn a_message_that_expires_under_its_handler() {
 /// time that a poller may sleep when the message becomes visible.
 #[tokio::test(start_paused = true)]
 async fn ll2_alarm_before_expiry() {
-    let storage = storage();
+    let storage = holding(&[]);
     storage.put_for(QUEUE, "retry 30", MessageTtl::After(s(100)));
-    let config = ListenerConfig {
-        max_dequeue: 100,
-        ..config()
-    };
+    let config = with(|c| c.max_dequeue = 100);
     let (listener, log) = listener(config, &storage, Obey::default());
     let report = run_for(&listener, s(200)).await;
     let alarms: Vec<bool> = log.all().iter().map(|d| d.expiring).collect();
@@ -455,10 +412,7 @@ async fn ll2_alarm_before_expiry() {
 /// 503s lower the request rate; without them the rate recovers and all messages are processed.
 #[tokio::test(start_paused = true)]
 async fn throttling_slows_down() {
-    let storage = storage();
-    for _ in 0..400 {
-        storage.put(QUEUE, "sleep 100");
-    }
+    let storage = holding(&["sleep 100"; 400]);
     storage.fault(Op::Get, 10..18, Fault::Before(ErrorKind::Busy));
     let (listener, log) = listener(config(), &storage, Obey::default());
     run_for(&listener, s(120)).await;
@@ -468,14 +422,8 @@ async fn throttling_slows_down() {
 /// A 503 also halves the pool, under every policy.
 #[tokio::test(start_paused = true)]
 async fn throttling_halves_the_pool() {
-    let storage = storage();
-    for _ in 0..4000 {
-        storage.put(QUEUE, "sleep 1000");
-    }
-    let config = ListenerConfig {
-        policy: smalt_listener::config::Policy::Fixed,
-        ..config()
-    };
+    let storage = holding(&["sleep 1000"; 4000]);
+    let config = with(|c| c.policy = smalt_listener::config::Policy::Fixed);
     let (listener, _) = listener(config, &storage, Obey::default());
     let mut status = listener.status();
     let story = async {

@@ -15,7 +15,6 @@ use tokio::time::{Instant, sleep};
 use crate::support::handlers::Obey;
 use crate::support::*;
 
-/// A fleet of listeners on one queue.
 struct Fleet {
     storage: Arc<FakeStorage>,
     obey: Obey,
@@ -98,10 +97,7 @@ async fn dl3_one_idle_poller_for_the_whole_fleet() {
 #[tokio::test(start_paused = true)]
 async fn a_sentinel_that_leaves_gives_up_its_lease() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
-    let config = ListenerConfig {
-        sentinel: Some(SentinelConfig::default()),
-        ..config()
-    };
+    let config = with(|c| c.sentinel = Some(SentinelConfig::default()));
     let (first, _) = listener(config.clone(), &storage, Obey::default());
     run_for(&first, s(100)).await;
     let before = storage.calls(Op::Lease);

@@ -44,7 +44,6 @@ const ALL: Rules = Rules {
 #[derive(Default)]
 struct Queues(BTreeMap<String, Vec<u32>>);
 
-/// A map that an actor has read.
 #[derive(Clone)]
 struct Read {
     map: Map,
@@ -53,7 +52,6 @@ struct Read {
     asked_s: u64,
 }
 
-/// The state of a sender.
 #[derive(Clone)]
 enum Sending {
     Idle,
@@ -120,7 +118,6 @@ impl World {
         }
     }
 
-    /// A conditional write.
     fn write(&mut self, over: &Map, next: Map) {
         if self.map == *over {
             self.map = next;

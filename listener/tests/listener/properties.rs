@@ -11,7 +11,6 @@ use smalt_sleeve::port::{ErrorKind, MessageTtl};
 use crate::support::handlers::Obey;
 use crate::support::*;
 
-/// The input of one case.
 #[derive(Clone, Debug)]
 struct Story {
     texts: Vec<String>,
@@ -76,8 +75,7 @@ fn story() -> impl Strategy<Value = Story> {
         })
 }
 
-/// The result of one case.
-struct Told {
+struct CaseResult {
     storage: Arc<FakeStorage>,
     obey: Obey,
     log: Vec<smalt_listener::Decision>,
@@ -86,7 +84,7 @@ struct Told {
     expired: bool,
 }
 
-async fn tell(story: &Story) -> Told {
+async fn tell(story: &Story) -> CaseResult {
     let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
     for (text, ttl_s) in story.texts.iter().zip(&story.ttls_s) {
         let ttl = ttl_s.map_or(MessageTtl::Never, |s| {
@@ -124,7 +122,7 @@ async fn tell(story: &Story) -> Told {
     let (crashed, _) = tokio::join!(doomed, run_for(&second, s(900)));
     let mut log = first_log.all();
     log.extend(second_log.all());
-    Told {
+    CaseResult {
         storage,
         obey,
         log,
@@ -154,7 +152,7 @@ fn seeded(
     )
 }
 
-fn poisoned_ids(told: &Told) -> BTreeMap<String, u32> {
+fn poisoned_ids(told: &CaseResult) -> BTreeMap<String, u32> {
     let mut ids = BTreeMap::new();
     for message in told.storage.stored(POISON) {
         let envelope: serde_json::Value = serde_json::from_str(&message.text).unwrap();
@@ -165,7 +163,7 @@ fn poisoned_ids(told: &Told) -> BTreeMap<String, u32> {
 }
 
 /// Checks the safety properties over everything that happened.
-fn check_safety(story: &Story, told: &Told) {
+fn check_safety(story: &Story, told: &CaseResult) {
     let poisoned = poisoned_ids(told);
     for (id, at) in told.storage.deleted() {
         // LS1: deleted only after a success or with a durable copy in the poison queue.
@@ -219,7 +217,7 @@ fn check_safety(story: &Story, told: &Told) {
 }
 
 /// LL2: in the end each message is deleted, in the poison queue, or expired.
-fn check_liveness(told: &Told) {
+fn check_liveness(told: &CaseResult) {
     let left = told.storage.stored(QUEUE);
     assert!(left.is_empty(), "left over: {left:?}");
     let mut deleted: Vec<String> = told.storage.deleted().into_iter().map(|d| d.0).collect();

@@ -87,31 +87,15 @@ fn caught(mistake: Mistake, property: &'static str) {
 }
 
 #[test]
-fn a_delete_before_the_handler_is_caught() {
-    caught(Mistake::DeletesAtReceipt, properties::LS1);
-}
-
-#[test]
-fn a_delete_before_the_copy_is_caught() {
-    caught(Mistake::DeletesBeforeTheCopy, properties::LS1);
-}
-
-#[test]
-fn a_lost_put_counted_as_made_is_caught() {
-    caught(Mistake::TakesALostPutForMade, properties::LS1);
-}
-
-#[test]
-fn a_memory_before_the_verdict_is_caught() {
-    caught(Mistake::RemembersBeforeTheVerdict, properties::LS1);
-}
-
-#[test]
-fn the_old_receipt_is_caught() {
-    caught(Mistake::KeepsTheOldReceipt, properties::LS2);
-}
-
-#[test]
-fn a_run_regardless_of_the_count_is_caught() {
-    caught(Mistake::RunsWhateverTheCount, properties::LS5);
+fn every_mistake_is_caught() {
+    for (mistake, property) in [
+        (Mistake::DeletesAtReceipt, properties::LS1),
+        (Mistake::DeletesBeforeTheCopy, properties::LS1),
+        (Mistake::TakesALostPutForMade, properties::LS1),
+        (Mistake::RemembersBeforeTheVerdict, properties::LS1),
+        (Mistake::KeepsTheOldReceipt, properties::LS2),
+        (Mistake::RunsWhateverTheCount, properties::LS5),
+    ] {
+        caught(mistake, property);
+    }
 }

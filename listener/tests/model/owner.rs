@@ -1,10 +1,11 @@
 //! An owner, which makes one call about the message after another, as the listener's owner does.
 
+use smalt_listener::Outcome;
 use smalt_listener::handler::Verdict;
 use smalt_listener::rules::dispatch::{Ran, Received, Step, decide};
 use smalt_listener::rules::done::Finished;
 
-use crate::scene::{Answer, MAX_DEQUEUE, Memory, Mistake, RETRY, Small, VISIBILITY, World};
+use crate::scene::{Answer, MAX_DEQUEUE, Memory, Mistake, RETRY, Small, State, VISIBILITY};
 use crate::service::{Refused, Taken};
 
 /// The state of an owner, with or without a message.
@@ -20,32 +21,14 @@ pub(crate) struct Owner {
     valid_until: u8,
     /// Whether an earlier try of the same request may have succeeded.
     unknown: bool,
-    /// The outcome of its previous message.
     pub(crate) last: Option<Outcome>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Outcome {
-    Done,
-    Gone,
-    Unacked,
-    Retried,
-    RetryUnset,
-    Poisoned,
-    PoisonedUnacked,
-    PoisonFailed,
-    LostLock,
-    DuplicateDeleted,
-    DuplicateKept,
 }
 
 /// The next activity of an owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
-    /// Has no message.
     #[default]
     Free,
-    /// Its handler runs.
     Running,
     /// Puts the copy while the lock is valid.
     Poisoning,
@@ -128,7 +111,7 @@ impl Owner {
     }
 }
 
-impl World {
+impl State {
     /// Makes the next step of an owner.
     pub(crate) fn step(&mut self, small: &Small, at: usize, next: Move, answer: Answer) {
         if answer != Answer::Arrives {
@@ -337,7 +320,6 @@ fn received(small: &Small, owner: &Owner, memory: &Memory) -> Received {
     }
 }
 
-/// Returns the number of allowed attempts.
 fn most(small: &Small) -> u32 {
     match small.makes(Mistake::RunsWhateverTheCount) {
         true => u32::MAX - 1,

@@ -1,16 +1,17 @@
 //! Properties that must hold in every state, and states that must be reached.
 
+use smalt_listener::Outcome;
 use stateright::Property;
 
-use crate::owner::{Outcome, Phase};
-use crate::scene::{Small, World};
+use crate::owner::Phase;
+use crate::scene::{Small, State};
 
 pub(crate) const LS1: &str = "LS1: deleted only when handled, or with its copy";
 pub(crate) const LS2: &str = "LS2: only the newest receipt is shown";
 pub(crate) const LS5: &str = "LS5: taken too often, it reaches no handler";
 
 /// Returns the properties that this state violates.
-pub(crate) fn broken(world: &World) -> Vec<&'static str> {
+pub(crate) fn broken(world: &State) -> Vec<&'static str> {
     let wrongs = world.wrongs;
     let all = [
         (wrongs.deleted_unhandled, LS1),
@@ -21,22 +22,21 @@ pub(crate) fn broken(world: &World) -> Vec<&'static str> {
     broken.map(|(_, name)| name).collect()
 }
 
-fn ended(world: &World, outcome: Outcome) -> bool {
+fn ended(world: &State, outcome: Outcome) -> bool {
     let mut owners = world.owners.iter();
     owners.any(|owner| owner.last == Some(outcome))
 }
 
-fn both_run(world: &World) -> bool {
+fn both_run(world: &State) -> bool {
     let mut owners = world.owners.iter();
     owners.all(|owner| owner.phase == Phase::Running)
 }
 
-/// Returns all properties.
 pub(crate) fn all() -> Vec<Property<Small>> {
     vec![
-        Property::always(LS1, |_, world: &World| !world.wrongs.deleted_unhandled),
-        Property::always(LS2, |_, world: &World| !world.wrongs.old_receipt_shown),
-        Property::always(LS5, |_, world: &World| !world.wrongs.handled_too_often),
+        Property::always(LS1, |_, world: &State| !world.wrongs.deleted_unhandled),
+        Property::always(LS2, |_, world: &State| !world.wrongs.old_receipt_shown),
+        Property::always(LS5, |_, world: &State| !world.wrongs.handled_too_often),
         Property::sometimes("done", |_, w| ended(w, Outcome::Done)),
         Property::sometimes("gone", |_, w| ended(w, Outcome::Gone)),
         Property::sometimes("unacked", |_, w| ended(w, Outcome::Unacked)),
@@ -52,7 +52,7 @@ pub(crate) fn all() -> Vec<Property<Small>> {
             ended(w, Outcome::DuplicateDeleted)
         }),
         Property::sometimes("two handle it at a time", |_, w| both_run(w)),
-        Property::sometimes("a copy is put twice", |_, w: &World| w.copies > 1),
-        Property::sometimes("it was taken too often", |_, w: &World| w.was_refused),
+        Property::sometimes("a copy is put twice", |_, w: &State| w.copies > 1),
+        Property::sometimes("it was taken too often", |_, w: &State| w.was_refused),
     ]
 }

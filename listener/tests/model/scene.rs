@@ -15,7 +15,6 @@ pub(crate) const RETRY: u8 = 1;
 /// Attempts before the poison queue.
 pub(crate) const MAX_DEQUEUE: u32 = 2;
 
-/// A deliberate mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
     /// Deletes the message before its handler runs.
@@ -68,16 +67,13 @@ pub(crate) struct Wrongs {
     pub(crate) handled_too_often: bool,
 }
 
-/// One state of the whole world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct World {
+pub(crate) struct State {
     pub(crate) now: u8,
     pub(crate) message: Option<Message>,
     /// The newest receipt that the service has issued.
     pub(crate) receipt: u8,
-    /// Copies in the poison queue.
     pub(crate) copies: u8,
-    /// Whether a handler has succeeded.
     pub(crate) is_handled: bool,
     /// Whether the message was received too often and kept from a handler.
     pub(crate) was_refused: bool,
@@ -112,9 +108,7 @@ pub(crate) struct Small {
     pub(crate) mistake: Option<Mistake>,
     /// Whether both owners belong to one process.
     pub(crate) one_process: bool,
-    /// Largest number of lost answers.
     pub(crate) losses: u8,
-    /// Largest number of crashes.
     pub(crate) crashes: u8,
 }
 
@@ -123,13 +117,12 @@ impl Small {
         self.mistake == Some(mistake)
     }
 
-    /// Returns the process of an owner.
     pub(crate) fn process(&self, owner: usize) -> usize {
         if self.one_process { 0 } else { owner }
     }
 }
 
-impl World {
+impl State {
     fn crash(&mut self, small: &Small, process: usize) {
         self.crashes -= 1;
         self.memories[process] = Memory::default();
@@ -142,11 +135,11 @@ impl World {
 }
 
 impl Model for Small {
-    type State = World;
+    type State = State;
     type Action = Action;
 
-    fn init_states(&self) -> Vec<World> {
-        vec![World {
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
             now: 0,
             message: Some(Message {
                 receipt: 0,
@@ -165,7 +158,7 @@ impl Model for Small {
         }]
     }
 
-    fn actions(&self, world: &World, all: &mut Vec<Action>) {
+    fn actions(&self, world: &State, all: &mut Vec<Action>) {
         if world.now < TICKS {
             all.push(Action::Tick);
         }
@@ -184,7 +177,7 @@ impl Model for Small {
         }
     }
 
-    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut world = last.clone();
         match action {
             Action::Tick => world.now += 1,

@@ -1,6 +1,6 @@
 //! The service: the effect of each call on the one message.
 
-use crate::scene::{VISIBILITY, World};
+use crate::scene::{State, VISIBILITY};
 
 /// Why a call was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct Taken {
     pub(crate) count: u8,
 }
 
-impl World {
+impl State {
     /// Get Messages; `None` for an empty answer.
     pub(crate) fn get(&mut self) -> Option<Taken> {
         let now = self.now;

@@ -76,6 +76,22 @@ pub fn config() -> ListenerConfig {
     }
 }
 
+/// Returns [`config`] with a change.
+pub fn with(change: impl FnOnce(&mut ListenerConfig)) -> ListenerConfig {
+    let mut config = config();
+    change(&mut config);
+    config
+}
+
+/// Returns an account whose [`QUEUE`] holds these messages.
+pub fn holding(texts: &[&str]) -> Arc<FakeStorage> {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    for text in texts {
+        storage.put(QUEUE, text);
+    }
+    storage
+}
+
 /// Creates a listener and its log.
 pub fn listener(
     config: ListenerConfig,

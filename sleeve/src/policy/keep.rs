@@ -12,7 +12,6 @@ use azure_core::http::{AsyncRawResponse, Context, Request};
 
 use super::query::incomplete;
 
-/// An empty last page.
 const EMPTY_PAGE: &[u8] = b"<EnumerationResults/>";
 
 /// Keeps response bodies, once per call.

@@ -12,7 +12,6 @@ use azure_core::error::{Error, ErrorKind};
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Request, Url};
 
-/// Completes the query, once per call.
 pub(crate) struct QueryPolicy {
     sas: Option<String>,
 }

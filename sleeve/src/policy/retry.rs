@@ -38,7 +38,6 @@ pub(crate) enum Attempt {
 }
 
 impl Attempt {
-    /// Classifies a response. `code` is `x-ms-error-code`.
     fn from_answer(status: u16, code: Option<&str>, retry_after: Option<Duration>) -> Self {
         match (status, code) {
             (429, _) | (503, Some("ServerBusy")) => Attempt::TurnedAway { retry_after },

@@ -9,10 +9,11 @@ use smalt_protocol::Timestamp;
 
 use crate::error::PortError;
 use crate::policy::Call;
-use crate::port::{BlobKind, BlobProperties, CopyState, CopyStatus, LeaseState, Metadata, Tag};
+use crate::port::{
+    BlobKind, BlobProperties, CopyState, CopyStatus, LeaseState, Metadata, Tag, Written,
+};
 use crate::redact::redact;
 
-/// The headers that the port uses.
 #[derive(Debug, Default)]
 pub(super) struct Answer<'a> {
     pub(super) etag: Option<&'a str>,
@@ -92,6 +93,14 @@ impl<'a> Answer<'a> {
         let etag = self.etag.filter(|etag| !etag.trim().is_empty());
         etag.map(Tag::from_text)
             .ok_or_else(|| call.unreadable("no ETag"))
+    }
+
+    /// Returns the result of a write.
+    pub(super) fn written(&self, call: &Call) -> Result<Written, PortError> {
+        Ok(Written {
+            etag: self.tag(call)?,
+            server_time: self.server_time(call)?,
+        })
     }
 
     /// Returns the properties of a whole blob (HEAD or GET).

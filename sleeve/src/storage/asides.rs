@@ -25,13 +25,10 @@ impl ContainerClient {
             },
             ..Default::default()
         };
-        let pages = client
-            .list_blobs(Some(asked))
-            .map_err(|error| call.fail(&error))?;
+        let pages = call.check(client.list_blobs(Some(asked)))?;
         let page = pages.into_pages().next().await;
-        let page = page.ok_or_else(|| call.unreadable("no page"))?;
-        let page = page.map_err(|error| call.fail(&error))?;
-        let page = page.into_model().map_err(|error| call.fail(&error))?;
+        let page = call.check(page.ok_or_else(|| call.unreadable("no page"))?)?;
+        let page = call.check(page.into_model())?;
         let first = page.blob_items.first();
         Ok(first.is_some_and(|item| item.name.as_deref() == Some(blob) && item.snapshot.is_some()))
     }
@@ -44,9 +41,8 @@ impl BlobClient {
             method_options: options(&call),
             ..Default::default()
         };
-        let response = client.get_tags(Some(asked)).await;
-        let response = response.map_err(|error| call.fail(&error))?;
-        let tags = response.into_model().map_err(|error| call.fail(&error))?;
+        let response = call.check(client.get_tags(Some(asked)).await)?;
+        let tags = call.check(response.into_model())?;
         let tags = tags.blob_tag_set.unwrap_or_default().into_iter();
         Ok(tags
             .filter_map(|tag| Some((tag.key?, tag.value.unwrap_or_default())))

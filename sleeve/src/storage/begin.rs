@@ -124,9 +124,7 @@ impl AzureStorage {
         names::check_queue(queue).map_err(|why| call.invalid(&why))?;
         let service = (self.shared.queues.as_ref())
             .ok_or_else(|| call.invalid("the account has no queue endpoint"))?;
-        let client = service
-            .queue_client(queue)
-            .map_err(|error| call.fail(&error))?;
+        let client = call.check(service.queue_client(queue))?;
         Ok((Arc::new(call), client))
     }
 }

@@ -34,8 +34,7 @@ impl BlobClient {
             method_options: options(&call),
             ..Default::default()
         };
-        let response = client.get_properties(Some(asked)).await;
-        let response = response.map_err(|error| call.fail(&error))?;
+        let response = call.check(client.get_properties(Some(asked)).await)?;
         let answer = Answer::read(response.headers());
         let server_time = answer.server_time(&call)?;
         Ok((answer.properties(&call)?, server_time))
@@ -47,8 +46,7 @@ impl BlobClient {
         let (call, client) = self.begin("Get Blob", Repeat::Read)?;
         let window = most_bytes.min(BLOB_BYTES_MAX).saturating_add(1);
         let asked = one_request(&call, on, (0, window));
-        let downloaded = client.download(Some(asked)).await;
-        let downloaded = downloaded.map_err(|error| call.fail(&error))?;
+        let downloaded = call.check(client.download(Some(asked)).await)?;
         let answer = Answer::read(&downloaded.headers);
         let server_time = answer.server_time(&call)?;
         let properties = answer.properties(&call)?;
@@ -56,8 +54,7 @@ impl BlobClient {
             let length = properties.length;
             return Err(call.invalid(&format!("{length} bytes exceed {most_bytes}")));
         }
-        let content = downloaded.body.collect().await;
-        let content = content.map_err(|error| call.fail(&error))?;
+        let content = call.check(downloaded.body.collect().await)?;
         if content.len() as u64 != properties.length {
             return Err(call.unreadable("the content length differs from the announced one"));
         }
@@ -71,9 +68,8 @@ impl BlobClient {
     pub(crate) async fn range(&self, version: &Tag, from: u64, bytes: u64) -> PortResult<Bytes> {
         let (call, client) = self.begin("Get Blob", Repeat::Read)?;
         let asked = one_request(&call, &Conditions::matching(version), (from, bytes));
-        let downloaded = client.download(Some(asked)).await;
-        let body = downloaded.map_err(|error| call.fail(&error))?.body;
-        let content = body.collect().await.map_err(|error| call.fail(&error))?;
+        let body = call.check(client.download(Some(asked)).await)?.body;
+        let content = call.check(body.collect().await)?;
         if content.len() as u64 != bytes {
             return Err(call.unreadable("the content length differs from the requested one"));
         }
@@ -97,16 +93,13 @@ impl BlobClient {
             ..Default::default()
         };
         let content = Body::from(content).into();
-        let written = client
-            .block_blob_client()
-            .upload(content, Some(asked))
-            .await;
-        let written = written.map_err(|error| call.fail(&error))?;
-        let answer = Answer::read(written.raw_response.headers());
-        Ok(Written {
-            etag: answer.tag(&call)?,
-            server_time: answer.server_time(&call)?,
-        })
+        let written = call.check(
+            client
+                .block_blob_client()
+                .upload(content, Some(asked))
+                .await,
+        )?;
+        Answer::read(written.raw_response.headers()).written(&call)
     }
 
     pub(crate) async fn describe(
@@ -124,13 +117,8 @@ impl BlobClient {
             method_options: options(&call),
             ..Default::default()
         };
-        let response = client.set_metadata(&map(metadata), Some(asked)).await;
-        let response = response.map_err(|error| call.fail(&error))?;
-        let answer = Answer::read(response.headers());
-        Ok(Written {
-            etag: answer.tag(&call)?,
-            server_time: answer.server_time(&call)?,
-        })
+        let response = call.check(client.set_metadata(&map(metadata), Some(asked)).await)?;
+        Answer::read(response.headers()).written(&call)
     }
 
     pub(crate) async fn delete(
@@ -151,16 +139,9 @@ impl BlobClient {
             method_options: options(&call),
             ..Default::default()
         };
-        match client
-            .delete(Some(asked))
-            .await
-            .map_err(|error| call.fail(&error))
-        {
-            // Our own earlier attempt removed it, but its response was lost.
-            Err(error) if error.kind == ErrorKind::NotFound && call.maybe_done() => Ok(()),
-            Err(error) => Err(error),
-            Ok(_) => Ok(()),
-        }
+        call.removed(client.delete(Some(asked)).await, |error| {
+            error.kind == ErrorKind::NotFound
+        })
     }
 
     /// Set Blob Properties: replaces all of them.
@@ -188,16 +169,10 @@ impl BlobClient {
             method_options: options(&call),
             ..Default::default()
         };
-        let response = client.set_properties(Some(asked)).await;
-        let response = response.map_err(|error| call.fail(&error))?;
-        let answer = Answer::read(response.headers());
-        Ok(Written {
-            etag: answer.tag(&call)?,
-            server_time: answer.server_time(&call)?,
-        })
+        let response = call.check(client.set_properties(Some(asked)).await)?;
+        Answer::read(response.headers()).written(&call)
     }
 
-    /// Set Blob Tier.
     pub(crate) async fn set_tier(&self, tier: &str) -> PortResult<()> {
         let (call, client) = self.begin("Set Blob Tier", Repeat::Idempotent)?;
         let tier = tier.parse().map_err(|_| call.invalid("unknown tier"))?;
@@ -206,11 +181,10 @@ impl BlobClient {
             ..Default::default()
         };
         let response = client.set_tier(tier, Some(asked)).await;
-        response.map(drop).map_err(|error| call.fail(&error))
+        call.check(response.map(drop))
     }
 }
 
-/// Converts metadata for the SDK.
 pub(super) fn map(metadata: &Metadata) -> HashMap<String, String> {
     metadata.clone().into_iter().collect()
 }

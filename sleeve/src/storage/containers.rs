@@ -24,7 +24,7 @@ impl ContainerClient {
             ..Default::default()
         };
         let created = client.create(Some(asked)).await;
-        match created.map_err(|error| call.fail(&error)) {
+        match call.check(created) {
             Err(error) if error.kind == ErrorKind::AlreadyExists => Ok((false, None)),
             Err(error) => Err(error),
             Ok(response) => {
@@ -34,7 +34,6 @@ impl ContainerClient {
         }
     }
 
-    /// Delete Container.
     pub(crate) async fn delete(&self) -> PortResult<()> {
         let (call, client) = self.begin("Delete Container", Repeat::Removal)?;
         let asked = BlobContainerClientDeleteOptions {
@@ -42,29 +41,19 @@ impl ContainerClient {
             ..Default::default()
         };
         let deleted = client.delete(Some(asked)).await;
-        match deleted.map_err(|error| call.fail(&error)) {
-            // Our own earlier attempt removed it, but its response was lost.
-            Err(error)
-                if call.maybe_done()
-                    && (error.kind == ErrorKind::NotFound
-                        || error.code.as_deref() == Some("ContainerBeingDeleted")) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(error),
-            Ok(_) => Ok(()),
-        }
+        call.removed(deleted, |error| {
+            let code = error.code.as_deref();
+            error.kind == ErrorKind::NotFound || code == Some("ContainerBeingDeleted")
+        })
     }
 
-    /// Get Container Properties.
     pub(crate) async fn head(&self) -> PortResult<ContainerProperties> {
         let (call, client) = self.begin("Get Container Properties", Repeat::Read)?;
         let asked = BlobContainerClientGetPropertiesOptions {
             method_options: options(&call),
             ..Default::default()
         };
-        let response = client.get_properties(Some(asked)).await;
-        let response = response.map_err(|error| call.fail(&error))?;
+        let response = call.check(client.get_properties(Some(asked)).await)?;
         let answer = Answer::read(response.headers());
         Ok(ContainerProperties {
             etag: answer.tag(&call)?,
@@ -87,16 +76,14 @@ impl ContainerClient {
         };
         let policies = client.get_access_policy(Some(asked)).await;
         let policies = policies.and_then(Response::into_model);
-        let policies = policies.and_then(TryInto::try_into);
-        let policies = policies.map_err(|error| call.fail(&error))?;
+        let policies = call.check(policies.and_then(TryInto::try_into))?;
         let (call, client) = self.begin("Set Container ACL", Repeat::Idempotent)?;
         let asked = BlobContainerClientSetAccessPolicyOptions {
             access: of(access),
             method_options: options(&call),
             ..Default::default()
         };
-        let response = client.set_access_policy(policies, Some(asked)).await;
-        let response = response.map_err(|error| call.fail(&error))?;
+        let response = call.check(client.set_access_policy(policies, Some(asked)).await)?;
         Answer::read(response.headers()).tag(&call)
     }
 }

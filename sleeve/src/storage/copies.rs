@@ -38,10 +38,11 @@ impl BlobClient {
             method_options: options(&call),
             ..Default::default()
         };
-        let started = client
-            .start_copy_from_url(copy.source_url.clone(), Some(asked))
-            .await;
-        let started = started.map_err(|error| call.fail(&error))?;
+        let started = call.check(
+            client
+                .start_copy_from_url(copy.source_url.clone(), Some(asked))
+                .await,
+        )?;
         let answer = Answer::read(started.headers());
         let id = answer
             .copy_id
@@ -61,15 +62,8 @@ impl BlobClient {
             ..Default::default()
         };
         let stopped = client.abort_copy(copy_id, Some(asked)).await;
-        match stopped.map_err(|error| call.fail(&error)) {
-            // Our own earlier attempt aborted it, but its response was lost.
-            Err(error)
-                if error.code.as_deref() == Some("NoPendingCopyOperation") && call.maybe_done() =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(error),
-            Ok(_) => Ok(()),
-        }
+        call.removed(stopped, |error| {
+            error.code.as_deref() == Some("NoPendingCopyOperation")
+        })
     }
 }

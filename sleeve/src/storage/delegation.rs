@@ -30,7 +30,6 @@ const LIFETIME_MAX: Duration = Duration::from_secs(6 * 24 * 3_600);
 const NEEDED: &str = "to sign the URL of a copy source, the identity needs the role \
     Storage Blob Delegator on the account";
 
-/// The last fetched key.
 #[derive(Default)]
 pub(super) struct Kept(Mutex<Option<UserDelegationKey>>);
 
@@ -47,7 +46,6 @@ impl AzureStorage {
         kept.filter(|key| key.ends().is_some_and(|end| end >= until))
     }
 
-    /// Fetches a key and keeps it.
     pub(super) async fn ask_for_key(&self, cx: &CallContext, lifetime: Duration) -> PortResult<()> {
         let (call, service) = self.on_blobs("Get User Delegation Key", Repeat::Read, cx)?;
         let now = self.shared.clock.now();

@@ -24,8 +24,7 @@ impl BlobClient {
             method_options: options(&call),
             ..Default::default()
         };
-        let acquired = client.acquire_lease(duration, Some(asked)).await;
-        let acquired = acquired.map_err(|error| call.fail(&error))?;
+        let acquired = call.check(client.acquire_lease(duration, Some(asked)).await)?;
         let answer = Answer::read(acquired.headers());
         Ok(Lease {
             id: answer.lease_id.unwrap_or(proposed_id).to_owned(),
@@ -39,8 +38,7 @@ impl BlobClient {
             method_options: options(&call),
             ..Default::default()
         };
-        let renewed = client.renew_lease(lease_id.to_owned(), Some(asked)).await;
-        let renewed = renewed.map_err(|error| call.fail(&error))?;
+        let renewed = call.check(client.renew_lease(lease_id.to_owned(), Some(asked)).await)?;
         let answer = Answer::read(renewed.headers());
         Ok(Lease {
             id: answer.lease_id.unwrap_or(lease_id).to_owned(),
@@ -55,12 +53,7 @@ impl BlobClient {
             ..Default::default()
         };
         let released = client.release_lease(lease_id.to_owned(), Some(asked)).await;
-        match released.map_err(|error| call.fail(&error)) {
-            // Our own earlier attempt released it, but its response was lost.
-            Err(error) if error.kind == ErrorKind::LeaseLost && call.maybe_done() => Ok(()),
-            Err(error) => Err(error),
-            Ok(_) => Ok(()),
-        }
+        call.removed(released, |error| error.kind == ErrorKind::LeaseLost)
     }
 
     /// Uses a break period of zero, which frees the blob at once, whoever holds the lease.
@@ -72,7 +65,7 @@ impl BlobClient {
             ..Default::default()
         };
         let broken = client.break_lease(Some(asked)).await;
-        match broken.map_err(|error| call.fail(&error)) {
+        match call.check(broken) {
             Err(error) if error.code.as_deref() == Some("LeaseNotPresentWithLeaseOperation") => {
                 Ok(false)
             }

@@ -33,12 +33,9 @@ impl ContainerClient {
             },
             ..Default::default()
         };
-        let pages = client
-            .list_blobs(Some(asked))
-            .map_err(|error| call.fail(&error))?;
+        let pages = call.check(client.list_blobs(Some(asked)))?;
         let page = pages.into_pages().next().await;
-        let page = page.ok_or_else(|| call.unreadable("no page"))?;
-        let page = page.map_err(|error| call.fail(&error))?;
+        let page = call.check(page.ok_or_else(|| call.unreadable("no page"))?)?;
         let server_time = Answer::read(page.headers()).server_time(&call)?;
         let body = call.body().ok_or_else(|| call.unreadable("no body"))?;
         let (blobs, next_marker) = page::read(&call, body)?;

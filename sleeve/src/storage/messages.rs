@@ -39,11 +39,7 @@ impl AzureStorage {
             method_options: options(&call),
             ..Default::default()
         };
-        match client
-            .create(Some(asked))
-            .await
-            .map_err(|error| call.fail(&error))
-        {
+        match call.check(client.create(Some(asked)).await) {
             // The queue exists with other metadata.
             Err(error) if error.kind == ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error),
@@ -66,11 +62,10 @@ impl AzureStorage {
             ..Default::default()
         };
         let listed = service.list_queues(Some(asked));
-        let listed = listed.map_err(|error| call.fail(&error))?;
         let mut names = Vec::new();
-        let mut queues = std::pin::pin!(listed);
+        let mut queues = std::pin::pin!(call.check(listed)?);
         while let Some(queue) = queues.next().await {
-            names.extend(queue.map_err(|error| call.fail(&error))?.name);
+            names.extend(call.check(queue)?.name);
         }
         Ok(names)
     }
@@ -83,12 +78,7 @@ impl AzureStorage {
             ..Default::default()
         };
         let removed = client.delete(Some(asked)).await;
-        match removed.map_err(|error| call.fail(&error)) {
-            // Our own earlier attempt removed it, but its response was lost.
-            Err(error) if error.kind == ErrorKind::NotFound && call.maybe_done() => Ok(()),
-            Err(error) => Err(error),
-            Ok(_) => Ok(()),
-        }
+        call.removed(removed, |error| error.kind == ErrorKind::NotFound)
     }
 
     pub(super) async fn queue_facts(
@@ -101,8 +91,7 @@ impl AzureStorage {
             method_options: options(&call),
             ..Default::default()
         };
-        let response = client.get_properties(Some(asked)).await;
-        let response = response.map_err(|error| call.fail(&error))?;
+        let response = call.check(client.get_properties(Some(asked)).await)?;
         let answer = Answer::read(response.headers());
         let count = answer
             .approximate_count
@@ -132,12 +121,13 @@ impl AzureStorage {
             method_options: options(&call),
             ..Default::default()
         };
-        let response = client
-            .send_message(document(&call, text)?, Some(asked))
-            .await;
-        let response = response.map_err(|error| call.fail(&error))?;
-        let list = response.into_model().map_err(|error| call.fail(&error))?;
-        let sent = list.into_message().map_err(|error| call.fail(&error))?;
+        let response = call.check(
+            client
+                .send_message(document(&call, text)?, Some(asked))
+                .await,
+        )?;
+        let list = call.check(response.into_model())?;
+        let sent = call.check(list.into_message())?;
         match (sent.message_id, sent.pop_receipt, sent.time_next_visible) {
             (Some(id), Some(pop_receipt), Some(next_visible)) => Ok(Receipt {
                 id,
@@ -163,10 +153,9 @@ impl AzureStorage {
             method_options: options(&call),
             ..Default::default()
         };
-        let response = client.receive_messages(Some(asked)).await;
-        let response = response.map_err(|error| call.fail(&error))?;
+        let response = call.check(client.receive_messages(Some(asked)).await)?;
         let server_time = Answer::read(response.headers()).server_time(&call)?;
-        let list = response.into_model().map_err(|error| call.fail(&error))?;
+        let list = call.check(response.into_model())?;
         let read = |message| taken(&call, message);
         all(list.items.unwrap_or_default(), read, server_time)
     }
@@ -183,10 +172,9 @@ impl AzureStorage {
             method_options: options(&call),
             ..Default::default()
         };
-        let response = client.peek_messages(Some(asked)).await;
-        let response = response.map_err(|error| call.fail(&error))?;
+        let response = call.check(client.peek_messages(Some(asked)).await)?;
         let server_time = Answer::read(response.headers()).server_time(&call)?;
-        let list = response.into_model().map_err(|error| call.fail(&error))?;
+        let list = call.check(response.into_model())?;
         let read = |message| peeked(&call, message);
         all(list.items.unwrap_or_default(), read, server_time)
     }
@@ -209,10 +197,11 @@ impl AzureStorage {
             method_options: options(&call),
             ..Default::default()
         };
-        let response = client
-            .update_message(id, pop_receipt, hidden_s, Some(asked))
-            .await;
-        let response = response.map_err(|error| call.fail(&error))?;
+        let response = call.check(
+            client
+                .update_message(id, pop_receipt, hidden_s, Some(asked))
+                .await,
+        )?;
         let answer = Answer::read(response.headers());
         let receipt = answer
             .pop_receipt
@@ -237,12 +226,7 @@ impl AzureStorage {
             ..Default::default()
         };
         let removed = client.delete_message(id, pop_receipt, Some(asked)).await;
-        match removed.map_err(|error| call.fail(&error)) {
-            // Our own earlier attempt removed it, but its response was lost.
-            Err(error) if error.kind == ErrorKind::NotFound && call.maybe_done() => Ok(()),
-            Err(error) => Err(error),
-            Ok(_) => Ok(()),
-        }
+        call.removed(removed, |error| error.kind == ErrorKind::NotFound)
     }
 
     /// Repeats the request while the service reports that it could not finish within its timeout
@@ -269,7 +253,7 @@ async fn clear_once(call: &Arc<Call>, client: &QueueClient) -> PortResult<()> {
         ..Default::default()
     };
     let cleared = client.clear(Some(asked)).await;
-    cleared.map(drop).map_err(|error| call.fail(&error))
+    call.check(cleared.map(drop))
 }
 
 fn batch(call: &Call, count: u32) -> Result<i32, PortError> {

@@ -57,7 +57,7 @@ impl Element<'_> {
 
 /// A blob that is only partly parsed.
 #[derive(Default)]
-struct Found {
+struct PartialBlob {
     etag: Option<Tag>,
     last_modified: Option<Timestamp>,
     length: Option<u64>,
@@ -183,7 +183,7 @@ impl<'a> Page<'a> {
             }
         }
         let missing = |what: &str| self.call.unreadable(&format!("a blob without {what}"));
-        let found: Found = properties.ok_or_else(|| missing("properties"))?;
+        let found: PartialBlob = properties.ok_or_else(|| missing("properties"))?;
         let copy = match (found.copy_id, found.copy_status) {
             (Some(id), Some(status)) => Some(CopyState {
                 id,
@@ -267,8 +267,8 @@ impl<'a> Page<'a> {
         Ok(tags)
     }
 
-    fn properties(&mut self, element: &Element<'a>) -> PortResult<Found> {
-        let mut found = Found::default();
+    fn properties(&mut self, element: &Element<'a>) -> PortResult<PartialBlob> {
+        let mut found = PartialBlob::default();
         if element.is_empty {
             return Ok(found);
         }
@@ -278,7 +278,7 @@ impl<'a> Page<'a> {
         Ok(found)
     }
 
-    fn property(&mut self, element: &Element<'a>, found: &mut Found) -> PortResult<()> {
+    fn property(&mut self, element: &Element<'a>, found: &mut PartialBlob) -> PortResult<()> {
         let place = match element.name() {
             "Etag" => {
                 found.etag = Some(Tag::from_text(&self.text(element)?));

@@ -14,7 +14,6 @@ use crate::{Account, AzureStorage, Credential, FnTransport, Settings, TokioClock
 
 /// The service's `Date` in every response, unless the script sets another.
 pub(super) const DATE: &str = "Sat, 21 Nov 2026 10:00:00 GMT";
-/// A key that protects nothing.
 pub(super) const KEY: &str = "c21hbHQ=";
 /// Headers that tests do not compare: they are the same in every request, or tested separately.
 const UNIFORM: [&str; 7] = [

@@ -23,7 +23,6 @@ const ANSWER_HEADERS_MAX: usize = 1000;
 
 pub(super) type Sender = SendRequest<Full<Bytes>>;
 
-/// The target of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     pub(super) tls: bool,
@@ -32,7 +31,6 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Returns the origin of an absolute URI.
     pub(super) fn of(uri: &http::Uri) -> Result<Self, TransportError> {
         let malformed = || TransportError::Malformed("the URL needs http(s) and a host".to_owned());
         let tls = match uri.scheme_str() {
@@ -53,7 +51,6 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    /// Opens a new connection to `origin`.
     pub(super) async fn connect(&self, origin: &Origin) -> Result<Sender, TransportError> {
         match tokio::time::timeout(self.timeout, self.open(origin)).await {
             Ok(connected) => connected,

@@ -72,7 +72,6 @@ impl Pool {
         });
     }
 
-    /// Returns the number of idle connections.
     pub(super) fn len(&self) -> usize {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.values().map(Vec::len).sum()

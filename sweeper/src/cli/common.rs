@@ -28,24 +28,16 @@ pub(crate) struct Common {
     #[arg(long, value_name = "NAME", help_heading = "Account")]
     account: Option<String>,
     /// Shared key of the storage account.
-    #[arg(
-        long,
-        value_name = "BASE64",
-        help_heading = "Account",
-        conflicts_with = "sas"
-    )]
+    #[arg(long, value_name = "BASE64", help_heading = "Account")]
+    #[arg(conflicts_with = "sas")]
     account_key: Option<String>,
     /// Shared access signature. It needs read, list and delete; for the account of dead blobs read,
     /// create and write.
     #[arg(long, value_name = "TEXT", help_heading = "Account")]
     sas: Option<String>,
     /// Authenticate with Entra ID tokens instead of a key or SAS; requires https.
-    #[arg(
-        long,
-        value_enum,
-        help_heading = "Account",
-        conflicts_with_all = ["account_key", "sas", "connection_string"]
-    )]
+    #[arg(long, help_heading = "Account")]
+    #[arg(conflicts_with_all = ["account_key", "sas", "connection_string"])]
     auth: Option<Auth>,
     /// Blob endpoint, for example http://127.0.0.1:10000/devstoreaccount1.
     #[arg(long, value_name = "URL", help_heading = "Account")]
@@ -146,21 +138,12 @@ pub(crate) struct Common {
     profile: Option<String>,
 
     /// Format of the log on stderr.
-    #[arg(
-        long,
-        value_enum,
-        default_value = "text",
-        env = "SWEEPER_LOG",
-        help_heading = "Log"
-    )]
+    #[arg(long, help_heading = "Log")]
+    #[arg(default_value = "text", env = "SWEEPER_LOG")]
     pub(crate) log: log::Format,
     /// Log level (error, warn, info, debug, trace) or a filter such as smalt_sweeper=debug.
-    #[arg(
-        long,
-        default_value = "info",
-        env = "SWEEPER_LOG_LEVEL",
-        help_heading = "Log"
-    )]
+    #[arg(long, help_heading = "Log")]
+    #[arg(default_value = "info", env = "SWEEPER_LOG_LEVEL")]
     pub(crate) log_level: String,
 }
 

@@ -3,7 +3,7 @@
 
 use smalt_protocol::terminal::steers;
 use smalt_sweeper::explain::Check;
-use smalt_sweeper::inspect::Answer;
+use smalt_sweeper::inspect::ProbeResult;
 use smalt_sweeper::mark::Marks;
 use smalt_sweeper::plan::PlanRow;
 use smalt_sweeper::state::{Container, Document, Page};
@@ -30,7 +30,7 @@ fn plan() -> Plan {
     container.error = Some(hostile());
     container.stopped = Some("before page 1".to_owned());
     plan.rows.push(PlanRow {
-        action: "dbc_not_allowed",
+        action: "dbc_not_allowed".to_owned(),
         container: hostile(),
         blob: hostile(),
         bytes: 1,
@@ -116,7 +116,7 @@ fn no_text_output_controls_the_terminal() {
         value: hostile(),
         source: Source::Environment(hostile()),
     };
-    let answer = Answer {
+    let answer = ProbeResult {
         place: hostile(),
         error: Some(hostile()),
         note: None,

@@ -7,7 +7,6 @@ use smalt_worker::progress::{TICK, line, restyle};
 
 const BAR: &str = "{spinner} [{bar:24}] {pos}/{len} containers, {msg} ({elapsed})";
 
-/// Creates a line with a message and no bar.
 pub(crate) fn spinner(what: &'static str) -> ProgressBar {
     line(None, "{spinner} {msg} ({elapsed})").with_message(what)
 }
@@ -20,7 +19,6 @@ pub(crate) struct Far {
     pub(crate) words: String,
 }
 
-/// Formats the average rate per second since the start.
 pub(crate) fn rate(count: u64, since: Duration) -> String {
     let per_s = count as f64 / since.as_secs_f64().max(0.001);
     format!("{per_s:.0}/s")

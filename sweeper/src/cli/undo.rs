@@ -121,8 +121,7 @@ pub(super) fn text(report: &UndoReport) -> String {
     for row in report.blobs.iter().take(ROWS_SHOWN) {
         let detail = row.detail.iter().map(|detail| format!("  ({detail})"));
         let detail: String = detail.collect();
-        let name = row.outcome.name();
-        let line = format!("{name:<13} {} -> {}{detail}\n", row.from, row.to);
+        let line = format!("{:<13} {} -> {}{detail}\n", row.outcome, row.from, row.to);
         text.push_str(&printable(&line));
     }
     let total: u64 = report.outcomes.values().sum();

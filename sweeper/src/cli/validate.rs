@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use smalt_sleeve::redact;
-use smalt_sweeper::inspect::Answer;
+use smalt_sweeper::inspect::ProbeResult;
 use smalt_sweeper::settings::{self, SettingsError};
 use smalt_worker::exit;
 use smalt_worker::settings::Setting;
@@ -75,10 +75,10 @@ fn say(faults: &[String], origin: &str) {
     }
 }
 
-pub(super) fn text(values: &[Setting], answers: &[Answer]) -> String {
+pub(super) fn text(values: &[Setting], answers: &[ProbeResult]) -> String {
     let width = values.iter().map(|v| v.key.len()).max().unwrap_or(0);
     let value = |v: &Setting| format!("{:<width$}  {:<28}  {}\n", v.key, v.value, v.source);
-    let answer = |a: &Answer| {
+    let answer = |a: &ProbeResult| {
         let said = a.error.as_deref().or(a.note.as_deref());
         let said = said.unwrap_or("answers");
         format!("{}: {said}\n", a.place)
@@ -88,7 +88,7 @@ pub(super) fn text(values: &[Setting], answers: &[Answer]) -> String {
     lines.map(|line| printable(&line)).collect()
 }
 
-fn worst(answers: &[Answer]) -> u8 {
+fn worst(answers: &[ProbeResult]) -> u8 {
     let failed: Vec<u8> = answers.iter().filter_map(|a| a.exit_code).collect();
     match failed.first() {
         None => exit::OK,

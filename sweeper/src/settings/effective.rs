@@ -39,12 +39,10 @@ pub fn effective(
     Ok((settings, values))
 }
 
-/// Builds rows of paths and values.
 macro_rules! rows {
     ($($path:literal: $value:expr;)*) => { [$(($path, $value.to_string())),*] };
 }
 
-/// Lists every value by its path.
 fn listed(settings: &Settings) -> Vec<(String, String)> {
     let accounts = settings.accounts.iter().flat_map(|(name, account)| {
         let fields = account_fields(account).into_iter();

@@ -137,15 +137,7 @@ fn an_identity_opens_an_account() {
 #[test]
 fn invalid_values_are_rejected_with_messages() {
     for (file, part) in [
-        ("[sweeper]\nevry = \"1h\"", "evry"),
-        ("[sweeper]\nevery = \"soon\"", "is not a duration"),
-        ("[sweeper]\npage_size = 6000", "page_size"),
-        ("[sweeper]\nlease = \"5s\"", "lease"),
-        ("[sweeper]\nstate = \"x\"", "CONTAINER/BLOB"),
-        ("[sweeper]\ncontainers = [\"UPPER\"]", "UPPER"),
-        ("[sweeper]\nttl_formats = [\"us\"]", "TTL format"),
         ("[sweeper.guard]\nmax_fraction = 1.5", "max_fraction"),
-        ("[[sweeper.rule]]\ncontainer = \"logs\"", "older_than, tag"),
         (
             "[[sweeper.rule]]\ncontainer = \"logs\"\ntag = \"tmp\"",
             "key=value",
@@ -158,13 +150,11 @@ fn invalid_values_are_rejected_with_messages() {
             "[[sweeper.rule]]\ncontainer = \"logs\"\nlarger_than = \"5B\"\nsmaller_than = \"6B\"",
             "matches no blob",
         ),
-        ("[connection]\nconnect_to = \"nowhere\"", "ADDRESS:PORT"),
         ("[sweeper\n", "line 1"),
     ] {
         let error = gather(Some(file), [], []).unwrap_err();
         assert!(error.to_string().contains(part), "{file}: {error}");
     }
-    assert!(gather(None, env(&[("SWEEPER_RATE", "fast")]), []).is_err());
     assert!(gather(None, env(&[("SWEEPER_PORT", "tcp://10.0.0.1")]), []).is_ok());
 }
 
@@ -421,14 +411,14 @@ fn all_faults_are_reported() {
         "account.x.nam: unknown field `nam`",
         "swept: unknown field `swept`",
         "sweepr: unknown field `sweepr`",
-        "sweeper.every: ",
+        "sweeper.every: `soon` is not a duration",
         "sweeper.dead.on_collision: unknown variant `maybe`",
         "sweeper.rule 2: unknown field `older`",
-        "connect_to: `here`",
+        "connect_to: `here` is not ADDRESS:PORT",
         "`UPPER` is not a container name",
         "ttl_formats: ",
-        "the rule for logs/ matches every blob",
-        "state: `x`",
+        "the rule for logs/ matches every blob; give older_than, tag",
+        "state: `x` is not CONTAINER/BLOB",
         "lease must be",
         "page_size must be",
         "health: `nowhere`",
@@ -453,18 +443,9 @@ fn errors_are_rejected_and_warnings_found() {
     let dead = format!("{rule}dead = \"x/\"\n");
     let swept = |text: &str| format!("[sweeper]\ncontainers = [{text}]\n");
     for (file, part) in [
-        (dead.clone(), "moves to `x/`"),
-        (
-            swept("\"events\", \"logs\", \"events\""),
-            "events/ is named twice",
-        ),
         (
             swept("\"events/a/\", \"events\""),
             "events/a/ and events/ overlap",
-        ),
-        (
-            "[sweeper]\nhealth = \"notanaddr\"".to_owned(),
-            "health: `notanaddr`",
         ),
         (
             "[sweeper]\nmetrics = \"host:99999\"".to_owned(),

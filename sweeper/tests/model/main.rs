@@ -72,7 +72,6 @@ fn every_order_with_lost_answers_is_safe() {
     assert!(found.unique_state_count() > 100_000);
 }
 
-/// Checks that a mistake violates this property.
 fn caught(mistake: Mistake, owner: u8, property: &'static str) {
     let small = Small {
         mistake: Some(mistake),
@@ -89,26 +88,14 @@ fn caught(mistake: Mistake, owner: u8, property: &'static str) {
 }
 
 #[test]
-fn unconditional_delete_is_caught() {
-    caught(Mistake::DeletesUnconditionally, 1, properties::SS1);
-}
-
-#[test]
-fn deciding_by_its_own_clock_is_caught() {
-    caught(Mistake::DecidesByItsOwnClock, 0, properties::SS1);
-}
-
-#[test]
-fn delete_before_verified_copy_is_caught() {
-    caught(Mistake::DeletesUnverified, 0, properties::SS4);
-}
-
-#[test]
-fn using_a_copy_of_another_version_is_caught() {
-    caught(Mistake::TakesAnyCopy, 1, properties::SS4);
-}
-
-#[test]
-fn unconditional_state_write_is_caught() {
-    caught(Mistake::WritesStateUnconditionally, 0, properties::SS6);
+fn every_mistake_is_caught() {
+    for (mistake, owner, property) in [
+        (Mistake::DeletesUnconditionally, 1, properties::SS1),
+        (Mistake::DecidesByItsOwnClock, 0, properties::SS1),
+        (Mistake::DeletesUnverified, 0, properties::SS4),
+        (Mistake::TakesAnyCopy, 1, properties::SS4),
+        (Mistake::WritesStateUnconditionally, 0, properties::SS6),
+    ] {
+        caught(mistake, owner, property);
+    }
 }

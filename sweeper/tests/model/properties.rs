@@ -3,7 +3,7 @@
 use stateright::Property;
 
 use crate::scene::{CopyState, Small, World};
-use crate::worker::{Outcome, Phase};
+use crate::worker::{Phase, WorkerOutcome};
 
 pub(crate) const SS1: &str = "SS1: only a due version is deleted";
 pub(crate) const SS4: &str = "SS4: a version to keep is deleted only with a complete copy";
@@ -21,7 +21,7 @@ pub(crate) fn broken(world: &World) -> Vec<&'static str> {
     broken.map(|(_, name)| name).collect()
 }
 
-fn ended(world: &World, outcome: Outcome) -> bool {
+fn ended(world: &World, outcome: WorkerOutcome) -> bool {
     let mut workers = world.workers.iter();
     workers.any(|worker| worker.last == Some(outcome))
 }
@@ -41,13 +41,17 @@ pub(crate) fn all() -> Vec<Property<Small>> {
         Property::always(SS1, |_, world: &World| !world.wrongs.deleted_too_early),
         Property::always(SS4, |_, world: &World| !world.wrongs.deleted_without_copy),
         Property::always(SS6, |_, world: &World| !world.wrongs.state_branched),
-        Property::sometimes("a blob is deleted", |_, w| ended(w, Outcome::Deleted)),
-        Property::sometimes("a blob is moved", |_, w| ended(w, Outcome::Moved)),
-        Property::sometimes("a blob is gone before", |_, w| ended(w, Outcome::Gone)),
-        Property::sometimes("a change is noticed", |_, w| ended(w, Outcome::Changed)),
-        Property::sometimes("a copy fails", |_, w| ended(w, Outcome::CopyFailed)),
+        Property::sometimes("a blob is deleted", |_, w| ended(w, WorkerOutcome::Deleted)),
+        Property::sometimes("a blob is moved", |_, w| ended(w, WorkerOutcome::Moved)),
+        Property::sometimes("a blob is gone before", |_, w| {
+            ended(w, WorkerOutcome::Gone)
+        }),
+        Property::sometimes("a change is noticed", |_, w| {
+            ended(w, WorkerOutcome::Changed)
+        }),
+        Property::sometimes("a copy fails", |_, w| ended(w, WorkerOutcome::CopyFailed)),
         Property::sometimes("a page is settled by another", |_, w| {
-            ended(w, Outcome::Overtaken)
+            ended(w, WorkerOutcome::Overtaken)
         }),
         Property::sometimes("a page is reclaimed", |_, w| is_reclaimed(w)),
         Property::sometimes("two work on the same blob", |_, w| both_work(w)),

@@ -34,7 +34,6 @@ pub(crate) enum Mistake {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Version {
     pub(crate) etag: u8,
-    /// Tick at which it is due.
     pub(crate) due: u8,
     /// Whether it is to be kept elsewhere.
     pub(crate) kept: bool,
@@ -48,10 +47,8 @@ pub(crate) enum CopyState {
     Failed,
 }
 
-/// A copy among the dead blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Copy {
-    /// ETag of the copy itself.
     pub(crate) etag: u8,
     /// Source version according to its metadata.
     pub(crate) of: Version,
@@ -87,7 +84,6 @@ pub(crate) struct Wrongs {
     pub(crate) state_branched: bool,
 }
 
-/// One state of the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct World {
     pub(crate) now: u8,
@@ -104,9 +100,8 @@ pub(crate) struct World {
     pub(crate) wrongs: Wrongs,
 }
 
-/// An action of the blob's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Owner {
+pub(crate) enum OwnerAction {
     /// Writes the same content with a later due time.
     Extends,
     /// Writes new content with the due time of the first version, to be kept elsewhere.
@@ -116,7 +111,7 @@ pub(crate) enum Owner {
 
 /// The result of a worker's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Answer {
+pub(crate) enum CallResult {
     Arrives,
     /// The service executed the call, but the response is lost.
     LostAfter,
@@ -127,18 +122,16 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
     Tick,
-    Owner(Owner),
+    OwnerAction(OwnerAction),
     CopyEnds { slot: u8, whole: bool },
-    Worker(usize, Answer),
+    Worker(usize, CallResult),
 }
 
 /// The model, with or without a mistake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Small {
     pub(crate) mistake: Option<Mistake>,
-    /// Maximum number of owner actions.
     pub(crate) owner: u8,
-    /// Maximum number of lost responses.
     pub(crate) losses: u8,
 }
 
@@ -188,8 +181,12 @@ impl Model for Small {
             all.push(Action::Tick);
         }
         if world.owner > 0 {
-            let may = [Owner::Extends, Owner::Overwrites, Owner::Deletes];
-            all.extend(may.map(Action::Owner));
+            let may = [
+                OwnerAction::Extends,
+                OwnerAction::Overwrites,
+                OwnerAction::Deletes,
+            ];
+            all.extend(may.map(Action::OwnerAction));
         }
         for (slot, copy) in &world.copies {
             if copy.state == CopyState::Pending {
@@ -207,7 +204,7 @@ impl Model for Small {
         let mut world = last.clone();
         match action {
             Action::Tick => world.now += 1,
-            Action::Owner(owner) => world.owner(owner)?,
+            Action::OwnerAction(owner) => world.owner(owner)?,
             Action::CopyEnds { slot, whole } => world.copy_ends(slot, whole)?,
             Action::Worker(at, answer) => world.step(self, at, answer)?,
         }

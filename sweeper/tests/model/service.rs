@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smalt_sweeper::state::Document;
 
-use crate::scene::{Copy, CopyState, DUE, Doc, LATER, Mistake, Owner, Small, Version, World};
+use crate::scene::{Copy, CopyState, DUE, Doc, LATER, Mistake, OwnerAction, Small, Version, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
@@ -21,20 +21,20 @@ pub(crate) enum Wanted {
 
 impl World {
     /// Applies an action of the owner; `None` if it is not possible.
-    pub(crate) fn owner(&mut self, owner: Owner) -> Option<()> {
+    pub(crate) fn owner(&mut self, owner: OwnerAction) -> Option<()> {
         self.owner -= 1;
         let etag = self.etag + 1;
         self.blob = match owner {
-            Owner::Deletes => {
+            OwnerAction::Deletes => {
                 self.blob?;
                 None
             }
-            Owner::Extends => Some(Version {
+            OwnerAction::Extends => Some(Version {
                 etag,
                 due: LATER,
                 ..self.blob?
             }),
-            Owner::Overwrites => Some(Version {
+            OwnerAction::Overwrites => Some(Version {
                 etag,
                 due: DUE,
                 kept: true,

@@ -10,12 +10,11 @@ use smalt_sweeper::provenance::{self, Origin};
 use smalt_sweeper::state::ledger::{self, Choice, Claimant, Listed};
 use smalt_sweeper::state::{Document, Page, Tally};
 
-use crate::scene::{Answer, CopyState, Doc, Mistake, Small, Version, World};
+use crate::scene::{CallResult, CopyState, Doc, Mistake, Small, Version, World};
 use crate::service::{Refused, Wanted};
 
 /// Number of claims that a worker makes before it ends.
 const CLAIMS: u8 = 1;
-/// Length of a tick in seconds.
 const TICK_S: u64 = 60;
 /// How far the wrong clock is ahead, in ticks.
 const AHEAD: u8 = 1;
@@ -33,11 +32,11 @@ pub(crate) struct Worker {
     completion: Option<(String, u64)>,
     pub(crate) phase: Phase,
     /// Outcome of the last blob that it processed.
-    pub(crate) last: Option<Outcome>,
+    pub(crate) last: Option<WorkerOutcome>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Outcome {
+pub(crate) enum WorkerOutcome {
     Deleted,
     Moved,
     Gone,
@@ -60,10 +59,12 @@ pub(crate) enum Phase {
         then: Option<Claim>,
     },
     /// The response to the write was lost: look for its own fence.
-    LookForFence { document: Doc, then: Option<Claim> },
+    LookForFence {
+        document: Doc,
+        then: Option<Claim>,
+    },
     /// Process the claimed page.
     Work(Claim, Task),
-    /// Do nothing more.
     Ended,
 }
 
@@ -78,7 +79,6 @@ pub(crate) struct Claim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Task {
-    /// Copy to this name.
     Copy {
         slot: u8,
         wanted: Wanted,
@@ -109,7 +109,7 @@ impl Worker {
     }
 
     /// Records the outcome of its blob; the page is then to be settled.
-    fn done(&mut self, claim: &Claim, outcome: Outcome) {
+    fn done(&mut self, claim: &Claim, outcome: WorkerOutcome) {
         self.last = Some(outcome);
         self.completion = Some((claim.id.clone(), claim.fence));
         self.phase = Phase::Read;
@@ -118,7 +118,7 @@ impl Worker {
 
 /// Returns the possible results of a worker's next call. Losing the response of a read equals
 /// making the read later.
-pub(crate) fn actions(worker: &Worker, may_lose: bool) -> &'static [Answer] {
+pub(crate) fn actions(worker: &Worker, may_lose: bool) -> &'static [CallResult] {
     let writes = match &worker.phase {
         Phase::Ended => return &[],
         Phase::Write { .. } => true,
@@ -126,8 +126,12 @@ pub(crate) fn actions(worker: &Worker, may_lose: bool) -> &'static [Answer] {
         _ => false,
     };
     match writes && may_lose {
-        true => &[Answer::Arrives, Answer::LostAfter, Answer::LostBefore],
-        false => &[Answer::Arrives],
+        true => &[
+            CallResult::Arrives,
+            CallResult::LostAfter,
+            CallResult::LostBefore,
+        ],
+        false => &[CallResult::Arrives],
     }
 }
 
@@ -190,8 +194,8 @@ fn task(small: &Small, seen: &Version, now: u8) -> Option<Task> {
 
 impl World {
     /// Makes the next call of a worker; `None` if it would only wait.
-    pub(crate) fn step(&mut self, small: &Small, at: usize, answer: Answer) -> Option<()> {
-        if answer != Answer::Arrives {
+    pub(crate) fn step(&mut self, small: &Small, at: usize, answer: CallResult) -> Option<()> {
+        if answer != CallResult::Arrives {
             self.losses -= 1;
         }
         let mut worker = self.workers[at].clone();
@@ -221,7 +225,7 @@ impl World {
         if let Some((id, fence)) = &worker.completion
             && !ledger::complete(&mut document, id, *fence, &Tally::default())
         {
-            worker.last = Some(Outcome::Overtaken);
+            worker.last = Some(WorkerOutcome::Overtaken);
         }
         let write = |document| Phase::Write {
             document: Doc(Arc::new(document)),
@@ -299,13 +303,13 @@ impl World {
         worker: &mut Worker,
         (document, etag): (Doc, u8),
         then: Option<Claim>,
-        answer: Answer,
+        answer: CallResult,
     ) {
         let result = match answer {
-            Answer::LostBefore => Ok(()),
+            CallResult::LostBefore => Ok(()),
             _ => self.write_state(small, &document.0, etag),
         };
-        if answer == Answer::Arrives {
+        if answer == CallResult::Arrives {
             written(worker, then, result.is_ok());
         } else {
             worker.phase = Phase::LookForFence { document, then };
@@ -319,18 +323,18 @@ impl World {
         worker: &mut Worker,
         mut claim: Claim,
         task: Task,
-        answer: Answer,
+        answer: CallResult,
     ) -> Option<()> {
         let next = match task {
             Task::Look { .. } => self.look(small, &claim, task)?,
             Task::LookAgain => self.look_again(small, &mut claim),
             Task::Copy { .. } | Task::Delete { .. } => {
                 let result = match answer {
-                    Answer::LostBefore => Ok(()),
+                    CallResult::LostBefore => Ok(()),
                     _ => self.call(small, &claim.seen, task),
                 };
                 match answer {
-                    Answer::Arrives => after_call(&claim, task, result),
+                    CallResult::Arrives => after_call(&claim, task, result),
                     // The call is repeated; giving up equals never repeating it.
                     _ => Ok(task),
                 }
@@ -351,7 +355,12 @@ impl World {
     }
 
     /// Models `mover::look`: recognizes the copy by its recorded origin and compares it.
-    fn look(&self, small: &Small, claim: &Claim, task: Task) -> Option<Result<Task, Outcome>> {
+    fn look(
+        &self,
+        small: &Small,
+        claim: &Claim,
+        task: Task,
+    ) -> Option<Result<Task, WorkerOutcome>> {
         let Task::Look {
             slot,
             wanted,
@@ -363,9 +372,9 @@ impl World {
         };
         let Some(there) = self.copies.get(&slot) else {
             let outcome = if refused {
-                Outcome::Changed
+                WorkerOutcome::Changed
             } else {
-                Outcome::CopyFailed
+                WorkerOutcome::CopyFailed
             };
             return Some(Err(outcome));
         };
@@ -385,7 +394,7 @@ impl World {
         }
         if own.made_earlier(&said) {
             return match stands_in_no_way {
-                true => Some(Err(Outcome::Changed)),
+                true => Some(Err(WorkerOutcome::Changed)),
                 false => again(claim.seen.etag, Wanted::Absent, broken),
             };
         }
@@ -395,24 +404,24 @@ impl World {
             }
             // The worker keeps checking as long as the copy is pending.
             CopyState::Pending => None,
-            CopyState::Failed if stands_in_no_way => Some(Err(Outcome::Changed)),
-            CopyState::Failed if broken > 0 && !refused => Some(Err(Outcome::CopyFailed)),
+            CopyState::Failed if stands_in_no_way => Some(Err(WorkerOutcome::Changed)),
+            CopyState::Failed if broken > 0 && !refused => Some(Err(WorkerOutcome::CopyFailed)),
             CopyState::Failed => {
                 again(slot, Wanted::Match(there.etag), broken + u8::from(!refused))
             }
             CopyState::Whole if there.content == claim.seen.content => {
                 Some(Ok(Task::Delete { moved: true }))
             }
-            CopyState::Whole => Some(Err(Outcome::CopyFailed)),
+            CopyState::Whole => Some(Err(WorkerOutcome::CopyFailed)),
         }
     }
 
     /// Models `work::look_again`.
-    fn look_again(&self, small: &Small, claim: &mut Claim) -> Result<Task, Outcome> {
-        let seen = self.blob.ok_or(Outcome::Gone)?;
+    fn look_again(&self, small: &Small, claim: &mut Claim) -> Result<Task, WorkerOutcome> {
+        let seen = self.blob.ok_or(WorkerOutcome::Gone)?;
         claim.seen = seen;
         claim.looks += 1;
-        task(small, &seen, self.now).ok_or(Outcome::Changed)
+        task(small, &seen, self.now).ok_or(WorkerOutcome::Changed)
     }
 }
 
@@ -450,9 +459,13 @@ fn arrived(written: &Document, found: &Document, worker: &str) -> bool {
 }
 
 /// Returns the next task after the response to a copy or a delete.
-fn after_call(claim: &Claim, task: Task, result: Result<(), Refused>) -> Result<Task, Outcome> {
+fn after_call(
+    claim: &Claim,
+    task: Task,
+    result: Result<(), Refused>,
+) -> Result<Task, WorkerOutcome> {
     match (task, result) {
-        (Task::Copy { .. }, Err(Refused::NotFound)) => Err(Outcome::Gone),
+        (Task::Copy { .. }, Err(Refused::NotFound)) => Err(WorkerOutcome::Gone),
         (
             Task::Copy {
                 slot,
@@ -466,10 +479,12 @@ fn after_call(claim: &Claim, task: Task, result: Result<(), Refused>) -> Result<
             broken,
             refused: result.is_err(),
         }),
-        (Task::Delete { moved: true }, Ok(()) | Err(Refused::NotFound)) => Err(Outcome::Moved),
-        (Task::Delete { .. }, Ok(())) => Err(Outcome::Deleted),
-        (Task::Delete { .. }, Err(Refused::NotFound)) => Err(Outcome::Gone),
+        (Task::Delete { moved: true }, Ok(()) | Err(Refused::NotFound)) => {
+            Err(WorkerOutcome::Moved)
+        }
+        (Task::Delete { .. }, Ok(())) => Err(WorkerOutcome::Deleted),
+        (Task::Delete { .. }, Err(Refused::NotFound)) => Err(WorkerOutcome::Gone),
         (_, Err(Refused::ConditionNotMet)) if claim.looks == 0 => Ok(Task::LookAgain),
-        _ => Err(Outcome::Changed),
+        _ => Err(WorkerOutcome::Changed),
     }
 }

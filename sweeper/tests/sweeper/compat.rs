@@ -62,9 +62,7 @@ async fn the_original_configuration_works_unchanged() {
     world.put("acct/events/later", &[("TimeToLive", FUTURE)]);
     world.put("acct/paused/a", &[DUE]);
     world.put("archive/dbc/deleteme/b", &[("Old", "1")]);
-    for at in 0..250 {
-        world.put(&format!("acct/logs/app/{at:04}"), &[DUE]);
-    }
+    world.put_many("acct/logs/app/0", 250, &[DUE]);
     let (sweeper, opened) = sweeper(&world);
     let finished = sweeper.once().await;
     assert!(finished.error.is_none(), "{:?}", finished.error);

@@ -16,13 +16,8 @@ const DBC: (&str, &str) = ("DeadBlobContainer", "dbc");
 #[tokio::test(start_paused = true)]
 async fn ds1_parallelism_is_bounded_and_awaited() {
     let world = World::new();
-    for at in 0..60 {
-        world.put(&format!("acct/events/due{at:02}"), &[DUE]);
-    }
-    let wide = SweeperConfig {
-        page_size: 60,
-        ..config("one")
-    };
+    world.put_many("acct/events/due", 60, &[DUE]);
+    let wide = changed(|c| c.page_size = 60);
     let finished = once_with(&world, wide, Vec::new()).await;
     assert_eq!(world.lock().under_way, (0, 15));
     assert_eq!(finished.report.count(Outcome::Deleted), 60);
@@ -35,7 +30,7 @@ async fn ds2_a_failed_copy_leaves_the_source_untouched() {
     world.put("acct/events/a", &[DUE, DBC]);
     let before = world.get("acct/events/a").unwrap();
     world.lock().failing_copies = 100;
-    let finished = once(&world, Vec::new()).await;
+    let finished = sweep(&world).await;
     assert_eq!(finished.report.count(Outcome::CopyFailed), 1);
     let after = world.get("acct/events/a").unwrap();
     assert_eq!(
@@ -44,10 +39,7 @@ async fn ds2_a_failed_copy_leaves_the_source_untouched() {
     );
     // The next cycle moves it.
     world.lock().failing_copies = 0;
-    assert_eq!(
-        once(&world, Vec::new()).await.report.count(Outcome::Moved),
-        1
-    );
+    assert_eq!(sweep(&world).await.report.count(Outcome::Moved), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,7 +47,7 @@ async fn ds3_a_pending_copy_is_waited_for() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC]);
     world.lock().copy_time = Duration::from_secs(300);
-    let finished = once(&world, Vec::new()).await;
+    let finished = sweep(&world).await;
     assert_eq!(finished.report.count(Outcome::Moved), 1);
     assert!(world.has("archive/dbc/a") && !world.has("acct/events/a"));
     assert!(world.now().since(crate::fake::start()) >= Duration::from_secs(300));
@@ -65,10 +57,7 @@ async fn ds3_a_pending_copy_is_waited_for() {
 async fn ds4_without_an_account_for_dead_blobs_nothing_is_destroyed() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC]);
-    let without = SweeperConfig {
-        dead: DeadConfig::default(),
-        ..config("one")
-    };
+    let without = changed(|c| c.dead = DeadConfig::default());
     let finished = once_with(&world, without, Vec::new()).await;
     assert!(world.has("acct/events/a"));
     assert_eq!(finished.report.count(Outcome::DbcUnconfigured), 1);
@@ -119,7 +108,7 @@ async fn ds7_dead_blobs_do_not_overwrite_each_other() {
         "acct/events/b",
         &[DUE, ("DeadBlobContainer", "dbc/deleteme")],
     );
-    let finished = once(&world, Vec::new()).await;
+    let finished = sweep(&world).await;
     assert_eq!(finished.report.count(Outcome::Moved), 1);
     assert_eq!(finished.report.count(Outcome::Collision), 1);
     assert_eq!(world.names("acct", "events").len(), 1);
@@ -131,16 +120,10 @@ async fn ds8_a_page_is_not_lost_with_its_worker() {
     let world = World::new();
     world.put("acct/events/a", &[DUE]);
     // The second write is the claim; the worker dies just after it.
-    until_death(
-        &world,
-        config("dead"),
-        vec![fault("put_blob", 2, Act::DieAfter)],
-        1,
-    )
-    .await;
+    dead(&world, fault("put_blob", 2, Act::DieAfter)).await;
     assert!(world.has("acct/events/a"));
     assert_eq!(world.state().containers[0].pages.len(), 1);
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     assert!(!world.has("acct/events/a"));
 }
 
@@ -177,9 +160,7 @@ async fn ds10_no_second_pass_before_the_next_mark() {
 async fn ds11_a_late_writer_changes_nothing() {
     for backend in [config as fn(&str) -> SweeperConfig, etag_config] {
         let world = World::new();
-        for at in 0..9 {
-            world.put(&format!("acct/events/due{at}"), &[DUE]);
-        }
+        world.put_many("acct/events/due", 9, &[DUE]);
         let stall = vec![fault("put_blob", 2, Act::Stall(Duration::from_secs(3_600)))];
         let late = worker(&world, backend("late"), stall, 1);
         let other = worker(&world, backend("other"), Vec::new(), 2);
@@ -196,7 +177,7 @@ async fn ds12_failing_container_does_not_block_others() {
     world.put("acct/events/a", &[DUE]);
     world.put("acct/logs/b", &[DUE]);
     world.lock().denied.insert("events".into());
-    let finished = once(&world, Vec::new()).await;
+    let finished = sweep(&world).await;
     assert!(!world.has("acct/logs/b"));
     assert_eq!(finished.exit_code(), exit::FAILED_ITEMS);
     assert_eq!(
@@ -205,7 +186,7 @@ async fn ds12_failing_container_does_not_block_others() {
     );
     world.lock().denied.insert("logs".into());
     let listed = world.calls_of("list_blobs");
-    assert_eq!(once(&world, Vec::new()).await.exit_code(), exit::DENIED);
+    assert_eq!(sweep(&world).await.exit_code(), exit::DENIED);
     assert_eq!(
         world.calls_of("list_blobs"),
         listed + 2,
@@ -220,10 +201,7 @@ async fn ds13_every_kind_of_blob_is_handled() {
         world.put(&format!("acct/events/{name}"), &[DUE, DBC]);
         world.change(&format!("acct/events/{name}"), |blob| blob.kind = kind);
     }
-    assert_eq!(
-        once(&world, Vec::new()).await.report.count(Outcome::Moved),
-        2
-    );
+    assert_eq!(sweep(&world).await.report.count(Outcome::Moved), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +213,7 @@ async fn ds14_ambiguous_date_is_reported_not_guessed() {
     {
         world.put(&format!("acct/events/{at}"), &[("TimeToLive", date)]);
     }
-    let finished = once(&world, Vec::new()).await;
+    let finished = sweep(&world).await;
     assert_eq!(finished.report.count(Outcome::InvalidTtl), 3);
     assert_eq!(finished.report.failures.len(), 3);
     assert_eq!(world.names("acct", "events").len(), 3);
@@ -256,7 +234,7 @@ async fn ds15_the_services_time_decides() {
 async fn ds16_a_move_needs_no_write_to_the_source() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC]);
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     assert_eq!(world.calls_of("set_blob_metadata"), 0);
     assert!(world.has("archive/dbc/a"));
 }
@@ -264,7 +242,7 @@ async fn ds16_a_move_needs_no_write_to_the_source() {
 #[tokio::test(start_paused = true)]
 async fn ds17_time_stamps_are_rfc3339() {
     let world = World::new();
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     assert!(world.state().timestamp.starts_with("2026-11-21T10:00:"));
     assert!(world.state().timestamp.ends_with('Z'));
 }
@@ -276,7 +254,7 @@ async fn ds18_containers_are_served_in_order_and_in_turn() {
         world.put(&format!("acct/events/{at}"), &[]);
         world.put(&format!("acct/logs/{at}"), &[]);
     }
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     let inner = world.lock();
     let listed = inner
         .calls
@@ -303,9 +281,7 @@ async fn ds19_only_completed_work_is_counted() {
 async fn ds20_a_destination_container_is_created_once() {
     for parallelism in [1, SweeperConfig::default().parallelism] {
         let world = World::new();
-        for at in 0..9 {
-            world.put(&format!("acct/events/{at}"), &[DUE, DBC]);
-        }
+        world.put_many("acct/events/", 9, &[DUE, DBC]);
         let config = SweeperConfig {
             parallelism,
             page_size: 9,
@@ -326,7 +302,7 @@ async fn ds21_no_secret_in_state_report_or_copy() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC]);
     world.put("acct/events/b", &[DUE, ("DeadBlobContainer", "dbc/a")]);
-    let finished = once(&world, Vec::new()).await;
+    let finished = sweep(&world).await;
     let report = serde_json::to_string(&finished.report).unwrap();
     let state = world
         .get("acct/smalt-sweeper/TimeToLiveBlobs")
@@ -382,7 +358,7 @@ async fn ds23_protected_blobs_have_their_own_outcome() {
     world.change("acct/events/leased", |blob| {
         blob.lease = Some(("x".into(), until));
     });
-    let finished = once(&world, Vec::new()).await;
+    let finished = sweep(&world).await;
     for outcome in [
         Outcome::SnapshotsPresent,
         Outcome::Immutable,
@@ -429,7 +405,7 @@ async fn ds26_metadata_names_are_case_insensitive() {
         "acct/events/a",
         &[("timetolive", PAST), ("deadblobcontainer", "dbc")],
     );
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     assert!(world.has("archive/dbc/a"));
 }
 
@@ -438,7 +414,7 @@ async fn ds26_metadata_names_are_case_insensitive() {
 async fn ds27_moved_blob_loses_its_old_destination() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC, ("Keep", "me")]);
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     let metadata = world.get("archive/dbc/a").unwrap().metadata;
     let mut names: Vec<&str> = metadata.keys().map(String::as_str).collect();
     names.sort_unstable();

@@ -99,7 +99,7 @@ fn writers_cannot_choose_destinations_by_default() {
         assert!(detail(name).contains(says), "{}", detail(name));
         let row = plan.rows.iter().find(|row| row.blob == name).unwrap();
         assert_eq!(
-            (row.action, &row.detail),
+            (row.action.as_str(), &row.detail),
             ("dbc_not_allowed", &Some(detail(name)))
         );
     }
@@ -175,7 +175,7 @@ async fn forged_copy_is_not_trusted() {
         ("SourceETag", &format!("0x{etag:X}")),
     ];
     world.put_bytes("archive/dbc/a", b"rubbish!".to_vec(), &forged);
-    let finished = once(&world, Vec::new()).await;
+    let finished = sweep(&world).await;
     assert_eq!(finished.report.count(Outcome::Collision), 1);
     assert!(world.has("acct/events/a"));
 }
@@ -222,7 +222,7 @@ async fn forged_provenance_does_not_redirect_undo() {
     ] {
         let world = World::new();
         world.put("acct/events/other", &[("TimeToLive", FUTURE)]);
-        once(&world, Vec::new()).await;
+        sweep(&world).await;
         world.put("archive/dbc/forged", &[]);
         world.change("archive/dbc/forged", |blob| blob.metadata = forged(uri));
         let state = world.state();

@@ -16,9 +16,7 @@ use crate::support::*;
 #[tokio::test(start_paused = true)]
 async fn one_cycle_deletes_moves_and_keeps_blobs() {
     let world = World::new();
-    for at in 0..7 {
-        world.put(&format!("acct/events/due{at}"), &[DUE]);
-    }
+    world.put_many("acct/events/due", 7, &[DUE]);
     world.put(
         "acct/logs/moved",
         &[DUE, ("DeadBlobContainer", "dbc/old/"), ("Owner", "Ann")],
@@ -26,7 +24,7 @@ async fn one_cycle_deletes_moves_and_keeps_blobs() {
     world.put("acct/logs/untagged", &[]);
     world.put("acct/logs/later", &[("TimeToLive", FUTURE)]);
     world.put("acct/logs/odd", &[("TimeToLive", "tomorrow")]);
-    let finished = once(&world, Vec::new()).await;
+    let finished = sweep(&world).await;
     assert!(world.names("acct", "events").is_empty());
     assert_eq!(world.names("acct", "logs"), ["later", "odd", "untagged"]);
     let dead = world.get("archive/dbc/old/moved").unwrap();
@@ -59,9 +57,7 @@ async fn one_cycle_deletes_moves_and_keeps_blobs() {
 async fn a_fleet_shares_one_cycle() {
     for backend in [config as fn(&str) -> SweeperConfig, etag_config] {
         let world = World::new();
-        for at in 0..60 {
-            world.put(&format!("acct/events/due{at:02}"), &[DUE]);
-        }
+        world.put_many("acct/events/due", 60, &[DUE]);
         let workers: Vec<_> = (0..4)
             .map(|n| worker(&world, backend(&format!("w{n}")), Vec::new(), n))
             .collect();
@@ -93,16 +89,8 @@ async fn a_running_worker_sweeps_at_each_mark() {
 #[tokio::test(start_paused = true)]
 async fn the_page_of_a_dead_worker_is_reclaimed() {
     let world = World::new();
-    for at in 0..6 {
-        world.put(&format!("acct/events/due{at}"), &[DUE]);
-    }
-    until_death(
-        &world,
-        config("dead"),
-        vec![fault("delete_blob", 1, Act::DieBefore)],
-        7,
-    )
-    .await;
+    world.put_many("acct/events/due", 6, &[DUE]);
+    dead(&world, fault("delete_blob", 1, Act::DieBefore)).await;
     let state = world.state();
     let page = &state.containers[0].pages[0];
     assert_eq!((page.first.as_str(), page.last.as_str()), ("due0", "due2"));
@@ -110,7 +98,7 @@ async fn the_page_of_a_dead_worker_is_reclaimed() {
     for name in ["due00", "due01", "due02", "due03"] {
         world.put(&format!("acct/events/{name}"), &[DUE]);
     }
-    let finished = once(&world, Vec::new()).await;
+    let finished = sweep(&world).await;
     assert!(world.names("acct", "events").is_empty());
     assert_eq!(finished.report.count(Outcome::Deleted), 10);
     assert!(world.state().containers.iter().all(|c| c.pages.is_empty()));
@@ -120,9 +108,7 @@ async fn the_page_of_a_dead_worker_is_reclaimed() {
 #[tokio::test(start_paused = true)]
 async fn a_stopping_worker_gives_its_page_back() {
     let world = World::new();
-    for at in 0..40 {
-        world.put(&format!("acct/events/due{at:02}"), &[DUE]);
-    }
+    world.put_many("acct/events/due", 40, &[DUE]);
     let slow = SweeperConfig {
         page_size: 40,
         parallelism: 1,
@@ -139,7 +125,7 @@ async fn a_stopping_worker_gives_its_page_back() {
     assert_eq!(state.containers[0].pages.len(), 1);
     // Another worker continues at once, without waiting for the deadline.
     let before = world.now();
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     assert!(world.names("acct", "events").is_empty());
     assert!(world.now().since(before) < Duration::from_secs(30));
     assert_eq!(world.state().purged, 40);
@@ -183,9 +169,7 @@ async fn long_work_extends_its_page() {
 #[tokio::test(start_paused = true)]
 async fn the_guard_stops_a_sweep_that_removes_too_much() {
     let world = World::new();
-    for at in 0..30 {
-        world.put(&format!("acct/events/due{at:02}"), &[DUE]);
-    }
+    world.put_many("acct/events/due", 30, &[DUE]);
     let guarded = SweeperConfig {
         guard: Guard {
             max_per_cycle: 10,
@@ -215,7 +199,7 @@ async fn a_broken_or_newer_state_is_never_rewritten() {
     for text in ["<Containers", "<Containers version=\"3\"/>", "hello"] {
         let world = World::new();
         world.put_state(text);
-        let finished = once(&world, Vec::new()).await;
+        let finished = sweep(&world).await;
         assert!(matches!(finished.error, Some(SweepError::State(_))));
         assert_eq!(finished.exit_code(), exit::UNREACHABLE);
         let content = world
@@ -242,7 +226,7 @@ async fn short_state_outages_are_tolerated() {
         exit::UNREACHABLE
     );
     world.lock().denied.insert("smalt-sweeper".into());
-    assert_eq!(once(&world, Vec::new()).await.exit_code(), exit::DENIED);
+    assert_eq!(sweep(&world).await.exit_code(), exit::DENIED);
 }
 
 /// A worker that trusts the service's clock sweeps also after an emulator's clock was moved.
@@ -258,10 +242,7 @@ async fn large_clock_skew_ends_the_worker() {
     ] {
         let there = std::sync::Arc::clone(&world);
         let clock = move || there.now().plus_s(offset_s);
-        let config = SweeperConfig {
-            trust_service_clock,
-            ..config("one")
-        };
+        let config = changed(|c| c.trust_service_clock = trust_service_clock);
         let sweeper = worker(&world, config, Vec::new(), 1);
         let sweeper = sweeper.with_wall_clock(std::sync::Arc::new(clock));
         assert_eq!(sweeper.once().await.exit_code(), expected, "{offset_s}");
@@ -285,7 +266,7 @@ async fn a_mistyped_container_is_found_before_the_state_exists() {
     assert!(error.to_string().contains("`lgos`"), "{error}");
     assert!(!world.has("acct/smalt-sweeper/TimeToLiveBlobs"));
     assert!(checked(config("one")).await.is_ok());
-    assert_eq!(once(&world, Vec::new()).await.exit_code(), exit::OK);
+    assert_eq!(sweep(&world).await.exit_code(), exit::OK);
     assert!(checked(typo).await.is_ok());
 }
 
@@ -320,7 +301,7 @@ async fn the_plan_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn unreleased_state_lease_is_reported() {
     let world = World::new();
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     world.put("acct/events/a", &[DUE]);
     let hold = |until_s| {
         let until = world.now().plus_s(until_s);
@@ -363,7 +344,7 @@ async fn unreleased_state_lease_is_reported() {
 #[tokio::test(start_paused = true)]
 async fn contended_lease_is_waited_for() {
     let world = World::new();
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     world.put("acct/events/a", &[DUE]);
     let path = "acct/smalt-sweeper/TimeToLiveBlobs";
     let crowd = async {

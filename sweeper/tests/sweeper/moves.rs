@@ -47,7 +47,7 @@ async fn earlier_version_is_kept_and_does_not_collide() {
     let world = World::new();
     for _ in 0..2 {
         world.put("acct/events/a", &[DUE, DBC]);
-        let finished = once(&world, Vec::new()).await;
+        let finished = sweep(&world).await;
         assert_eq!(finished.report.count(Outcome::Moved), 1);
     }
     assert_eq!(world.names("archive", "dbc").len(), 2);
@@ -80,15 +80,9 @@ async fn copy_of_a_dead_worker_is_used() {
         world.put("acct/events/a", &[DUE, DBC]);
         world.lock().copy_time = Duration::from_secs(copy_time_s);
         world.lock().failing_copies = failing;
-        until_death(
-            &world,
-            config("dead"),
-            vec![fault("start_copy", 1, Act::DieAfter)],
-            3,
-        )
-        .await;
+        dead(&world, fault("start_copy", 1, Act::DieAfter)).await;
         assert!(world.has("acct/events/a") && world.has("archive/dbc/a"));
-        let finished = once(&world, Vec::new()).await;
+        let finished = sweep(&world).await;
         assert_eq!(finished.report.count(Outcome::Moved), 1);
         assert_eq!(world.names("archive", "dbc"), ["a"]);
     }
@@ -156,13 +150,10 @@ async fn a_copy_that_never_ends_is_left_for_the_next_cycle() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC]);
     world.lock().copy_time = Duration::from_secs(900);
-    let finished = once(&world, Vec::new()).await;
+    let finished = sweep(&world).await;
     assert_eq!(finished.report.count(Outcome::Deferred), 1);
     sleep(300).await;
-    assert_eq!(
-        once(&world, Vec::new()).await.report.count(Outcome::Moved),
-        1
-    );
+    assert_eq!(sweep(&world).await.report.count(Outcome::Moved), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,9 +179,7 @@ async fn a_missing_destination_is_created_or_reported() {
 #[tokio::test(start_paused = true)]
 async fn denied_credential_parks_the_container() {
     let world = World::new();
-    for at in 0..9 {
-        world.put(&format!("acct/events/{at}"), &[DUE]);
-    }
+    world.put_many("acct/events/", 9, &[DUE]);
     let denied = (1..=9)
         .map(|n| fault("delete_blob", n, Act::Refuse(ErrorKind::Denied)))
         .collect();

@@ -56,7 +56,7 @@ async fn explain_predicts_the_next_sweep() {
         let told = sweeper.explain(&target("events/a")).await.unwrap();
         assert_eq!(told.outcome, expected, "{metadata:?} {told:?}");
         assert!(told.swept);
-        let finished = once(&world, Vec::new()).await;
+        let finished = sweep(&world).await;
         assert_eq!(finished.report.count(expected), 1, "{metadata:?}");
     }
 }
@@ -129,9 +129,7 @@ fn set(ttl: &str) -> Marking {
 #[tokio::test(start_paused = true)]
 async fn marked_blobs_are_removed() {
     let world = World::new();
-    for at in 0..7 {
-        world.put(&format!("acct/events/a/{at}"), &[("Owner", "me")]);
-    }
+    world.put_many("acct/events/a/", 7, &[("Owner", "me")]);
     world.put("acct/events/b", &[("Owner", "me")]);
     world.lock().operator = true;
     let sweeper = worker(&world, config("one"), Vec::new(), 1);
@@ -163,7 +161,7 @@ async fn marked_blobs_are_removed() {
     );
     world.assert_safe();
     world.lock().operator = false;
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     assert_eq!(world.names("acct", "events"), ["b"]);
 }
 
@@ -270,9 +268,7 @@ async fn secret_of_an_unknown_account_is_not_migrated() {
 async fn a_migration_among_workers_loses_nothing() {
     let world = World::new();
     world.put_state(&SEED.replace("?sr=c&amp;sig=SECRET", ""));
-    for at in 0..20 {
-        world.put(&format!("acct/events/{at}"), &[DUE]);
-    }
+    world.put_many("acct/events/", 20, &[DUE]);
     let one = worker(&world, by_document("one"), Vec::new(), 1);
     let two = worker(&world, config("two"), Vec::new(), 2);
     let (finished, migrated) = tokio::join!(one.once(), two.migrate_state());
@@ -303,12 +299,6 @@ async fn a_stuck_lease_is_broken() {
     sleep(121).await;
     assert_eq!(sweeper.unlock_state(false).await.unwrap(), Unlocked::Broken);
     assert_eq!(sweeper.unlock_state(false).await.unwrap(), Unlocked::Free);
-    until_death(
-        &world,
-        config("dead"),
-        vec![fault("delete_blob", 1, Act::DieBefore)],
-        3,
-    )
-    .await;
+    dead(&world, fault("delete_blob", 1, Act::DieBefore)).await;
     assert_eq!(sweeper.unlock_state(true).await.unwrap(), Unlocked::Free);
 }

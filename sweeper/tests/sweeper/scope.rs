@@ -29,7 +29,7 @@ async fn only_requested_containers_are_swept() {
         &[("events", "a/"), ("logs", "")],
     ] {
         let world = World::new();
-        once(&world, Vec::new()).await;
+        sweep(&world).await;
         for container in ["events", "logs", "other"] {
             world.put(&format!("acct/{container}/a/b"), &[DUE]);
         }
@@ -47,7 +47,7 @@ async fn only_requested_containers_are_swept() {
         let planned = sweeper.plan(Prices::default(), 10, |_| {}).await;
         assert_eq!(planned.unwrap_err().exit_code(), exit::USAGE, "{asked:?}");
         let answers = sweeper.probe().await.unwrap();
-        let refused = |answer: &&smalt_sweeper::inspect::Answer| answer.exit_code == Some(2);
+        let refused = |answer: &&smalt_sweeper::inspect::ProbeResult| answer.exit_code == Some(2);
         assert_eq!(answers.iter().filter(refused).count(), 1, "{answers:?}");
         for container in ["events", "logs", "other"] {
             assert!(world.has(&format!("acct/{container}/a/b")), "{asked:?}");
@@ -61,7 +61,7 @@ async fn only_requested_containers_are_swept() {
 async fn containers_of_the_document_are_swept() {
     for asked in [&[("logs", ""), ("events", "")][..], &[]] {
         let world = World::new();
-        once(&world, Vec::new()).await;
+        sweep(&world).await;
         world.put("acct/logs/a", &[DUE]);
         let finished = once_with(&world, of(asked), Vec::new()).await;
         assert_eq!(finished.exit_code(), exit::OK, "{:?}", finished.error);
@@ -86,7 +86,7 @@ async fn validate_reports_the_state_document() {
         (answers.len(), answers[0].exit_code),
         (1, Some(exit::UNREACHABLE))
     );
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     let answer = fresh.probe().await.unwrap().remove(0);
     assert_eq!((answer.note, answer.error), (None, None));
 }

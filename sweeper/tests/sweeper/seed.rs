@@ -23,7 +23,7 @@ fn edit(world: &World, change: impl FnOnce(&mut Document)) {
 #[tokio::test(start_paused = true)]
 async fn s18_the_document_is_edited_while_a_worker_runs() {
     let world = World::new();
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     let sweeper = worker(&world, by_document("one"), Vec::new(), 1);
     let operator = async {
         sleep(60).await;
@@ -59,9 +59,7 @@ async fn s18_the_document_is_edited_while_a_worker_runs() {
 async fn s22_the_only_page_and_the_last_page_have_their_own_status() {
     let world = World::new();
     world.put("acct/events/a", &[DUE]);
-    for at in 0..5 {
-        world.put(&format!("acct/logs/{at}"), &[DUE]);
-    }
+    world.put_many("acct/logs/", 5, &[DUE]);
     let seen: Arc<Mutex<Vec<_>>> = Arc::default();
     let note = |nth| {
         let seen = Arc::clone(&seen);
@@ -123,9 +121,7 @@ async fn s33_hundreds_of_blobs_leave_two_workers_idle() {
     let hour = async {
         for second in 0..36_000 {
             if second % 6_000 == 0 {
-                for at in 0..300 {
-                    world.put(&format!("acct/events/{at:03}"), &[DUE]);
-                }
+                world.put_many("acct/events/", 300, &[DUE]);
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
             let is_idle = |m: &&_| Face::status(*m)["phase"]["state"] == "idle";

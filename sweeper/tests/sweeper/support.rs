@@ -50,6 +50,13 @@ pub(crate) fn etag_config(worker: &str) -> SweeperConfig {
     }
 }
 
+/// Returns the configuration of the worker `one` with a change.
+pub(crate) fn changed(change: impl FnOnce(&mut SweeperConfig)) -> SweeperConfig {
+    let mut config = config("one");
+    change(&mut config);
+    config
+}
+
 /// Returns the configuration of a worker that sweeps the document's containers.
 pub(crate) fn by_document(worker: &str) -> SweeperConfig {
     SweeperConfig {
@@ -71,7 +78,10 @@ pub(crate) fn worker(
     Sweeper::new(config, accounts, seed).expect("the configuration works")
 }
 
-/// Runs one cycle with one worker.
+pub(crate) async fn sweep(world: &Arc<World>) -> Finished {
+    once(world, Vec::new()).await
+}
+
 pub(crate) async fn once(world: &Arc<World>, faults: Vec<Fault>) -> Finished {
     once_with(world, config("one"), faults).await
 }
@@ -101,7 +111,11 @@ pub(crate) async fn until_death(
     }
 }
 
-/// Runs a future on a paused clock.
+/// Runs a worker that dies at a fault.
+pub(crate) async fn dead(world: &Arc<World>, fault: Fault) {
+    until_death(world, config("dead"), vec![fault], 3).await;
+}
+
 pub(crate) fn paused<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()

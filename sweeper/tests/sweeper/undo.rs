@@ -26,7 +26,7 @@ async fn swept() -> Arc<World> {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC, ("Owner", "me")]);
     world.put("acct/events/b", &[DUE, DBC]);
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     world.lock().operator = true;
     world
 }
@@ -51,7 +51,7 @@ async fn moved_blobs_are_restored() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC, ("Owner", "me")]);
     let content = world.get("acct/events/a").unwrap().content;
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     assert!(!world.has("acct/events/a"));
     world.lock().operator = true;
     let report = undo(&world, &all(), Vec::new()).await;
@@ -63,7 +63,7 @@ async fn moved_blobs_are_restored() {
     assert!(world.names("archive", "dbc").is_empty());
     // The next sweep does not remove it.
     world.lock().operator = false;
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     assert!(world.has("acct/events/a"));
 }
 
@@ -84,7 +84,7 @@ async fn newest_of_several_versions_is_restored() {
         for version in 0..3 {
             world.put("acct/events/a", &[DUE, DBC]);
             contents.push(world.get("acct/events/a").unwrap().content);
-            once(&world, Vec::new()).await;
+            sweep(&world).await;
             sleep(60).await;
             // The last version's ETag is longer and is listed before that of the second one.
             (0..256 * version).for_each(|_| world.put("acct/other/x", &[]));
@@ -151,57 +151,19 @@ async fn a_dry_run_writes_nothing() {
 /// Selection by time, cycle and original place: other blobs stay and are not counted.
 #[tokio::test(start_paused = true)]
 async fn only_selected_blobs_are_restored() {
-    for (asked, expected) in [
-        (
-            Undo {
-                cycle: Some(0),
-                ..all()
-            },
-            2,
-        ),
-        (
-            Undo {
-                cycle: Some(1),
-                ..all()
-            },
-            0,
-        ),
-        (
-            Undo {
-                since: Some(crate::fake::start()),
-                ..all()
-            },
-            2,
-        ),
-        (
-            Undo {
-                since: Some(crate::fake::start().plus_s(600)),
-                ..all()
-            },
-            0,
-        ),
-        (
-            Undo {
-                place: Some("events/b".to_owned()),
-                ..all()
-            },
-            1,
-        ),
-        (
-            Undo {
-                place: Some("logs".to_owned()),
-                ..all()
-            },
-            0,
-        ),
-        (
-            Undo {
-                from: vec![("dbc".to_owned(), "a".to_owned())],
-                ..all()
-            },
-            1,
-        ),
-    ] {
+    type Select = fn(&mut Undo);
+    let table: [(Select, u64); 7] = [
+        (|u| u.cycle = Some(0), 2),
+        (|u| u.cycle = Some(1), 0),
+        (|u| u.since = Some(crate::fake::start()), 2),
+        (|u| u.since = Some(crate::fake::start().plus_s(600)), 0),
+        (|u| u.place = Some("events/b".to_owned()), 1),
+        (|u| u.place = Some("logs".to_owned()), 0),
+        (|u| u.from[0].1 = "a".to_owned(), 1),
+    ];
+    for (select, expected) in table {
+        let mut asked = all();
+        select(&mut asked);
         let world = swept().await;
         let report = undo(&world, &asked, Vec::new()).await;
         assert_eq!(report.count(Undone::Restored), expected, "{asked:?}");

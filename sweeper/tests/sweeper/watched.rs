@@ -126,10 +126,7 @@ async fn rules_are_reloaded_while_it_runs() {
         protect: vec![pattern.to_owned()],
         ..Policy::default()
     };
-    let first = SweeperConfig {
-        policy: protecting("a"),
-        ..config("one")
-    };
+    let first = changed(|c| c.policy = protecting("a"));
     let sweeper = worker(&world, first, Vec::new(), 1);
     let shutdown = async {
         sleep(60).await;
@@ -195,7 +192,7 @@ async fn tags_and_tier_are_copied() {
 async fn blobs_without_tags_cost_no_extra_call() {
     let world = World::new();
     world.put("acct/events/a", &[DUE, DBC]);
-    once(&world, Vec::new()).await;
+    sweep(&world).await;
     assert_eq!(world.calls_of("blob_tags"), 0);
     assert!(world.get("archive/dbc/a").unwrap().tier.is_none());
 }

@@ -17,7 +17,6 @@ pub(crate) struct Payloads {
     pub(crate) place: Option<(Arc<dyn Storage>, Offload)>,
     /// The source queue of messages without an envelope.
     pub(crate) queue: String,
-    /// Encoding of the bodies in the messages.
     pub(crate) encoding: Encoding,
     /// Whether the target queue of a requeue reads another container, or none.
     pub(crate) is_elsewhere: bool,
@@ -108,7 +107,6 @@ impl Payloads {
     }
 }
 
-/// Returns the text of the original message.
 fn stored_text(message: &QueueMessage) -> String {
     requeue::open(&message.text).map_or_else(|| message.text.clone(), |envelope| envelope.body)
 }

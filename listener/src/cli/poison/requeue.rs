@@ -56,13 +56,18 @@ pub(crate) enum Became {
         ttl: MessageTtl,
     },
     /// Put back, but deleting the copy failed.
-    RequeuedCopyKept { new_id: String, why: String },
+    RequeuedCopyKept {
+        new_id: String,
+        why: String,
+    },
     /// A second copy of a message that was just put back; deleted.
     Duplicate,
-    /// Deleted permanently.
     Purged,
     /// Dry run: would be put into this queue.
-    WouldRequeue { queue: String, ttl: MessageTtl },
+    WouldRequeue {
+        queue: String,
+        ttl: MessageTtl,
+    },
     /// Dry run: would be deleted.
     WouldPurge,
     /// Left in the poison queue, with the reason.
@@ -70,7 +75,6 @@ pub(crate) enum Became {
 }
 
 impl Became {
-    /// Returns the name used in the output.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Became::Requeued { .. } => "requeued",
@@ -169,7 +173,6 @@ pub(crate) struct Order<'a> {
     pub(crate) chosen: Chosen,
     pub(crate) payloads: Payloads,
     pub(crate) action: Action<'a>,
-    /// Largest number of messages to process.
     pub(crate) max: u64,
     pub(crate) dry_run: bool,
 }

@@ -14,7 +14,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Largest number of idle connections that are kept.
 const IDLE_MAX: usize = 64;
 
 /// Why a message could not be posted.
@@ -42,7 +41,6 @@ pub enum ConnectError {
 /// A connection that can send the next request.
 pub(super) type Connection = SendRequest<Full<Bytes>>;
 
-/// The connections to one endpoint.
 pub(super) struct Pool {
     host: String,
     port: u16,
@@ -72,7 +70,6 @@ impl Pool {
         })
     }
 
-    /// Returns the `Host` header.
     pub(super) fn host_header(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
@@ -100,7 +97,6 @@ impl Pool {
         Ok((answer, connection))
     }
 
-    /// Keeps a connection for the next request.
     pub(super) fn keep(&self, connection: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_MAX && !connection.is_closed() {

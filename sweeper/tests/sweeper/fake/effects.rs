@@ -7,15 +7,7 @@ use smalt_sleeve::port::*;
 use super::{Blob, Copy, Inner, Key};
 
 pub(super) fn error(operation: &'static str, resource: &str, kind: ErrorKind) -> PortError {
-    PortError {
-        kind,
-        status: None,
-        code: None,
-        retry_after: None,
-        operation,
-        resource: resource.to_owned(),
-        message: "fake".to_owned(),
-    }
+    PortError::new(kind, operation, resource, "fake")
 }
 
 pub(super) fn tag(etag: u64) -> Tag {

@@ -85,11 +85,8 @@ pub(crate) struct Inner {
     pub(crate) containers: BTreeSet<(String, String)>,
     pub(crate) violations: Vec<String>,
     pub(crate) calls: Vec<String>,
-    /// Containers to which access is denied.
     pub(crate) denied: BTreeSet<String>,
-    /// How long copies stay pending.
     pub(crate) copy_time: Duration,
-    /// Number of copies that will fail.
     pub(crate) failing_copies: u32,
     /// Complete copies that their owner overwrote: place, version of the source, and the number of
     /// calls at that time.
@@ -137,6 +134,14 @@ impl World {
 
     pub(crate) fn now(&self) -> Timestamp {
         start().plus(self.began.elapsed())
+    }
+
+    /// Puts `count` blobs whose names end in numbers of equal length, from 0.
+    pub(crate) fn put_many(&self, place: &str, count: usize, metadata: &[(&str, &str)]) {
+        let width = (count - 1).to_string().len();
+        for at in 0..count {
+            self.put(&format!("{place}{at:0width$}"), metadata);
+        }
     }
 
     /// Writes a new version of a blob as its owner.
