@@ -47,9 +47,9 @@ pub(crate) struct Unreached(pub(crate) String);
 pub(crate) struct BudgetSpent(String);
 
 /// Returns the error inside of a partitioned queue's.
-fn of_partitions(
-    cause: &(dyn std::error::Error + 'static),
-) -> Option<&(dyn std::error::Error + 'static)> {
+fn of_partitions<'a>(
+    cause: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a (dyn std::error::Error + 'static)> {
     match cause.downcast_ref()? {
         PartitionError::Storage(error) => Some(error),
         PartitionError::Listener(error) => Some(error),

@@ -63,6 +63,6 @@ fn verdict(told: &Explained) -> String {
             Some(from) => format!("stays until {from}, then is removed{at}"),
             None => "stays forever: it is never due".to_owned(),
         },
-        other => format!("stays: {}", other.name()),
+        other => format!("stays: {other}"),
     }
 }
