@@ -58,7 +58,10 @@ const DUE: (&str, &str) = ("TimeToLive", "2026-11-21T10:00:00Z");
 #[test]
 fn a_directory_is_never_removed() {
     let by_rule = Policy {
-        rules: vec![Rule::default()],
+        rules: vec![Rule {
+            container: "events".to_owned(),
+            ..Rule::default()
+        }],
         ..Policy::default()
     };
     let removed = |seen: &BlobProperties| outcome(&by_rule, seen).removes();

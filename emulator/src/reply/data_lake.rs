@@ -17,10 +17,9 @@ pub(super) fn in_its_words(error: &StorageError) -> StorageError {
         ErrorCode::ContainerBeingDeleted => ErrorCode::FilesystemBeingDeleted,
         ErrorCode::ContainerNotFound => ErrorCode::FilesystemNotFound,
         ErrorCode::ResourceTypeMismatch => ErrorCode::PathConflict,
-        // Recorded: it speaks of resources.
-        ErrorCode::LeaseIdMissing => {
-            let message = "There is currently a lease on the resource and no lease ID was \
-                           specified in the request.";
+        // It speaks of resources: recorded, and expected by Hadoop's tests of ABFS.
+        code @ (ErrorCode::LeaseIdMissing | ErrorCode::LeaseLost) => {
+            let message = code.message().replace("the blob", "the resource");
             return error.clone().with_message(message);
         }
         _ => return error.clone(),

@@ -44,6 +44,9 @@ pub enum Need {
     Role,
 }
 
+/// Number of entries that every list has: owner, owning group and others.
+const BASES: usize = 3;
+
 const ACL: &str = "x-ms-acl";
 const PERMISSIONS: &str = "x-ms-permissions";
 
@@ -228,23 +231,17 @@ impl Posix {
         self.acl.sort();
     }
 
-    /// Changes the list. A list with named entries gets a mask that permits all of them.
+    /// Changes the list. Owner, group and others that a new list leaves out stay; default entries
+    /// without them get those of the path. A list with named entries gets a mask that permits all
+    /// of them.
     ///
     /// # Errors
-    /// 400 `InvalidHeaderValue` for more than 32 entries of a kind, and for a new list without
-    /// owner, group and others.
+    /// 400 `InvalidHeaderValue` for more than 32 entries of a kind, and where owner, group or
+    /// others would be removed.
     pub fn change(&mut self, mode: AclMode, given: &[AclEntry]) -> Result<(), StorageError> {
-        let whole = |found: &Posix| {
-            let classes = [Class::User, Class::Group, Class::Other];
-            classes.into_iter().all(|class| {
-                let mut access = found.acl.iter().filter(|e| !e.is_default);
-                access.any(|e| e.class == class && e.id.is_empty())
-            })
-        };
         match mode {
             AclMode::Set => {
-                let keeps = !given.iter().any(|e| e.is_default);
-                self.acl.retain(|old| old.is_default && keeps);
+                self.acl.retain(|old| !old.is_default && old.is_base());
                 given.iter().cloned().for_each(|new| self.put(new));
             }
             AclMode::Modify => given.iter().cloned().for_each(|new| self.put(new)),
@@ -254,15 +251,33 @@ impl Posix {
                 }
             }
         }
+        self.complete_defaults();
         self.complete_mask();
+        let bases = self.acl.iter().filter(|e| !e.is_default && e.is_base());
+        let is_whole = bases.count() == BASES;
         let too_many = |is_default: bool| {
             let kind = self.acl.iter().filter(|e| e.is_default == is_default);
             kind.count() > ACL_ENTRIES_MAX
         };
-        if !whole(self) || too_many(false) || too_many(true) {
+        if !is_whole || too_many(false) || too_many(true) {
             return Err(StorageError::invalid_header(ACL, ""));
         }
         Ok(())
+    }
+
+    fn complete_defaults(&mut self) {
+        if !self.acl.iter().any(|e| e.is_default) {
+            return;
+        }
+        let bases = self.acl.iter().filter(|e| !e.is_default && e.is_base());
+        let missing = bases.map(|base| AclEntry {
+            is_default: true,
+            ..base.clone()
+        });
+        let missing = missing.filter(|new| !self.acl.iter().any(|old| is_same(old, new)));
+        for new in missing.collect::<Vec<_>>() {
+            self.put(new);
+        }
     }
 
     fn complete_mask(&mut self) {
@@ -319,6 +334,11 @@ impl Posix {
 }
 
 impl AclEntry {
+    /// Whether the entry is that of the owner, the owning group or all others.
+    fn is_base(&self) -> bool {
+        self.id.is_empty() && self.class != Class::Mask
+    }
+
     fn text(&self) -> String {
         let scope = if self.is_default { "default:" } else { "" };
         let (class, bits) = (self.class.name(), letters(self.bits));
@@ -342,6 +362,17 @@ fn letters(bits: u8) -> String {
     [letter(4, 'r'), letter(2, 'w'), letter(1, 'x')]
         .iter()
         .collect()
+}
+
+/// Checks that only a directory gets default entries.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue`.
+pub fn check_default(given: &[AclEntry], is_directory: bool) -> Result<(), StorageError> {
+    if is_directory || !given.iter().any(|e| e.is_default) {
+        return Ok(());
+    }
+    Err(StorageError::invalid_header(ACL, ""))
 }
 
 /// Parses `x-ms-acl`. Entries that are to be removed have no permissions.

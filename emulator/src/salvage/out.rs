@@ -113,6 +113,8 @@ pub(super) fn escaped(name: &str) -> String {
         }
         plain += &next;
     }
+    // A cut name may end in a dot of its middle.
+    plain.truncate(plain.trim_end_matches('.').len());
     if plain.is_empty() {
         plain.push('%');
     }
@@ -144,6 +146,8 @@ mod tests {
         ] {
             assert_eq!(escaped(name), plain, "{name}");
         }
+        let cut = "x".repeat(NAME_BYTES_MAX - 1);
+        assert_eq!(escaped(&format!("{cut}..é")), cut);
     }
 
     #[test]

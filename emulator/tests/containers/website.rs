@@ -47,7 +47,7 @@ async fn enable(client: &Client, documents: &str) {
     assert_eq!(set.status, 202);
 }
 
-/// Creates a website of four pages in a private container, which exists once the website is enabled.
+/// Creates a website of four pages in a private container, which exists once it is enabled.
 async fn site(documents: &str) -> Client {
     let client = Client::new();
     enable(&client, documents).await;

@@ -8,8 +8,6 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
 use indicatif::ProgressBar;
@@ -37,6 +35,8 @@ const RENAMES: usize = 20;
 const RENAME_MS_MAX: f64 = 50.0;
 /// Largest ratio of a page's time to that of a flat account's.
 const PAGE_MAX: f64 = 1.3;
+/// Number of pages that are read while the directory is renamed.
+const WATCHED: usize = 100;
 /// Most names in a page.
 const PAGE: usize = 5_000;
 /// Time to list pages of each account, in seconds.
@@ -151,22 +151,16 @@ fn judge(page: &str, files: u64) -> Result<(), String> {
     ))
 }
 
-/// Reads pages until told to stop; returns their number.
-async fn read(
-    address: SocketAddr,
-    files: u64,
-    stopped: Arc<AtomicBool>,
-) -> Result<u64, ServerError> {
+/// Reads [`WATCHED`] first pages of the container.
+async fn read(address: SocketAddr, files: u64) -> Result<(), ServerError> {
     let mut connection = Connection::open(address).await?;
     let page = Requests::default().page(CONTAINER, "");
-    let mut pages = 0;
-    while pages == 0 || !stopped.load(Ordering::Relaxed) {
+    for _ in 0..WATCHED {
         let answer = connection.send(Method::GET, &page, &[], "").await?;
         let body = answer.expect(200)?.body;
         judge(&String::from_utf8_lossy(&body), files).map_err(ServerError::Call)?;
-        pages += 1;
     }
-    Ok(pages)
+    Ok(())
 }
 
 fn median(times: &[f64]) -> f64 {
@@ -237,13 +231,13 @@ async fn measure(lake: Launch, files: u64, is_durable: bool) -> anyhow::Result<V
         &lake.renames([to, from]).await?,
     ));
 
-    let stopped = Arc::new(AtomicBool::new(false));
-    let reader = read(lake.server.address(Service::Blob), files, stopped.clone());
-    let reader = tokio::spawn(reader);
-    let watched = lake.renames([to, from]).await;
-    stopped.store(true, Ordering::Relaxed);
-    let pages = reader.await??;
-    rows.extend(renamed(&format!("beside {pages} pages"), &watched?));
+    let reader = tokio::spawn(read(lake.server.address(Service::Blob), files));
+    let mut watched = Vec::new();
+    while !reader.is_finished() {
+        watched.extend(lake.renames([to, from]).await?);
+    }
+    reader.await??;
+    rows.extend(renamed(&format!("beside {WATCHED} pages"), &watched));
     lake.rename(to, from).await?;
 
     let (one, other) = (file(from), format!("{from}/renamed"));

@@ -250,7 +250,7 @@ impl<'a> Player<'a> {
             base.to_owned()
         };
         // Host names tell the two interfaces of an account apart; a path-style address does not.
-        let base = if has_data_lake_shape(path, &headers) {
+        let base = if has_data_lake_shape(how.method, path, &headers) {
             base.replacen(".blob.", ".dfs.", 1)
         } else {
             base
@@ -390,13 +390,14 @@ fn kept_by(place: &str) -> Service {
 }
 
 /// Whether only the Data Lake interface has requests of this form.
-fn has_data_lake_shape(path: &str, headers: &Headers) -> bool {
+fn has_data_lake_shape(method: &str, path: &str, headers: &Headers) -> bool {
     let (_, query) = path.split_once('?').unwrap_or_default();
     let names = |part: &str| {
         let parameters = ["resource=", "action=", "recursive="];
         parameters.iter().any(|name| part.starts_with(name))
     };
-    headers.has("x-ms-rename-source") || query.split('&').any(names)
+    let leases = method == "POST" && headers.has("x-ms-lease-action");
+    leases || headers.has("x-ms-rename-source") || query.split('&').any(names)
 }
 
 /// How a request is sent, besides its content.

@@ -124,12 +124,12 @@ fn all_elements_are_in_the_recorded_order() {
     assert_eq!(
         names(&entry(&full)),
         "Blob Name Snapshot VersionId IsCurrentVersion HasVersionsOnly Deleted Properties \
-         Creation-Time Last-Modified Etag Content-Length Content-Type Content-Encoding \
-         Content-Language Content-CRC64 Content-MD5 Cache-Control Content-Disposition \
-         LastAccessTime x-ms-blob-sequence-number BlobType AccessTier AccessTierInferred \
-         ArchiveStatus RehydratePriority AccessTierChangeTime LeaseStatus LeaseState \
-         LeaseDuration CopyId CopySource CopyStatus CopyStatusDescription CopyProgress \
-         CopyCompletionTime IncrementalCopy CopyDestinationSnapshot ServerEncrypted \
+         Creation-Time Last-Modified Etag Owner Group Permissions Acl ResourceType Content-Length \
+         Content-Type Content-Encoding Content-Language Content-CRC64 Content-MD5 Cache-Control \
+         Content-Disposition LastAccessTime x-ms-blob-sequence-number BlobType AccessTier \
+         AccessTierInferred ArchiveStatus RehydratePriority AccessTierChangeTime LeaseStatus \
+         LeaseState LeaseDuration CopyId CopySource CopyStatus CopyStatusDescription \
+         CopyProgress CopyCompletionTime IncrementalCopy CopyDestinationSnapshot ServerEncrypted \
          CustomerProvidedKeySha256 EncryptionScope TagCount Sealed DeletedTime \
          RemainingRetentionDays ImmutabilityPolicyUntilDate ImmutabilityPolicyMode LegalHold \
          Metadata k Tags TagSet Tag Key Value OrMetadata"

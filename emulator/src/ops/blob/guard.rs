@@ -92,12 +92,18 @@ impl Guard {
     /// Checks a Data Lake request that creates or replaces a path of any kind.
     ///
     /// # Errors
-    /// As [`Guard::check_create`].
+    /// As [`Guard::check_create`], but 409 also for a leased path.
     pub fn check_path(&self, place: &Place) -> Result<(), StorageError> {
         let blob = place.blob.as_ref();
-        lease::check_create(blob.map(|blob| blob.lease), self.lease)?;
         // Recorded: conditions hold for the holder of the lease, too.
-        self.conditions.check_create(blob.map(Current::from))?;
+        let judged = self.conditions.check_create(blob.map(Current::from));
+        if let Err(error) = &judged
+            && error.code() == ErrorCode::BlobAlreadyExists
+        {
+            return judged;
+        }
+        lease::check_create(blob.map(|blob| blob.lease), self.lease)?;
+        judged?;
         blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
     }
 

@@ -82,6 +82,8 @@ impl Write for SetAccessControl {
             posix.set_mode(mode);
         }
         if let Some(acl) = &self.acl {
+            let is_file = matches!(&target, Target::Entry(e) if e.blob.directory.is_none());
+            acl::check_default(acl, !is_file)?;
             posix.change(AclMode::Set, acl)?;
         }
         Ok((target, posix))

@@ -94,6 +94,7 @@ impl Rights {
         let mut posix = Posix::of_new(is_directory, self.mode, self.umask, Some(parent))
             .created_by(creator, parent);
         if let Some(acl) = &self.acl {
+            acl::check_default(acl, is_directory)?;
             posix.change(AclMode::Set, acl)?;
         }
         if let Some(owner) = &self.owner {

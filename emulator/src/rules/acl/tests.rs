@@ -56,9 +56,23 @@ fn lists_are_set_modified_and_removed() {
     posix.change(AclMode::Set, &given).unwrap();
     assert_eq!(
         posix.acl_text(),
-        "user::r--,group::r--,other::r--,default:user::rwx"
+        "user::r--,group::r--,other::r--,\
+         default:user::rwx,default:group::r--,default:other::r--"
     );
-    assert!(posix.change(AclMode::Set, &given[..2]).is_err());
+    let given = acl("default:user:bob:-w-,mask::--x", AclMode::Set);
+    posix.change(AclMode::Set, &given).unwrap();
+    assert_eq!(
+        posix.acl_text(),
+        "user::r--,group::r--,mask::--x,other::r--,\
+         default:user::r--,default:user:bob:-w-,default:group::r--,default:mask::rw-,\
+         default:other::r--"
+    );
+    assert_eq!(posix.permissions(), "r----xr--+");
+    let given = acl("user::rwx", AclMode::Set);
+    posix.change(AclMode::Set, &given).unwrap();
+    assert_eq!(posix.acl_text(), "user::rwx,group::r--,other::r--");
+    let gone = acl("user", AclMode::Remove);
+    assert!(posix.change(AclMode::Remove, &gone).is_err());
 }
 
 #[test]

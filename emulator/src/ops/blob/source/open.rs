@@ -105,12 +105,8 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
     }
     let address =
         BlobAddress::of(&read).map_err(|error| if is_own { error } else { refused(&error) })?;
-    if is_trusted
-        && reader == CopyReader::Listed
-        && let Some(gate) = Gate::of_source(call, &address.name)
-    {
-        let now = core.store.now();
-        let judged = core.store.read(|view: &dyn View| gate.check(view, now));
+    if is_trusted && reader == CopyReader::Listed {
+        let judged = check_lists(core, call, &address);
         judged.map_err(|error| if is_own { error } else { refused(&error) })?;
     }
     let bytes = match asked.wanted {
@@ -144,6 +140,15 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
         hold: is_reference.then(|| hold(core, call)).flatten(),
         bytes,
     })
+}
+
+/// Checks that access control lists permit the caller to read the source.
+fn check_lists(core: &Core, call: &Call, source: &BlobAddress) -> Result<(), StorageError> {
+    let Some(gate) = Gate::of_source(call, &source.name) else {
+        return Ok(());
+    };
+    let now = core.store.now();
+    core.store.read(|view: &dyn View| gate.check(view, now))
 }
 
 /// Returns the rule's hold on this copy, if there is one.

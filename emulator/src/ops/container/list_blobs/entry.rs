@@ -16,6 +16,7 @@ use crate::ops::blob::properties::{LAST_ACCESS, PATH_TYPES, inferred_tier};
 use crate::ops::dfs;
 use crate::ops::listing::includes;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Deleted, Rehydration};
+use crate::rules::acl::Posix;
 use crate::rules::encryption::Encryption;
 
 /// Since this version, content disposition is listed. "List Blobs".
@@ -104,8 +105,8 @@ impl ShownParts {
         let rehydration = blob.access.rehydration.as_ref().filter(|_| tier.is_some());
         let archive_status = rehydration.map(Rehydration::archive_status);
         let policy = blob.immutability.filter(|_| self.immutability_policy);
-        let owned = blob.posix.as_ref().filter(|_| self.permissions);
-        let permissions = owned.map(|posix| (posix.permissions(), posix.acl_text()));
+        let owned = blob.posix.as_deref().filter(|_| self.permissions);
+        let texts = owned.map(|posix| (posix.permissions(), posix.acl_text()));
         let is_path = blob.posix.is_some() && self.since(PATH_TYPES);
         let tags = u32::try_from(blob.tags.len()).unwrap_or(u32::MAX);
         let is_counted = self.version == SHOWS_NO_TAGS || (tags > 0 && self.since(SHOWS_TAGS));
@@ -119,14 +120,7 @@ impl ShownParts {
             creation_time: self.since(SHOWS_CREATION).then_some(blob.created),
             last_modified: Some(blob.last_modified),
             etag: Some(blob.etag),
-            rights: owned
-                .zip(permissions.as_ref())
-                .map(|(posix, (permissions, acl))| BlobRights {
-                    owner: &posix.owner,
-                    group: &posix.group,
-                    permissions,
-                    acl,
-                }),
+            rights: owned.zip(texts.as_ref()).map(rights),
             resource_type: is_path.then(|| dfs::resource_type(blob.directory)),
             content_length: blob.length,
             content: Some(self.content(blob)),
@@ -142,10 +136,7 @@ impl ShownParts {
                 Item::Deleted(_) => DELETED_LEASE,
                 _ => BlobLease::default(),
             },
-            copy: copy.map(|copy| BlobCopy {
-                incremental_snapshot: incremental.as_deref(),
-                ..copy_entry(copy, &progress)
-            }),
+            copy: copy.map(|copy| copy_entry(copy, &progress, incremental.as_deref())),
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
             key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
             encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
@@ -266,7 +257,21 @@ fn lease(blob: &BlobRecord, now: Timestamp) -> BlobLease<'static> {
     }
 }
 
-fn copy_entry<'a>(copy: &'a CopyRecord, progress: &'a str) -> BlobCopy<'a> {
+fn rights<'a>((posix, texts): (&'a Posix, &'a (String, String))) -> BlobRights<'a> {
+    let (permissions, acl) = texts;
+    BlobRights {
+        owner: &posix.owner,
+        group: &posix.group,
+        permissions,
+        acl,
+    }
+}
+
+fn copy_entry<'a>(
+    copy: &'a CopyRecord,
+    progress: &'a str,
+    incremental_snapshot: Option<&'a str>,
+) -> BlobCopy<'a> {
     BlobCopy {
         id: &copy.id,
         source: &copy.source,
@@ -274,6 +279,6 @@ fn copy_entry<'a>(copy: &'a CopyRecord, progress: &'a str) -> BlobCopy<'a> {
         status_description: copy.description.as_deref(),
         progress,
         completion_time: copy.completed,
-        incremental_snapshot: None,
+        incremental_snapshot,
     }
 }
