@@ -28,7 +28,8 @@ pub(crate) struct ListenFlags {
     #[arg(long, value_name = "NAME")]
     #[arg(env = "LISTENER_QUEUE", value_delimiter = ',')]
     pub(crate) queue: Vec<String>,
-    /// Named set of defaults, which every explicit setting overrides. Default: default.
+    /// Named set of defaults: default, seed (the source article's listener), low-latency,
+    /// throughput or frugal. Every explicit setting overrides it.
     #[arg(long, value_name = "NAME", env = "LISTENER_PROFILE")]
     profile: Option<Profile>,
     /// Shell command to run for each message, for example 'jq .id'. It reads the body from standard

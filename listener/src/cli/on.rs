@@ -16,7 +16,7 @@ use smalt_worker::process::wall_clock;
 use smalt_worker::span;
 use tokio::sync::mpsc;
 
-use super::plan::handler;
+use super::program::handler;
 
 /// Handlers of one name that run at once.
 const AT_ONCE: usize = 8;

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use smalt_listener::config::file::{ConfigFile, HandlerLayer, QueueLayer, TRIGGER_EVERY, merge};
+use smalt_listener::config::file::{ConfigFile, QueueLayer, TRIGGER_EVERY, merge};
 use smalt_listener::handler::Handler;
-use smalt_listener::handler::exec::ExecHandler;
-use smalt_listener::handler::http::HttpHandler;
 use smalt_listener::notify::Topic;
 use smalt_listener::partition::PartitionSettings;
 use smalt_listener::rules::cost::EXAMPLE_PRICE_PER_10K;
@@ -18,7 +16,7 @@ use smalt_worker::settings::Layers;
 
 use super::flags::ListenFlags;
 use super::on::On;
-use super::program;
+use super::program::handler;
 use super::token::Token;
 
 const TRIGGER_EVERY_MIN: Duration = Duration::from_millis(100);
@@ -263,25 +261,4 @@ fn worker(file: &ConfigFile, flags: &ListenFlags) -> String {
             let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "listener".to_owned());
             format!("{host}-{}", std::process::id())
         })
-}
-
-pub(super) fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
-    match (&layer.exec, &layer.http) {
-        (Some(line), None) => {
-            if let Some(problem) = program::problem(line, Process.variable("PATH").as_deref()) {
-                anyhow::bail!("handler.exec: {problem}");
-            }
-            let passed = layer.env.iter().flatten().cloned();
-            Ok(Arc::new(ExecHandler::new(line.clone()).passing(passed)))
-        }
-        (None, Some(url)) => {
-            let mut handler = HttpHandler::new(url, layer.on_4xx.unwrap_or_default())?;
-            if let Some(content_type) = &layer.content_type {
-                handler = handler.with_content_type(content_type);
-            }
-            Ok(Arc::new(handler))
-        }
-        (None, None) => anyhow::bail!("no handler is named: give --exec COMMAND or --http URL"),
-        (Some(_), Some(_)) => anyhow::bail!("two handlers are named: give exec or http, not both"),
-    }
 }

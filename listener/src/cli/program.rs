@@ -1,11 +1,17 @@
-//! Checks whether a command's program exists, before any message is received.
+//! Makes the handler of a queue or an event, and checks whether a command's program exists, before
+//! any message is received.
 //!
 //! In a shell command line, only a first word that is plainly a name or a path is checked, unless
 //! it is a word of the shell itself. Only the shell can expand quotes, variables and assignments.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use smalt_listener::handler::exec::CommandLine;
+use smalt_listener::config::file::HandlerLayer;
+use smalt_listener::handler::Handler;
+use smalt_listener::handler::exec::{CommandLine, ExecHandler};
+use smalt_listener::handler::http::HttpHandler;
+use smalt_worker::process::{Process, Sources as _};
 
 use super::ambient::is_program;
 
@@ -18,6 +24,27 @@ const OF_THE_SHELL: &str = "\
     read readarray readonly return select set setopt shift shopt source suspend test \
     then time times trap true type typeset ulimit umask unalias unset until wait \
     whence while";
+
+pub(super) fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
+    match (&layer.exec, &layer.http) {
+        (Some(line), None) => {
+            if let Some(problem) = problem(line, Process.variable("PATH").as_deref()) {
+                anyhow::bail!("handler.exec: {problem}");
+            }
+            let passed = layer.env.iter().flatten().cloned();
+            Ok(Arc::new(ExecHandler::new(line.clone()).passing(passed)))
+        }
+        (None, Some(url)) => {
+            let mut handler = HttpHandler::new(url, layer.on_4xx.unwrap_or_default())?;
+            if let Some(content_type) = &layer.content_type {
+                handler = handler.with_content_type(content_type);
+            }
+            Ok(Arc::new(handler))
+        }
+        (None, None) => anyhow::bail!("no handler is named: give --exec COMMAND or --http URL"),
+        (Some(_), Some(_)) => anyhow::bail!("two handlers are named: give exec or http, not both"),
+    }
+}
 
 /// Returns why a command cannot run, as far as that is visible before running it.
 pub(crate) fn problem(line: &CommandLine, path: Option<&str>) -> Option<String> {
