@@ -11,8 +11,9 @@ use uuid::Uuid;
 use super::{schema, waiting};
 use crate::call::Call;
 use crate::keys::{self, Kind};
-use crate::ops::dfs::rename;
+use crate::ops::dfs::rename::Destination;
 use crate::ops::lookup::BlobName;
+use crate::ops::tree;
 use crate::records::{
     BlobRecord, DeliveryRecord, Diagnostics, EventData, EventRecord, Record, SUBJECT,
     SubscriptionRecord, WaitingRecord,
@@ -25,6 +26,7 @@ use crate::store::{Stamp, StoreResult, Transaction, View};
 pub const FLUSH: &str = "FlushWithClose";
 
 /// What an event needs to know of the request that raises it.
+#[derive(Clone)]
 pub struct Cause {
     raises: Raises,
     name: BlobName,
@@ -32,6 +34,7 @@ pub struct Cause {
     request_id: Uuid,
     client_request_id: Option<String>,
     url: String,
+    rename: Option<Destination>,
     /// The former URL of a path that is renamed.
     source_url: Option<String>,
     recursive: Option<bool>,
@@ -47,15 +50,17 @@ impl Cause {
         if raises == Raises::Created(FLUSH) && !call.query("close").is_some_and(is_true) {
             return None;
         }
-        let source_url = match raises {
-            Raises::Renamed(_) => Some(source_url(call)?),
+        let rename = match raises {
+            Raises::Renamed(_) => Some(Destination::of(call).ok()?),
             _ => None,
         };
+        let named = rename.as_ref().map(|rename| rename.named.clone());
         Some(Cause {
             raises,
-            source_url,
+            source_url: rename.as_ref().map(|rename| url(call, &rename.source)),
+            rename,
             recursive: call.query("recursive").map(is_true),
-            name: BlobName::of(call).ok()?,
+            name: named.or_else(|| BlobName::of(call).ok())?,
             id: call.fresh_id,
             request_id: call.request_id,
             client_request_id: client_request_id
@@ -63,6 +68,20 @@ impl Cause {
                 .map(str::to_owned),
             url: format!("{}{}", call.origin, call.target.raw_path),
         })
+    }
+
+    /// Names the path that a rename makes: the one that is addressed, or one in it.
+    fn settled(&self, view: &dyn View, now: Timestamp) -> Result<Self, StorageError> {
+        let mut settled = self.clone();
+        if let Some(rename) = &self.rename {
+            settled.name = rename.find(view, now)?;
+            if settled.name != self.name {
+                let own = tree::segments(&settled.name.blob).next_back();
+                let own = uri::encode_path(own.unwrap_or_default());
+                settled.url = format!("{}/{own}", self.url.trim_end_matches('/'));
+            }
+        }
+        Ok(settled)
     }
 
     /// Returns the event of a change, if there is one.
@@ -160,15 +179,14 @@ impl Cause {
     }
 }
 
-/// Returns the URL of the source of a rename, which the request names by its path.
-fn source_url(call: &Call) -> Option<String> {
-    let source = rename::source(call).ok()?;
+/// Returns the URL of a path in the account that a request addresses.
+fn url(call: &Call, path: &BlobName) -> String {
     let account = format!("/{}", call.account());
     let rest = call.target.raw_path.strip_prefix(&account);
     let is_path_style = rest.is_some_and(|rest| rest.starts_with('/'));
     let account = if is_path_style { account.as_str() } else { "" };
-    let (container, blob) = (&source.container.container, uri::encode_path(&source.blob));
-    Some(format!("{}{account}/{container}/{blob}", call.origin))
+    let (container, blob) = (&path.container.container, uri::encode_path(&path.blob));
+    format!("{}{account}/{container}/{blob}", call.origin)
 }
 
 /// Returns a string that grows with the tick and then with the place of the event in its commit,
@@ -205,6 +223,7 @@ pub fn watch<T>(
     if subscriptions.is_empty() {
         return Ok((apply(tx)?, Raised::Unsubscribed));
     }
+    let cause = &cause.settled(tx, stamp.now)?;
     let place = cause.name.find_place(tx, stamp.now)?;
     let (before, generation) = (place.blob, place.container.generation);
     let key = keys::waiting(generation, &cause.name.blob);

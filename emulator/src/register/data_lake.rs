@@ -36,7 +36,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op(DFS, "Path_List", "Path - List", Verb::Get, Kind::Container, ("", ""), filesystem, Access::container("l").with_service_sas("l"), read::<dfs::list::ListPaths>()),
     op(DFS, "Path_Undelete", "Path - Undelete", Verb::Put, Kind::Blob, ("", "undelete"), always, Access::object("w"), write::<blob::undelete::UndeleteBlob>()),
     op(DFS, "Path_SetExpiry", "Path - Set Expiry", Verb::Put, Kind::Blob, ("", "expiry"), always, Access::object("w"), write::<blob::expiry::SetBlobExpiry>()),
-    op(DFS, "Path_Rename", "Path - Create (rename)", Verb::Put, Kind::Blob, ("", ""), renames, Access::object("cwm"), write::<dfs::rename::RenamePath>()).raises(Raises::Renamed("RenameFile")),
+    op(DFS, "Path_Rename", "Path - Create (rename)", Verb::Put, Kind::Blob, ("", ""), renames, Access::object("cwm"), write::<dfs::rename::RenamePath>()).raises(Raises::Renamed("RenameFile")).and_on(Kind::Container),
     op(DFS, "Path_Create", "Path - Create", Verb::Put, Kind::Blob, ("", ""), creates, Access::object("cw"), write::<dfs::create::CreatePath>()).raises(Raises::Created("CreateFile")),
     op(DFS, "Path_Append", "Path - Update (append)", Verb::Patch, Kind::Blob, ("", ""), appends, Access::object("aw"), write::<dfs::append::AppendPath>()).raises(Raises::Created(FLUSH)),
     op(DFS, "Path_Flush", "Path - Update (flush)", Verb::Patch, Kind::Blob, ("", ""), flushes, Access::object("w"), write::<dfs::flush::FlushPath>()).raises(Raises::Created(FLUSH)),

@@ -41,3 +41,16 @@ pub(super) fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {
         .header("content-type", "application/json; charset=utf-8")
         .content(Content::Bytes(body.to_string().into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_leases_speak_of_resources() {
+        for code in [ErrorCode::LeaseIdMissing, ErrorCode::LeaseLost] {
+            let worded = in_its_words(&code.into());
+            assert!(worded.message().contains("the resource"), "{code:?}");
+        }
+    }
+}

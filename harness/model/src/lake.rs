@@ -16,7 +16,9 @@ use crate::content::Bytes;
 use crate::expected::{Answer, Expected, Fact, Refusal, settle};
 use crate::lease::{self, Lease, Of};
 use crate::state::{Blob, Container, Model, State};
-use crate::vocabulary::{BlobId, Content, Guard, LeaseId, Metadata, PathOperation, Rename};
+use crate::vocabulary::{
+    BlobId, Condition, Content, Guard, LeaseId, Metadata, PathOperation, Rename,
+};
 
 /// Returns the directories above a path, the uppermost first.
 fn parents(path: &str) -> impl Iterator<Item = &str> {
@@ -180,6 +182,14 @@ impl Model {
         }
     }
 
+    /// Checks what creates or replaces a path: `If-None-Match: *` comes before the lease.
+    fn check_path(&self, there: Option<&Blob>, guard: Guard) -> Result<(), Refusal> {
+        if there.is_some() && guard.condition == Some(Condition::IfNoneMatch(None)) {
+            return Err(ErrorCode::BlobAlreadyExists.into());
+        }
+        self.check_guard(there, guard, ErrorCode::ConditionNotMet)
+    }
+
     fn create_path(
         &mut self,
         id: &BlobId,
@@ -190,7 +200,7 @@ impl Model {
         let container = self.find(&id.container)?;
         container.check_way(&id.blob)?;
         let there = container.blobs.get(&id.blob).cloned();
-        self.check_guard(there.as_ref(), guard, ErrorCode::ConditionNotMet)?;
+        self.check_path(there.as_ref(), guard)?;
         if there.is_some_and(|there| there.state.is_directory != directory) {
             return Err(ErrorCode::PathConflict.into());
         }
@@ -286,7 +296,7 @@ impl Model {
         }
         let there = container.blobs.get(&id.blob).cloned();
         let is_full = container.is_full(&id.blob);
-        self.check_guard(there.as_ref(), *guard, ErrorCode::ConditionNotMet)?;
+        self.check_path(there.as_ref(), *guard)?;
         match there {
             _ if id == source => return Ok(moved.state.written(201)),
             Some(there) if there.state.is_directory != is_directory => {

@@ -292,7 +292,7 @@ impl Client {
     /// When the answer is not 201.
     pub async fn rename(&mut self, from: &str, to: &str) -> Done<()> {
         let source = format!("/{}/{from}", self.name);
-        let path = self.blob(to);
+        let path = self.blob(&format!("{to}?mode=legacy"));
         let headers = [("x-ms-rename-source", source.as_str())];
         let sent = self.blobs.send(Method::PUT, &path, &headers, "");
         sent.await?.expect(201)?;

@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        83_800,
-        "Limits of paths, recursive access control, encryption contexts; `$logs` and `$web`.",
+        83_940,
+        "Lists of access control are completed; a rename may move into a directory.",
     ),
     (
         "sleeve/",

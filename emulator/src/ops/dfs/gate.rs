@@ -7,7 +7,7 @@
 
 use smalt_protocol::{ErrorCode, Service, StorageError, Timestamp};
 
-use super::rename;
+use super::rename::Destination;
 use crate::call::Call;
 use crate::keys;
 use crate::keys::tree::is_hierarchical;
@@ -26,8 +26,8 @@ pub struct Gate {
     container: ContainerName,
     path: String,
     need: Need,
-    /// The source of a rename.
-    source: Option<BlobName>,
+    /// What a rename moves, and where.
+    rename: Option<Destination>,
 }
 
 impl Gate {
@@ -54,7 +54,7 @@ impl Gate {
             container: ContainerName::of(call)?,
             path: path.to_owned(),
             need: call.need,
-            source: renames.then(|| rename::source(call)).transpose()?,
+            rename: renames.then(|| Destination::of(call)).transpose()?,
         }))
     }
 
@@ -67,7 +67,7 @@ impl Gate {
             container: source.container.clone(),
             path: source.blob.clone(),
             need: Need::Have(READ),
-            source: None,
+            rename: None,
         })
     }
 
@@ -77,7 +77,7 @@ impl Gate {
     /// 403 `AuthorizationPermissionMismatch`, 404 `ContainerNotFound`.
     pub fn check(&self, view: &dyn View, now: Timestamp) -> Result<(), StorageError> {
         self.check_path(view, (&self.container, &self.path), self.need, now)?;
-        if let Some(source) = &self.source {
+        if let Some(Destination { source, .. }) = &self.rename {
             let place = (&source.container, source.blob.as_str());
             self.check_path(view, place, Need::Remove, now)?;
         }
@@ -124,10 +124,12 @@ impl Gate {
             // A path is added to the directory, or a part of it is listed.
             Need::Have(bits) if !is_there => may(&posix, bits | EXECUTE),
             Need::Have(bits) => may(&posix, bits),
-            Need::Rename => may(
-                parent.as_ref().filter(|_| is_there).unwrap_or(&posix),
-                CHANGE,
-            ),
+            Need::Rename => {
+                let moves_in = self.rename.as_ref().is_some_and(|to| to.moves_in);
+                let is_folder = !is_there || moves_in && id.is_some();
+                let folder = parent.as_ref().filter(|_| !is_folder);
+                may(folder.unwrap_or(&posix), CHANGE)
+            }
             Need::Remove if !is_there => true,
             Need::Remove => parent.is_some_and(|parent| {
                 let is_free = !parent.sticky || owns(&parent) || owns(&posix);

@@ -1,7 +1,8 @@
 //! Path - Create with `x-ms-rename-source`: renames a file, or a directory with all that it holds.
 //!
-//! Source: "Path - Create"; recordings: the file keeps its ETag. One commit moves one record: the
-//! contents of a directory are keyed by its id, which stays.
+//! Source: "Path - Create"; recordings: the file keeps its ETag. Hadoop's tests of ABFS: without
+//! `mode=legacy`, the source moves into a directory that the request names. One commit moves one
+//! record: the contents of a directory are keyed by its id, which stays.
 //!
 //! ```http
 //! PUT /devstoreaccount1/lake/2026/done
@@ -35,17 +36,74 @@ const HAS_ETAG: ApiVersion = ApiVersion::V2020_06_12;
 
 /// The renaming of a path.
 pub struct RenamePath {
-    name: BlobName,
+    target: Destination,
     guard: Guard,
-    source: BlobName,
     conditions: Conditions,
     source_lease: Option<Uuid>,
     metadata: Option<Metadata>,
 }
 
-/// The source, and the place of the destination.
+/// Where a rename puts its source.
+#[derive(Clone)]
+pub struct Destination {
+    /// The path that the request names; the root of a file system has an empty one.
+    pub named: BlobName,
+    /// Whether the source moves into a directory of this name, in place of taking its place.
+    pub moves_in: bool,
+    /// The source.
+    pub source: BlobName,
+}
+
+impl Destination {
+    /// Parses what a rename names.
+    ///
+    /// # Errors
+    /// 400 for a malformed name; 400 `MissingRequiredHeader`, 400 `InvalidSourceUri`.
+    pub fn of(call: &Call) -> Result<Self, StorageError> {
+        let mode = call.query("mode").unwrap_or_default();
+        let moves_in = !mode.eq_ignore_ascii_case("legacy");
+        let named = if call.blob().is_empty() && moves_in {
+            BlobName {
+                container: ContainerName::of(call)?,
+                blob: String::new(),
+            }
+        } else {
+            BlobName::of_write(call)?
+        };
+        Ok(Destination {
+            named,
+            moves_in,
+            source: source(call)?,
+        })
+    }
+
+    /// Returns the path that the source gets.
+    ///
+    /// # Errors
+    /// 404 `ContainerNotFound`.
+    pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<BlobName, StorageError> {
+        let named = &self.named;
+        let is_directory = || -> Result<bool, StorageError> {
+            let found = named.find_place(view, now)?.blob;
+            Ok(found.is_some_and(|found| found.directory.is_some()))
+        };
+        let is_same = *named == self.source;
+        if !self.moves_in || is_same || !(named.blob.is_empty() || is_directory()?) {
+            return Ok(named.clone());
+        }
+        let parts =
+            tree::segments(&named.blob).chain(tree::segments(&self.source.blob).next_back());
+        Ok(BlobName {
+            blob: parts.collect::<Vec<_>>().join("/"),
+            ..named.clone()
+        })
+    }
+}
+
+/// The source, and the name and place of the destination.
 pub struct Checked {
     source: Found,
+    name: BlobName,
     place: Place,
 }
 
@@ -56,9 +114,8 @@ impl Write for RenamePath {
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let metadata = call.metadata()?;
         Ok(RenamePath {
-            name: BlobName::of_write(call)?,
+            target: Destination::of(call)?,
             guard: Guard::of_write(call)?,
-            source: source(call)?,
             conditions: Conditions::of_source(&call.headers)?,
             source_lease: source_lease_id(call)?,
             metadata: (!metadata.is_empty()).then_some(metadata),
@@ -66,8 +123,13 @@ impl Write for RenamePath {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Checked, StorageError> {
-        let place = self.name.find_place(view, stamp.now)?;
-        let source = self.source.find(view, stamp.now).map_err(|e| lost(&e))?;
+        let name = self.target.find(view, stamp.now)?;
+        let place = name.find_place(view, stamp.now)?;
+        let source = self
+            .target
+            .source
+            .find(view, stamp.now)
+            .map_err(|e| lost(&e))?;
         self.conditions.check_source((&source.blob).into())?;
         lease::check_write(Leased::Blob, source.blob.lease, self.source_lease)?;
         guard::check_settled(&source.blob)?;
@@ -75,9 +137,9 @@ impl Write for RenamePath {
         if place.container.generation == MISSING {
             return Err(ErrorCode::RenameDestinationParentPathNotFound.into());
         }
-        let is_same = self.name == self.source;
+        let is_same = name == self.target.source;
         if source.blob.directory.is_some()
-            && (is_same || self.is_inside(view, &source, stamp.now)?)
+            && (is_same || is_inside(view, &name, &source, stamp.now)?)
         {
             return Err(ErrorCode::InvalidRenameSourcePath.into());
         }
@@ -90,12 +152,20 @@ impl Write for RenamePath {
                 _ => return Err(ErrorCode::InvalidSourceOrDestinationResourceType.into()),
             }
         }
-        Ok(Checked { source, place })
+        Ok(Checked {
+            source,
+            name,
+            place,
+        })
     }
 
     fn apply(
         self,
-        Checked { source, place }: Checked,
+        Checked {
+            source,
+            name,
+            place,
+        }: Checked,
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<(ETag, Timestamp), StorageError> {
@@ -106,13 +176,14 @@ impl Write for RenamePath {
             blob.metadata = metadata;
         }
         let outcome = (blob.etag, blob.last_modified);
-        if self.name == self.source {
-            blob.save(tx, self.name.key(to))?;
+        let old_name = self.target.source;
+        if name == old_name {
+            blob.save(tx, name.key(to))?;
             return Ok(outcome);
         }
         if let Some(old) = &place.blob {
             let spot = Spot {
-                name: &self.name,
+                name: &name,
                 generation: to,
             };
             pending::fail_readers(tx, &old.copied_to, stamp)?;
@@ -122,13 +193,13 @@ impl Write for RenamePath {
             spot.delete_base(tx, old, stamp)?;
         }
         pending::fail_readers(tx, &std::mem::take(&mut blob.copied_to), stamp)?;
-        let (old, new) = (self.source.key(from), self.name.key(to));
+        let (old, new) = (old_name.key(from), name.key(to));
         expiry::forget(tx, old.clone(), &blob);
         if let Some(expires) = blob.expires {
             tx.put(keys::expiring(expires, &new), "");
         }
         if blob.directory.is_none() {
-            move_parts(tx, (from, &self.source.blob), (to, &self.name.blob))?;
+            move_parts(tx, (from, &old_name.blob), (to, &name.blob))?;
         }
         tx.delete(old);
         blob.save(tx, new)?;
@@ -148,25 +219,23 @@ impl Write for RenamePath {
     }
 }
 
-impl RenamePath {
-    /// Whether the destination is below the source.
-    fn is_inside(
-        &self,
-        view: &dyn View,
-        source: &Found,
-        now: Timestamp,
-    ) -> Result<bool, StorageError> {
-        let mut id = self.name.container.find(view, now)?.generation;
-        for segment in tree::segments(&self.name.blob) {
-            let found = BlobRecord::load(view, &keys::blob(id, segment))?;
-            match found.and_then(|found| found.directory) {
-                Some(next) if Some(next) == source.blob.directory => return Ok(true),
-                Some(next) => id = next,
-                None => break,
-            }
+/// Whether a path is below the source.
+fn is_inside(
+    view: &dyn View,
+    name: &BlobName,
+    source: &Found,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let mut id = name.container.find(view, now)?.generation;
+    for segment in tree::segments(&name.blob) {
+        let found = BlobRecord::load(view, &keys::blob(id, segment))?;
+        match found.and_then(|found| found.directory) {
+            Some(next) if Some(next) == source.blob.directory => return Ok(true),
+            Some(next) => id = next,
+            None => break,
         }
-        Ok(false)
     }
+    Ok(false)
 }
 
 /// Moves what a file has besides its record: snapshots, uncommitted blocks, an event that waits.
@@ -210,7 +279,7 @@ fn move_parts(
 ///
 /// # Errors
 /// 400 `MissingRequiredHeader`, 400 `InvalidSourceUri`.
-pub fn source(call: &Call) -> Result<BlobName, StorageError> {
+fn source(call: &Call) -> Result<BlobName, StorageError> {
     let text = call.required_header(SOURCE)?;
     let refused = || StorageError::from(ErrorCode::InvalidSourceUri);
     let (path, _) = text.split_once('?').unwrap_or((text, ""));

@@ -67,7 +67,9 @@ pub(super) fn path(id: &BlobId, operation: &PathOperation, names: &Names) -> Req
             let query = format!("action=flush&position={position}&retainUncommittedData={retain}");
             at(Method::PATCH, query).guard(names, *guard)
         }
-        PathOperation::Rename(wanted) => rename(at(Method::PUT, String::new()), wanted, names),
+        PathOperation::Rename(wanted) => {
+            rename(at(Method::PUT, "mode=legacy".to_owned()), wanted, names)
+        }
         PathOperation::Delete { recursive, guard } => {
             at(Method::DELETE, format!("recursive={recursive}")).guard(names, *guard)
         }

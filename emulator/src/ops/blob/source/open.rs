@@ -103,11 +103,10 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
     if call.headers.contains_key("x-ms-source-if-tags") && !identity.may('t') {
         return Err(refused(&ErrorCode::AuthorizationPermissionMismatch.into()));
     }
-    let address =
-        BlobAddress::of(&read).map_err(|error| if is_own { error } else { refused(&error) })?;
+    let told = |error| if is_own { error } else { refused(&error) };
+    let address = BlobAddress::of(&read).map_err(told)?;
     if is_trusted && reader == CopyReader::Listed {
-        let judged = check_lists(core, call, &address);
-        judged.map_err(|error| if is_own { error } else { refused(&error) })?;
+        check_lists(core, call, &address).map_err(told)?;
     }
     let bytes = match asked.wanted {
         Wanted::Reference => None,
