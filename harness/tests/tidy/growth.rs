@@ -29,13 +29,13 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "sleeve/",
-        9_841,
+        9_800,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
-    ("sweeper/", 21_150, "Directories stay."),
+    ("sweeper/", 20_900, "Directories stay."),
     (
         "listener/",
-        30_500,
+        30_000,
         "The simulated fleets of the example `fleet`, and the contexts of the tables' client.",
     ),
     ("worker/", 1_990, ""),
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 243_550;
+pub(crate) const TOTAL: usize = 242_700;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
