@@ -160,6 +160,11 @@ pub fn service(head: &Parts, socket: &Socket) -> Service {
     told.unwrap_or(Service::Blob)
 }
 
+/// Whether the socket or the host names the Data Lake interface, before the request is parsed.
+pub fn is_data_lake(head: &Parts, socket: &Socket) -> bool {
+    socket.data_lake || target::names_data_lake(host(head))
+}
+
 /// Returns the version that a request names: in its header, else in `api-version`, else in its
 /// signature. "Previous Azure Storage service versions": with the first two versions of `sv` the
 /// header of a signed request is ignored.

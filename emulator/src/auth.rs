@@ -20,6 +20,7 @@ mod scope;
 mod shared_key;
 mod token;
 
+use http::Method;
 use http::header::AUTHORIZATION;
 use smalt_protocol::signing::sas::refused;
 use smalt_protocol::signing::shared_key::{Authorization, parse_authorization};
@@ -29,6 +30,7 @@ use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
 use crate::register::{Access, Anonymous};
+use crate::target::{Resource, Target};
 use identity::TOKEN_ONLY;
 pub use identity::{Identity, NO_ACCOUNT, Principal};
 pub use needs::of_lists;
@@ -64,6 +66,45 @@ pub fn permit(call: &Call, access: &Access) -> Result<(), StorageError> {
             sas::check_letters(call, access, access.service_sas, permissions)
         }
         Identity::Anonymous => Err(ErrorCode::AuthorizationFailure.into()),
+    }
+}
+
+/// Checks that a caller whose credentials are proven may remove a path of its account, which a
+/// rename moves. A signature that the path's own `query` has counts, else that of the request, and
+/// must reach the path as it must in a request to it. "Create a service SAS": `m` moves a path, `d`
+/// deletes it.
+///
+/// # Errors
+/// Azure's refusal for the signature; 403 `AuthorizationPermissionMismatch`.
+pub fn permit_removal(
+    core: &Core,
+    call: &Call,
+    (container, path): (String, String),
+    query: Vec<(String, String)>,
+) -> Result<(), StorageError> {
+    const REMOVAL: Access = Access::object("dm");
+    match call.identity {
+        Identity::Owner => Ok(()),
+        Identity::Entra(user) if user.is_checked => Ok(()),
+        Identity::Entra(user) => {
+            let held = needs::held_in_container(call, user.object_id, &container);
+            match held.may('d') {
+                true => Ok(()),
+                false => Err(ErrorCode::AuthorizationPermissionMismatch.into()),
+            }
+        }
+        Identity::Sas(_) | Identity::Anonymous => {
+            let target = Target {
+                resource: Resource::Blob(container, path),
+                ..call.target.clone()
+            };
+            let query = match query.is_empty() {
+                true => call.query.clone(),
+                false => query,
+            };
+            let removal = call.within(Method::DELETE, target, query, call.settings.clone());
+            authorise(core, &removal, &REMOVAL).map(|_| ())
+        }
     }
 }
 

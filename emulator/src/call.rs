@@ -159,6 +159,44 @@ impl Call {
         }))
     }
 
+    /// Returns a call that this one makes to another resource: without headers and body, with this
+    /// one's version, connection and ids, and no identity yet.
+    pub fn within(
+        &self,
+        method: Method,
+        target: Target,
+        query: Vec<(String, String)>,
+        settings: Arc<AccountSettings>,
+    ) -> Call {
+        Call {
+            sent_method: method.clone(),
+            method,
+            settings,
+            target,
+            query,
+            headers: HeaderMap::new(),
+            uri: Uri::default(),
+            header_case: HeaderCase::default(),
+            being_deleted_s: self.being_deleted_s,
+            shuffle_messages: self.shuffle_messages,
+            version: self.version,
+            version_given: true,
+            version_known: true,
+            arrival: self.arrival,
+            request_id: self.request_id,
+            fresh_id: self.fresh_id,
+            body_length: None,
+            peer: self.peer,
+            secure: self.secure,
+            origin: self.origin.clone(),
+            lane: self.lane.clone(),
+            operation: "",
+            raises: None,
+            need: Need::Role,
+            identity: Identity::Anonymous,
+        }
+    }
+
     /// Returns the service of the request.
     pub fn service(&self) -> Service {
         self.target.service

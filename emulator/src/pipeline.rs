@@ -19,9 +19,11 @@ use crate::call::Call;
 use crate::core::Core;
 use crate::cors;
 use crate::faults::{ConnectionLost, Faulted, Plan};
+use crate::ops::dfs::rename;
 use crate::ops::{batch, table::transaction};
 use crate::register::{self, Entry, Run};
-use crate::reply::{self, Common, Reply, refuse};
+use crate::reply::{self, Common, Form, Reply, refuse};
+use crate::rules::acl::Need;
 
 pub use run::{read, write};
 
@@ -35,13 +37,17 @@ pub async fn serve(
     let method = head.method.clone();
     let request_id = core.ids.next();
     let service = arrival::service(&head, &socket);
+    let is_data_lake = arrival::is_data_lake(&head, &socket);
     let noted = core.observer.note(&head, &mut body).await;
     let arrived = arrival::check_framing(core, &head, &socket)
         .and_then(|()| arrival::arrive(core, head, &body, &socket, request_id));
     let mut call = match arrived {
         Ok(call) => call,
         Err(error) => {
-            let common = Common::bare(service, request_id, core.store.now());
+            let mut common = Common::bare(service, request_id, core.store.now());
+            if is_data_lake {
+                common.form = Form::DataLake;
+            }
             let reply = refuse(&error, &method, &common);
             return Ok(reply::finish(reply, &method, &common));
         }
@@ -103,6 +109,9 @@ async fn authorise_and_run(
     call.operation = entry.id;
     call.raises = entry.raises;
     call.need = auth::of_lists(call, entry)?;
+    if call.need == Need::Rename {
+        rename::check_source(core, call)?;
+    }
     entry.check_endpoint(call)?;
     check_timeout(call)?;
     auth::bring_scope(call)?;

@@ -15,7 +15,7 @@ pub mod when;
 use http::Method;
 use smalt_protocol::{ErrorCode, Service, StorageError};
 
-pub use access::{Access, Anonymous, READ_BLOB, Scope};
+pub use access::{Access, Anonymous, READ_BLOB, Scope, sets_owner};
 pub use entry::{Effect, Entry, Run, Running, Verb};
 
 use crate::call::Call;

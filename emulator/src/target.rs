@@ -242,6 +242,11 @@ pub fn service_of(host: &str) -> Option<Service> {
     of_label(second_label(host)).or_else(|| port_service(host))
 }
 
+/// Whether a host names the Data Lake interface by its second label or its port.
+pub fn names_data_lake(host: &str) -> bool {
+    second_label(host) == data_lake::LABEL || port(host) == Some(data_lake::PORT)
+}
+
 /// Returns the second label, `blob` of `account.blob.example`; empty when there is none.
 fn second_label(host: &str) -> &str {
     let label = host.split('.').nth(1).unwrap_or_default();

@@ -70,14 +70,15 @@ impl Metadata {
     pub fn from_properties(text: &str) -> Result<Self, StorageError> {
         const NAME: &str = "x-ms-properties";
         let refused = || StorageError::invalid_header(NAME, text);
-        let mut pairs = Vec::new();
+        let (mut pairs, mut bytes) = (Vec::new(), 0);
         for property in text.split(',').filter(|part| !part.trim().is_empty()) {
             let (name, value) = property.split_once('=').ok_or_else(refused)?;
             let value = STANDARD.decode(value.trim()).map_err(|_| refused())?;
             let value = String::from_utf8(value).map_err(|_| refused())?;
+            bytes += name.trim().len() + value.len();
             pairs.push((name.trim(), value));
         }
-        if text.len() > METADATA_BYTES_MAX * 2 {
+        if bytes > METADATA_BYTES_MAX {
             return Err(ErrorCode::MetadataTooLarge.into());
         }
         Self::from_named(pairs.iter().map(|(name, value)| (*name, value.as_str())))

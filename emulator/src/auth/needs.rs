@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::roles::Held;
 use crate::call::Call;
-use crate::register::{Access, Entry, Scope};
+use crate::register::{self, Access, Entry, Scope};
 use crate::rules::acl::{self, EXECUTE, FS_ACTION, Need, READ, WRITE};
 use crate::target::{Kind, Resource};
 
@@ -91,7 +91,8 @@ fn wants_tags(call: &Call) -> bool {
 
 /// Returns the letters that headers and parameters need for any operation: `t` to set, list or
 /// compare index tags, `i` for a policy or a legal hold in a write, `a` for an update that may
-/// insert. Sources: "Specifying conditional headers", "List Blobs", "Put Blob".
+/// insert, `o` for the owner of a path. Sources: "Specifying conditional headers", "List Blobs",
+/// "Put Blob", "Create a service SAS".
 pub fn besides(call: &Call) -> impl Iterator<Item = char> {
     let has = |header: &str| call.headers.contains_key(header);
     let reads_tags = has("x-ms-if-tags") || wants_tags(call);
@@ -103,7 +104,11 @@ pub fn besides(call: &Call) -> impl Iterator<Item = char> {
             || has("x-ms-legal-hold"));
     let tags = (reads_tags || sets_tags).then_some('t');
     let inserts = may_insert(call).then_some('a');
-    tags.into_iter().chain(keeps.then_some('i')).chain(inserts)
+    let is_owned = call.method == http::Method::PATCH && register::sets_owner(call);
+    let others = keeps.then_some('i').into_iter().chain(inserts);
+    tags.into_iter()
+        .chain(others)
+        .chain(is_owned.then_some('o'))
 }
 
 /// Returns what a request needs where access control lists decide, which follows from the
@@ -124,6 +129,9 @@ pub fn of_lists(call: &Call, entry: &Entry) -> Result<Need, StorageError> {
         _ if of_container => Need::Role,
         [b'e', ..] => Need::Reach,
         [b'r', ..] => Need::Have(READ),
+        // Only a superuser changes the owner; the owner may choose a group of its own, and groups
+        // have no members here.
+        [b'p', ..] if register::sets_owner(call) => Need::Role,
         [b'p', ..] => Need::Own,
         [b'd', ..] => Need::Remove,
         b"cwm" => Need::Rename,
@@ -135,7 +143,6 @@ pub fn of_lists(call: &Call, entry: &Entry) -> Result<Need, StorageError> {
 mod tests {
     use super::*;
     use crate::ops::blob::testing;
-    use crate::register;
     use smalt_protocol::Service;
 
     type Pairs = [(&'static str, &'static str)];

@@ -23,7 +23,8 @@ use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
 use crate::call::Call;
 use crate::keys::Generation;
 use crate::keys::tree::number as tree_number;
-use crate::ops::lookup::{BlobName, ContainerName, Found};
+use crate::ops::blob::headers::stored_md5;
+use crate::ops::lookup::{BlobName, ContainerName, Found, Place};
 use crate::records::{BlobRecord, ContainerRecord, ContentHeaders};
 use crate::store::View;
 
@@ -86,7 +87,7 @@ fn content_headers(call: &Call) -> Result<ContentHeaders, StorageError> {
         content_type: read("x-ms-content-type")?,
         content_encoding: read("x-ms-content-encoding")?,
         content_language: read("x-ms-content-language")?,
-        content_md5: read("x-ms-content-md5")?,
+        content_md5: stored_md5(call, "x-ms-content-md5")?,
         cache_control: read("x-ms-cache-control")?,
         content_disposition: read("x-ms-content-disposition")?,
     })
@@ -127,6 +128,24 @@ fn number(call: &Call, name: &str) -> Result<Option<u64>, StorageError> {
     let number = text.parse().ok().filter(|_| is_digits);
     let refused = || StorageError::invalid_query(name, text, "");
     number.map(Some).ok_or_else(refused)
+}
+
+/// Rejects a body of a request that has none.
+fn check_empty(call: &Call) -> Result<(), StorageError> {
+    match call.body_length {
+        Some(length) if length > 0 => Err(ErrorCode::ContentLengthMustBeZero.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Rejects the replacement of a file by a caller that may only create: `c` of a signature permits
+/// new files alone, as of new blobs. "Create a service SAS".
+fn check_overwrite(may_overwrite: bool, place: &Place) -> Result<(), StorageError> {
+    let file = place.blob.as_ref().filter(|old| old.directory.is_none());
+    match file {
+        Some(_) if !may_overwrite => Err(ErrorCode::UnauthorizedBlobOverwrite.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Rejects an operation on a file's content for a directory.

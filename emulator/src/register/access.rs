@@ -23,6 +23,20 @@ pub fn lease_breaking(call: &Call) -> Option<&'static str> {
     (call.version < ApiVersion::V2017_07_29).then_some("w")
 }
 
+/// Whether a request sets the owner or the owning group of a path.
+pub fn sets_owner(call: &Call) -> bool {
+    let has = |name: &str| call.headers.contains_key(name);
+    has("x-ms-owner") || has("x-ms-group")
+}
+
+/// Permission letter for setAccessControl of an owner or a group alone. "Create a service SAS": `o`
+/// sets them, `p` sets permissions and lists.
+pub fn ownership(call: &Call) -> Option<&'static str> {
+    let has = |name: &str| call.headers.contains_key(name);
+    let sets_rights = has("x-ms-permissions") || has("x-ms-acl");
+    (sets_owner(call) && !sets_rights).then_some("o")
+}
+
 /// Resource type of an account SAS (`srt`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {

@@ -3,7 +3,7 @@
 use http::Method;
 use smalt_protocol::Service;
 
-use super::access::Access;
+use super::access::{Access, ownership};
 use super::entry::{Entry, Verb, op};
 use super::when::always;
 use crate::call::Call;
@@ -41,7 +41,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op(DFS, "Path_Append", "Path - Update (append)", Verb::Patch, Kind::Blob, ("", ""), appends, Access::object("aw"), write::<dfs::append::AppendPath>()).raises(Raises::Created(FLUSH)),
     op(DFS, "Path_Flush", "Path - Update (flush)", Verb::Patch, Kind::Blob, ("", ""), flushes, Access::object("w"), write::<dfs::flush::FlushPath>()).raises(Raises::Created(FLUSH)),
     op(DFS, "Path_SetProperties", "Path - Update (setProperties)", Verb::Patch, Kind::Blob, ("", ""), sets_properties, Access::object("w"), write::<dfs::set_properties::SetPathProperties>()),
-    op(DFS, "Path_SetAccessControl", "Path - Update (setAccessControl)", Verb::Patch, Kind::Blob, ("", ""), sets_access, Access::object("p"), write::<dfs::access::SetAccessControl>()).and_on(Kind::Container),
+    op(DFS, "Path_SetAccessControl", "Path - Update (setAccessControl)", Verb::Patch, Kind::Blob, ("", ""), sets_access, Access::object("p").refined(ownership), write::<dfs::access::SetAccessControl>()).and_on(Kind::Container),
     op(DFS, "Path_SetAccessControlRecursive", "Path - Update (setAccessControlRecursive)", Verb::Patch, Kind::Blob, ("", ""), sets_access_below, Access::object("p"), write::<dfs::recursive::SetAccessControlRecursive>()).and_on(Kind::Container),
     op(DFS, "Path_Lease", "Path - Lease", Verb::Post, Kind::Blob, ("", ""), always, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op(DFS, "Path_Read", "Path - Read", Verb::Get, Kind::Blob, ("", ""), always, Access::object("r"), read::<blob::get::GetBlob>()),

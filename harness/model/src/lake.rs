@@ -228,6 +228,10 @@ impl Model {
         let Some(before) = before else {
             return Ok(Expected::ok(202));
         };
+        if position < before.base(id)?.state.content.length() {
+            *self = before;
+            return Err(ErrorCode::InvalidFlushPosition.into());
+        }
         let end = position + u64::from(content.length);
         let guard = Guard {
             lease,
@@ -252,6 +256,8 @@ impl Model {
         open = open.filter(|open| open.is_kept(now_s));
         let mut waiting = open.unwrap_or_default();
         let later = waiting.blocks.split_off(position.to_be_bytes().as_slice());
+        // Bytes below the end are dropped.
+        waiting.blocks = waiting.blocks.split_off(end.to_be_bytes().as_slice());
         for (at, bytes) in &waiting.blocks {
             if *at != end.to_be_bytes() {
                 return Err(ErrorCode::InvalidFlushPosition.into());

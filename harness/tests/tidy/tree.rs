@@ -45,7 +45,8 @@ impl Source {
             return 1;
         }
         let opens = |pair: &[String]| {
-            pair[0].trim() == "#[cfg(test)]" && pair[1].trim_start().starts_with("mod ")
+            let module = pair[1].trim_start().trim_start_matches("pub(crate) ");
+            pair[0].trim() == "#[cfg(test)]" && module.starts_with("mod ")
         };
         let at = self
             .code

@@ -11,7 +11,7 @@ use smalt_listener::partition::PartitionSettings;
 use smalt_listener::rules::cost::EXAMPLE_PRICE_PER_10K;
 use smalt_listener::{ACCOUNT_RATE_PER_S, AccountLimit, ListenerConfig};
 use smalt_worker::budget::Budget;
-use smalt_worker::process::{Process, Sources};
+use smalt_worker::process::Process;
 use smalt_worker::settings::Layers;
 
 use super::flags::ListenFlags;

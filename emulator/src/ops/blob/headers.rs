@@ -15,6 +15,8 @@ use crate::records::ContentHeaders;
 use crate::rules::encryption::{self, Requested};
 use crate::rules::{tags, tier};
 
+const STORED_MD5: &str = "x-ms-blob-content-md5";
+
 /// Parses the content headers of a request whose body is the blob: `x-ms-blob-...` first, otherwise
 /// the standard ones. `Content-MD5` is not among those: it belongs to the request.
 pub fn content_of_put(call: &Call) -> Result<ContentHeaders, StorageError> {
@@ -27,7 +29,7 @@ pub fn content_of_put(call: &Call) -> Result<ContentHeaders, StorageError> {
         content_type: Some(content_type.unwrap_or_else(|| CONTENT_TYPE_DEFAULT.to_owned())),
         content_encoding: either("x-ms-blob-content-encoding", "content-encoding")?,
         content_language: either("x-ms-blob-content-language", "content-language")?,
-        content_md5: stored_md5(call)?,
+        content_md5: stored_md5(call, STORED_MD5)?,
         cache_control: either("x-ms-blob-cache-control", "cache-control")?,
         content_disposition: call
             .header("x-ms-blob-content-disposition")?
@@ -42,7 +44,7 @@ pub fn content_of_set(call: &Call) -> Result<Option<ContentHeaders>, StorageErro
         "x-ms-blob-content-type",
         "x-ms-blob-content-encoding",
         "x-ms-blob-content-language",
-        "x-ms-blob-content-md5",
+        STORED_MD5,
         "x-ms-blob-cache-control",
         "x-ms-blob-content-disposition",
     ];
@@ -54,7 +56,7 @@ pub fn content_of_set(call: &Call) -> Result<Option<ContentHeaders>, StorageErro
         content_type: read(NAMES[0])?,
         content_encoding: read(NAMES[1])?,
         content_language: read(NAMES[2])?,
-        content_md5: stored_md5(call)?,
+        content_md5: stored_md5(call, STORED_MD5)?,
         cache_control: read(NAMES[4])?,
         content_disposition: read(NAMES[5])?,
     }))
@@ -64,10 +66,13 @@ fn filled(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// Parses `x-ms-blob-content-md5`, which is stored without verification. Any Base64 is accepted:
+/// Parses the header of an MD5 that is stored without verification. Any Base64 is accepted:
 /// Microsoft's own tests store four bytes in production. A verified MD5 has 16 bytes.
-fn stored_md5(call: &Call) -> Result<Option<String>, StorageError> {
-    match call.header("x-ms-blob-content-md5")?.and_then(filled) {
+///
+/// # Errors
+/// 400 `InvalidMd5`.
+pub fn stored_md5(call: &Call, name: &'static str) -> Result<Option<String>, StorageError> {
+    match call.header(name)?.and_then(filled) {
         Some(text) if BASE64.decode(text.trim()).is_err() => Err(ErrorCode::InvalidMd5.into()),
         stored => Ok(stored),
     }

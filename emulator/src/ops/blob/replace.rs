@@ -212,13 +212,22 @@ pub fn drop_uncommitted(
         return Ok(());
     }
     for key in keys_from(tx, keys::blocks(generation, blob))? {
-        let block = BlockRecord::load(tx, &key)?;
-        if let Some(payload) = block.and_then(|block| block.payload) {
-            store::release(tx, payload)?;
-        }
-        tx.delete(key);
+        drop_block(tx, key)?;
     }
     tx.delete(record);
+    Ok(())
+}
+
+/// Removes an uncommitted block.
+///
+/// # Errors
+/// When the store fails.
+pub fn drop_block(tx: &mut Transaction<'_>, key: Vec<u8>) -> StoreResult<()> {
+    let block = BlockRecord::load(tx, &key)?;
+    if let Some(payload) = block.and_then(|block| block.payload) {
+        store::release(tx, payload)?;
+    }
+    tx.delete(key);
     Ok(())
 }
 

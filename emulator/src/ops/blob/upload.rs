@@ -2,7 +2,7 @@
 //!
 //! Sources: the four documents, on `Content-MD5` and `x-ms-content-crc64`.
 
-use smalt_protocol::StorageError;
+use smalt_protocol::{ErrorCode, StorageError};
 
 use super::headers::BodyHashes;
 use super::written::Hashes;
@@ -22,8 +22,14 @@ impl Upload {
     /// Parses a request with a body of at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// As [`BodyHashes::of`].
+    /// As [`BodyHashes::of`]; 501 for a structured body, whose frames would else become content.
     pub fn of(call: &Call, bytes_max: u64) -> Result<Self, StorageError> {
+        if call.headers.contains_key("x-ms-structured-body") {
+            return Err(StorageError::new(ErrorCode::NotImplemented).with_message(
+                "smalt does not read structured bodies yet: send the body without \
+                 x-ms-structured-body, and its CRC64 in x-ms-content-crc64.",
+            ));
+        }
         Ok(Upload {
             given: BodyHashes::of(call)?,
             bytes_max,

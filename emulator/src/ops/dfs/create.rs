@@ -12,7 +12,7 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
 
-use super::{content_headers, resource_type};
+use super::{check_empty, check_overwrite, content_headers, resource_type};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::blob::expiry::{self, Expiry};
@@ -41,6 +41,7 @@ const HAS_CONTEXT: ApiVersion = ApiVersion::V2021_04_10;
 pub struct CreatePath {
     name: BlobName,
     is_directory: bool,
+    may_overwrite: bool,
     guard: Guard,
     headers: ContentHeaders,
     metadata: Metadata,
@@ -119,6 +120,7 @@ impl Write for CreatePath {
     type Output = BlobRecord;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
+        check_empty(call)?;
         let is_leased = call.headers.contains_key(leasing::PROPOSED_LEASE_ID);
         let mut headers = content_headers(call)?;
         let usual = || CONTENT_TYPE_DEFAULT.to_owned();
@@ -136,6 +138,7 @@ impl Write for CreatePath {
         Ok(CreatePath {
             name: BlobName::of_write(call)?,
             is_directory,
+            may_overwrite: call.identity.may('w'),
             guard: Guard::of_write(call)?,
             headers,
             metadata: call.metadata()?,
@@ -159,6 +162,7 @@ impl Write for CreatePath {
             }
             None => code.into(),
         };
+        check_overwrite(self.may_overwrite, &place)?;
         let guarded = self.guard.check_path(&place);
         guarded.map_err(|error| match error.code() {
             ErrorCode::BlobAlreadyExists => taken(ErrorCode::PathAlreadyExists),

@@ -67,6 +67,7 @@ impl Write for SetAccessControlRecursive {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         const MODE: &str = "mode";
+        const MAX_RECORDS: &str = "maxRecords";
         let text = call.query(MODE).unwrap_or_default();
         let mode = match text.to_ascii_lowercase().as_str() {
             "set" => AclMode::Set,
@@ -75,8 +76,13 @@ impl Write for SetAccessControlRecursive {
             _ => return Err(StorageError::invalid_query(MODE, text, "")),
         };
         let checked = call.subject().filter(|subject| subject.is_checked);
-        let given = number(call, "maxRecords")?;
-        let most = given.map_or(ACL_RECORDS_MAX, |n| n.clamp(1, ACL_RECORDS_MAX));
+        let most = match number(call, MAX_RECORDS)? {
+            Some(0) => {
+                let most = i64::try_from(ACL_RECORDS_MAX).unwrap_or(i64::MAX);
+                return Err(StorageError::query_out_of_range(MAX_RECORDS, "0", 1, most));
+            }
+            given => given.map_or(ACL_RECORDS_MAX, |most| most.min(ACL_RECORDS_MAX)),
+        };
         let continuation = call.query("continuation").filter(|text| !text.is_empty());
         Ok(SetAccessControlRecursive {
             path: Path::of(call)?,

@@ -14,7 +14,10 @@
 use smalt_protocol::{ApiVersion, ETag, ErrorCode, Metadata, StorageError, Timestamp, names, uri};
 use uuid::Uuid;
 
+use super::{check_empty, check_overwrite};
+use crate::auth;
 use crate::call::Call;
+use crate::core::Core;
 use crate::keys::tree::MISSING;
 use crate::keys::{self, Generation};
 use crate::operation::Write;
@@ -37,6 +40,7 @@ const HAS_ETAG: ApiVersion = ApiVersion::V2020_06_12;
 /// The renaming of a path.
 pub struct RenamePath {
     target: Destination,
+    may_overwrite: bool,
     guard: Guard,
     conditions: Conditions,
     source_lease: Option<Uuid>,
@@ -58,10 +62,16 @@ impl Destination {
     /// Parses what a rename names.
     ///
     /// # Errors
-    /// 400 for a malformed name; 400 `MissingRequiredHeader`, 400 `InvalidSourceUri`.
+    /// 400 for a malformed name or mode; 400 `MissingRequiredHeader`, 400 `InvalidSourceUri`.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
-        let mode = call.query("mode").unwrap_or_default();
-        let moves_in = !mode.eq_ignore_ascii_case("legacy");
+        const MODE: &str = "mode";
+        let moves_in = match call.query(MODE).filter(|mode| !mode.is_empty()) {
+            Some(mode) if mode.eq_ignore_ascii_case("legacy") => false,
+            Some(mode) if !mode.eq_ignore_ascii_case("posix") => {
+                return Err(StorageError::invalid_query(MODE, mode, ""));
+            }
+            _ => true,
+        };
         let named = if call.blob().is_empty() && moves_in {
             BlobName {
                 container: ContainerName::of(call)?,
@@ -73,14 +83,14 @@ impl Destination {
         Ok(Destination {
             named,
             moves_in,
-            source: source(call)?,
+            source: source(call)?.0,
         })
     }
 
     /// Returns the path that the source gets.
     ///
     /// # Errors
-    /// 404 `ContainerNotFound`.
+    /// 404 `ContainerNotFound`, 400 `OutOfRangeInput` for a path that is too long.
     pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<BlobName, StorageError> {
         let named = &self.named;
         let is_directory = || -> Result<bool, StorageError> {
@@ -93,11 +103,24 @@ impl Destination {
         }
         let parts =
             tree::segments(&named.blob).chain(tree::segments(&self.source.blob).next_back());
+        let blob = parts.collect::<Vec<_>>().join("/");
+        names::validate_blob_name(&blob)?;
         Ok(BlobName {
-            blob: parts.collect::<Vec<_>>().join("/"),
+            blob,
             ..named.clone()
         })
     }
+}
+
+/// Checks that the caller of a rename may remove its source: by the signature in the source's
+/// query, else by the credentials of the request. Where access control lists decide, the commit
+/// checks them.
+///
+/// # Errors
+/// 400 for a malformed source; 403 when the caller may not remove it.
+pub fn check_source(core: &Core, call: &Call) -> Result<(), StorageError> {
+    let (source, query) = source(call)?;
+    auth::permit_removal(core, call, (source.container.container, source.blob), query)
 }
 
 /// The source, and the name and place of the destination.
@@ -113,8 +136,10 @@ impl Write for RenamePath {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let metadata = call.metadata()?;
+        check_empty(call)?;
         Ok(RenamePath {
             target: Destination::of(call)?,
+            may_overwrite: call.identity.may('w'),
             guard: Guard::of_write(call)?,
             conditions: Conditions::of_source(&call.headers)?,
             source_lease: source_lease_id(call)?,
@@ -143,6 +168,7 @@ impl Write for RenamePath {
         {
             return Err(ErrorCode::InvalidRenameSourcePath.into());
         }
+        check_overwrite(self.may_overwrite || is_same, &place)?;
         self.guard.check_path(&place)?;
         if let Some(old) = place.blob.as_ref().filter(|_| !is_same) {
             match (source.blob.directory, old.directory) {
@@ -274,15 +300,16 @@ fn move_parts(
     Ok(())
 }
 
-/// Parses the source: `/file-system/path`, percent-encoded, perhaps with a signature. A client of
-/// an address in path style may have written the account in front of it.
+/// Parses the source, `/file-system/path`, percent-encoded, and the parameters of its signature, if
+/// it has one. A client of an address in path style may have written the account in front of it.
 ///
 /// # Errors
 /// 400 `MissingRequiredHeader`, 400 `InvalidSourceUri`.
-fn source(call: &Call) -> Result<BlobName, StorageError> {
+fn source(call: &Call) -> Result<(BlobName, Vec<(String, String)>), StorageError> {
     let text = call.required_header(SOURCE)?;
     let refused = || StorageError::from(ErrorCode::InvalidSourceUri);
-    let (path, _) = text.split_once('?').unwrap_or((text, ""));
+    let (path, query) = text.split_once('?').unwrap_or((text, ""));
+    let query = uri::parse_query(query).map_err(|_| refused())?;
     let path = uri::percent_decode(path).map_err(|_| refused())?;
     let path = path.trim_start_matches('/');
     let own = path
@@ -293,16 +320,15 @@ fn source(call: &Call) -> Result<BlobName, StorageError> {
     let blob = blob.trim_matches('/');
     names::validate_container_name(container).map_err(|_| refused())?;
     names::validate_blob_name(blob).map_err(|_| refused())?;
-    Ok(BlobName {
-        container: ContainerName {
-            account: call.account().to_owned(),
-            container: container.to_owned(),
-            settings: call.settings.clone(),
-            data_lake: true,
-            creator: call.subject().map(|subject| subject.id),
-        },
-        blob: blob.to_owned(),
-    })
+    let container = ContainerName {
+        account: call.account().to_owned(),
+        container: container.to_owned(),
+        settings: call.settings.clone(),
+        data_lake: true,
+        creator: call.subject().map(|subject| subject.id),
+    };
+    let blob = blob.to_owned();
+    Ok((BlobName { container, blob }, query))
 }
 
 fn lost(error: &StorageError) -> StorageError {

@@ -3,8 +3,8 @@
 //! Sources: "Copy Blob", "Put Block From URL"; recordings. The source is read as Get Blob reads it,
 //! with an identity of its own.
 
+use http::Method;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, Method};
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
 use super::{
@@ -16,7 +16,6 @@ use crate::body::{self, Body};
 use crate::call::Call;
 use crate::core::Core;
 use crate::faults::Hold;
-use crate::header_case::HeaderCase;
 use crate::ops::blob::content::{self, Located};
 use crate::ops::blob::guard;
 use crate::ops::dfs::gate::Gate;
@@ -24,7 +23,6 @@ use crate::ops::lookup::{BlobAddress, Found};
 use crate::records::BlobKind;
 use crate::register::READ_BLOB;
 use crate::reply::Content;
-use crate::rules::acl::Need;
 use crate::rules::conditions::Conditions;
 use crate::rules::encryption::Requested;
 use crate::stage;
@@ -157,38 +155,14 @@ pub(super) fn hold(core: &Core, call: &Call) -> Option<Hold> {
 
 /// Returns the read of the source as a call of its own.
 fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call {
-    let mut headers = HeaderMap::new();
+    let settings = core.settings(&target.account);
+    let mut read = call.within(Method::GET, target, url.query().to_vec(), settings);
     if let Some(authorization) = call.headers.get("x-ms-copy-source-authorization") {
-        headers.insert(AUTHORIZATION, authorization.clone());
+        read.headers.insert(AUTHORIZATION, authorization.clone());
     }
-    Call {
-        method: Method::GET,
-        sent_method: Method::GET,
-        settings: core.settings(&target.account),
-        target,
-        query: url.query().to_vec(),
-        headers,
-        uri: Default::default(),
-        header_case: HeaderCase::default(),
-        being_deleted_s: call.being_deleted_s,
-        shuffle_messages: call.shuffle_messages,
-        version: call.version,
-        version_given: true,
-        version_known: true,
-        arrival: call.arrival,
-        request_id: call.request_id,
-        fresh_id: call.fresh_id,
-        body_length: None,
-        // The caller sent the source's signature: from its address, over its connection.
-        peer: call.peer,
-        secure: url.is_secure() && call.secure,
-        origin: call.origin.clone(),
-        lane: call.lane.clone(),
-        operation: "",
-        raises: None,
-        need: Need::Role,
-        identity: Identity::Anonymous,
-    }
+    // The caller sent the source's signature: from its address, over its connection.
+    read.secure &= url.is_secure();
+    read
 }
 
 /// Authorises by the credentials in the URL alone.
