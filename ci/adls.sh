@@ -125,8 +125,7 @@ lake_contract() {
     contract_tests "Hadoop's tests of ABFS" "$files" \
         testGetClientTransactionIdAfterRename testGetClientTransactionIdAfterCreate \
         testClientTransactionIdAfterTwoCreateCalls testCreateAppendBlobOverDfsEndpointAppendOverBlob \
-        testCreateOverDfsAppendOverBlob testMultipleAppendsQualifyForSwitch testGetSetXAttrOnRoot \
-        testTwoWritersCreateAppendNoInfiniteLease
+        testCreateOverDfsAppendOverBlob testMultipleAppendsQualifyForSwitch testGetSetXAttrOnRoot
 }
 
 for suite in ${*:-python javascript go java azcopy hadoop contract}; do

@@ -96,6 +96,12 @@ impl Row {
         self.path.starts_with("/{c}/")
     }
 
+    fn renames(&self) -> bool {
+        self.headers
+            .iter()
+            .any(|(name, _)| *name == "x-ms-rename-source")
+    }
+
     /// Returns whether a SAS of this kind covers the row's resource.
     pub(super) fn is_reached_by(&self, kind: Kind) -> bool {
         match kind {
@@ -103,7 +109,8 @@ impl Row {
             // A table SAS is bound to its table by `tn` and not by the path.
             _ if self.service == Service::Table => true,
             Kind::Whole | Kind::Policy | Kind::DelegatedWhole => !self.is_of_service(),
-            Kind::Blob | Kind::DelegatedBlob => self.is_of_blob(),
+            // That of a path does not reach the source of its rename.
+            Kind::Blob | Kind::DelegatedBlob => self.is_of_blob() && !self.renames(),
             Kind::Directory => {
                 let lists = ["comp=list&prefix=d/", "recursive=true&directory=d"];
                 self.is_of_blob() || lists.iter().any(|list| self.path.contains(list))

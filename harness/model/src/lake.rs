@@ -222,13 +222,15 @@ impl Model {
         flush: bool,
         lease: Option<LeaseId>,
     ) -> Answer {
-        self.base(id)?.check_file()?;
+        let blob = self.base(id)?;
+        blob.check_file()?;
+        let length = blob.state.content.length();
         let before = flush.then(|| self.clone());
         self.put_block(id, &position.to_be_bytes(), content, lease)?;
         let Some(before) = before else {
             return Ok(Expected::ok(202));
         };
-        if position < before.base(id)?.state.content.length() {
+        if position < length {
             *self = before;
             return Err(ErrorCode::InvalidFlushPosition.into());
         }

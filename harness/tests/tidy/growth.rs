@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        83_940,
-        "Lists of access control are completed; a rename may move into a directory.",
+        84_130,
+        "A rename needs permission for its source; lists of access control are completed.",
     ),
     (
         "sleeve/",
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 242_700;
+pub(crate) const TOTAL: usize = 242_800;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
