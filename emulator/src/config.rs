@@ -111,6 +111,11 @@ impl AccountSettings {
         if self.versioning && self.hierarchical_namespace {
             return Err("versioning: an account with a hierarchical namespace has no versions");
         }
+        if self.version_immutability && self.hierarchical_namespace {
+            return Err(
+                "version_immutability: an account with a hierarchical namespace has no versions",
+            );
+        }
         Ok(())
     }
 }

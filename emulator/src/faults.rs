@@ -46,7 +46,7 @@ pub enum Fault {
         /// The code, such as `LeaseIdMissing`.
         #[serde(with = "code_name")]
         code: ErrorCode,
-        /// HTTP status, 400 to 599; `None` for that of the code.
+        /// HTTP status, 304 or 400 to 599; `None` for that of the code.
         #[serde(default)]
         status: Option<u16>,
         /// `Retry-After`, in seconds.

@@ -101,8 +101,12 @@ fn unmatched(call: &Call, other_verb: bool, comp: &str) -> StorageError {
         "GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE",
     ]
     .contains(&call.method.as_str());
-    if !is_known_verb || other_verb {
+    let is_of_lake = call.target.data_lake && call.method != Method::POST;
+    if !is_known_verb || (other_verb && !is_of_lake) {
         return ErrorCode::UnsupportedHttpVerb.into();
+    }
+    if comp.is_empty() && call.target.data_lake {
+        return data_lake::unmatched(call);
     }
     if comp.is_empty() {
         return match call.query("restype") {
@@ -119,7 +123,10 @@ fn unmatched(call: &Call, other_verb: bool, comp: &str) -> StorageError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::config::AccountSettings;
     use crate::ops::blob::testing;
 
     /// Classifies by method, with exceptions: a dequeue hides messages; a query with a body, a key
@@ -147,6 +154,40 @@ mod tests {
                     .then_some(ErrorCode::InsufficientAccountPermissions);
                 assert_eq!(code, expected, "{entry:?}");
             }
+        }
+    }
+
+    #[test]
+    fn request_of_no_path_operation_is_told_what_it_lacks() {
+        use ErrorCode::{InvalidQueryParameterValue, MissingRequiredQueryParameter};
+        for (method, query, expected) in [
+            (Method::PUT, &[][..], MissingRequiredQueryParameter),
+            (Method::PATCH, &[], MissingRequiredQueryParameter),
+            (
+                Method::PATCH,
+                &[("action", "cut")],
+                InvalidQueryParameterValue,
+            ),
+            (
+                Method::PUT,
+                &[("resource", "link")],
+                InvalidQueryParameterValue,
+            ),
+            (
+                Method::GET,
+                &[("resource", "filesystem")],
+                InvalidQueryParameterValue,
+            ),
+        ] {
+            let mut call = testing::call(query, &[]);
+            call.method = method;
+            call.target.data_lake = true;
+            call.settings = Arc::new(AccountSettings {
+                hierarchical_namespace: true,
+                ..AccountSettings::default()
+            });
+            let error = find(&call).unwrap_err();
+            assert_eq!(error.code(), expected, "{} {query:?}", call.method);
         }
     }
 

@@ -17,6 +17,7 @@ use crate::arrival::{self, Socket};
 use crate::body::{self, Body};
 use crate::core::Core;
 use crate::faults::ConnectionLost;
+use crate::target::SECONDARY;
 use crate::{owner, pipeline};
 
 /// The container of the website.
@@ -36,9 +37,10 @@ pub fn account(core: &Core, head: &Parts, socket: &Socket) -> Option<String> {
         return None;
     }
     let account = account.to_ascii_lowercase();
-    let is_known = core.config.host_style && core.config.account(&account).is_some();
+    let account = account.strip_suffix(SECONDARY).unwrap_or(&account);
+    let is_known = core.config.host_style && core.config.account(account).is_some();
     let is_ours = is_known && arrival::check_framing(core, head, socket).is_ok();
-    is_ours.then_some(account)
+    is_ours.then(|| account.to_owned())
 }
 
 /// Serves a request to the website of an account.

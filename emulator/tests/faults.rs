@@ -37,6 +37,10 @@ async fn rule_answers_any_error_to_requests_with_its_headers() {
             json!({ "kind": "error", "code": "AuthorizationFailure", "status": 418 }),
             (418, "AuthorizationFailure"),
         ),
+        (
+            json!({ "kind": "error", "code": "ConditionNotMet", "status": 304 }),
+            (304, "ConditionNotMet"),
+        ),
     ] {
         let rule = json!({ "times": 9, "when": condition, "fault": fault });
         assert_eq!(add(&client, rule).await, (200, String::new()));

@@ -186,7 +186,9 @@ pub(crate) fn detail(
     match outcome {
         Outcome::InvalidTtl => {
             let text = metadata_value(&seen.metadata, &policy.ttl_key)?;
-            Some(format!("{} is {}", policy.ttl_key, quoted(text)))
+            let examples = ttl::examples(&policy.ttl_formats);
+            let found = format!("{} is {}", policy.ttl_key, quoted(text));
+            Some(format!("{found}; such as {examples} would do"))
         }
         Outcome::BadName if !destination::is_blob_name(name) => {
             Some("its name cannot be addressed unambiguously".to_owned())

@@ -28,7 +28,11 @@ pub enum SweepError {
     Storage(#[from] PortError),
     /// This machine's clock differs from the service's by more than 600 s; the value is the
     /// difference in seconds.
-    #[error("this machine's clock differs from the service's by {0} s; at most 600 s is allowed")]
+    #[error(
+        "this machine's clock differs from the service's by {0} s; at most 600 s is allowed. \
+         Correct the clock, or trust that of an emulator whose clock was moved with \
+         --trust-service-clock"
+    )]
     ClockSkew(u64),
     /// Another client holds a lease on the state document but does not write to it.
     #[error(

@@ -70,6 +70,7 @@ pub(crate) struct Core {
     pub(crate) agreed: AtomicBool,
     policy: PolicyCell,
     clock: Mutex<Option<(Timestamp, Instant)>>,
+    skew_is_told: AtomicBool,
 }
 
 impl Core {
@@ -91,6 +92,7 @@ impl Core {
             made: Mutex::default(),
             signing: Turns::default(),
             clock: Mutex::new(None),
+            skew_is_told: AtomicBool::new(false),
             gauges: Mutex::default(),
             spending: Mutex::default(),
             began: Instant::now(),
@@ -121,7 +123,7 @@ impl Core {
         if skew_s > SKEW_MAX_S && !self.config.trust_service_clock {
             return Err(SweepError::ClockSkew(skew_s));
         }
-        if skew_s > SKEW_WARN_S {
+        if skew_s > SKEW_WARN_S && !self.skew_is_told.swap(true, Ordering::Relaxed) {
             tracing::warn!(skew_s, "clock skew; using the service's time");
         }
         Ok(())

@@ -149,7 +149,7 @@ pub(crate) async fn open(core: &Core, patience: Patience) -> Result<Session<'_>,
     })
 }
 
-/// Logs a read or a write of the state document (S31).
+/// Logs a read, a write or the creation of the state document (S31).
 fn log_state(action: &'static str, began: Instant) {
     let ms = began.elapsed().as_millis() as u64;
     tracing::info!(op = "state", action, ms, "state document");
@@ -295,8 +295,12 @@ pub(crate) async fn write_new(
         },
         ..PutBlob::default()
     };
+    let began = Instant::now();
     match account.put_blob(blob, content, &put).await {
-        Ok(_) => Ok(true),
+        Ok(_) => {
+            log_state("create", began);
+            Ok(true)
+        }
         Err(e)
             if matches!(
                 e.kind,

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::roles::Held;
 use crate::call::Call;
-use crate::register::{self, Access, Entry, Scope};
+use crate::register::{Access, Entry, Scope, sets_owner};
 use crate::rules::acl::{self, EXECUTE, FS_ACTION, Need, READ, WRITE};
 use crate::target::{Kind, Resource};
 
@@ -104,7 +104,7 @@ pub fn besides(call: &Call) -> impl Iterator<Item = char> {
             || has("x-ms-legal-hold"));
     let tags = (reads_tags || sets_tags).then_some('t');
     let inserts = may_insert(call).then_some('a');
-    let is_owned = call.method == http::Method::PATCH && register::sets_owner(call);
+    let is_owned = call.method == http::Method::PATCH && sets_owner(call);
     let others = keeps.then_some('i').into_iter().chain(inserts);
     tags.into_iter()
         .chain(others)
@@ -131,7 +131,7 @@ pub fn of_lists(call: &Call, entry: &Entry) -> Result<Need, StorageError> {
         [b'r', ..] => Need::Have(READ),
         // Only a superuser changes the owner; the owner may choose a group of its own, and groups
         // have no members here.
-        [b'p', ..] if register::sets_owner(call) => Need::Role,
+        [b'p', ..] if sets_owner(call) => Need::Role,
         [b'p', ..] => Need::Own,
         [b'd', ..] => Need::Remove,
         b"cwm" => Need::Rename,
@@ -143,6 +143,7 @@ pub fn of_lists(call: &Call, entry: &Entry) -> Result<Need, StorageError> {
 mod tests {
     use super::*;
     use crate::ops::blob::testing;
+    use crate::register;
     use smalt_protocol::Service;
 
     type Pairs = [(&'static str, &'static str)];

@@ -162,7 +162,11 @@ pub struct Flags {
     pub blob_expiry: bool,
     /// Give every account a hierarchical namespace, which Data Lake Storage needs. There are no
     /// versions then.
-    #[arg(long, help_heading = ACCOUNTS, conflicts_with = "versioning")]
+    #[arg(
+        long,
+        help_heading = ACCOUNTS,
+        conflicts_with_all = ["versioning", "version_immutability"]
+    )]
     pub hierarchical_namespace: bool,
     /// Keep the name of a deleted container, queue or table taken for SECONDS, at most 86400:
     /// creating it again gets 409 `...BeingDeleted`. On Azure this takes 30 seconds or more.

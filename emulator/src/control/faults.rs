@@ -22,9 +22,9 @@ pub(super) fn add(core: &Core, mut asked: Map<String, Value>) -> Result<(), Refu
         status: Some(status),
         ..
     } = rule.fault
-        && !(400..=599).contains(&status)
+        && !(status == 304 || (400..=599).contains(&status))
     {
-        return refuse("invalid status: use 400 to 599");
+        return refuse("invalid status: use 304 or 400 to 599");
     }
     let of_events = rule.operation == EVENTS_DELIVER;
     if of_events != rule.fault.is_of_events() {

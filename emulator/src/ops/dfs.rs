@@ -23,9 +23,12 @@ use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
 use crate::call::Call;
 use crate::keys::Generation;
 use crate::keys::tree::number as tree_number;
+use crate::ops::blob::guard;
 use crate::ops::blob::headers::stored_md5;
 use crate::ops::lookup::{BlobName, ContainerName, Found, Place};
-use crate::records::{BlobRecord, ContainerRecord, ContentHeaders};
+use crate::ops::tree;
+use crate::records::{BlobKind, BlobRecord, ContainerRecord, ContentHeaders};
+use crate::rules::immutability::{self, Change};
 use crate::store::View;
 
 /// What a path names: the root of a file system, or a file or directory in it.
@@ -148,11 +151,26 @@ fn check_overwrite(may_overwrite: bool, place: &Place) -> Result<(), StorageErro
     }
 }
 
-/// Rejects an operation on a file's content for a directory.
+/// Rejects an operation on a file's content for a directory, and for a page or append blob.
 fn check_file(blob: &BlobRecord) -> Result<(), StorageError> {
-    match blob.directory {
-        Some(_) => Err(ErrorCode::PathConflict.into()),
-        None => Ok(()),
+    match blob.kind {
+        _ if blob.directory.is_some() => Err(ErrorCode::PathConflict.into()),
+        BlobKind::Block => Ok(()),
+        BlobKind::Append | BlobKind::Page => Err(ErrorCode::InvalidBlobType.into()),
+    }
+}
+
+/// Rejects the removal or the move of a path that is retained. "Container-level WORM policies": in
+/// a container with a policy or a legal hold a directory must be empty.
+fn check_removable(view: &dyn View, found: &Found, now: Timestamp) -> Result<(), StorageError> {
+    guard::check_removable(&found.blob)?;
+    // What was just created is retained longest.
+    let contents = found.container.worm.protection(now, now);
+    match found.blob.directory {
+        Some(id) if contents.is_some() && !tree::is_empty(view, id, now)? => {
+            immutability::judge(contents, Change::Removal)
+        }
+        _ => Ok(()),
     }
 }
 

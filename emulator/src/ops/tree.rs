@@ -174,7 +174,7 @@ pub fn posix_of_new(
     Ok(Some(Box::new(posix)))
 }
 
-/// Whether a directory has no children, not counting deleted ones.
+/// Whether a directory or a container has no children, not counting deleted ones.
 ///
 /// # Errors
 /// When the store fails.

@@ -1,7 +1,7 @@
 //! Operations of the Data Lake Storage interface.
 
 use http::Method;
-use smalt_protocol::Service;
+use smalt_protocol::{Service, StorageError};
 
 use super::access::{Access, ownership};
 use super::entry::{Entry, Verb, op};
@@ -43,11 +43,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     op(DFS, "Path_SetProperties", "Path - Update (setProperties)", Verb::Patch, Kind::Blob, ("", ""), sets_properties, Access::object("w"), write::<dfs::set_properties::SetPathProperties>()),
     op(DFS, "Path_SetAccessControl", "Path - Update (setAccessControl)", Verb::Patch, Kind::Blob, ("", ""), sets_access, Access::object("p").refined(ownership), write::<dfs::access::SetAccessControl>()).and_on(Kind::Container),
     op(DFS, "Path_SetAccessControlRecursive", "Path - Update (setAccessControlRecursive)", Verb::Patch, Kind::Blob, ("", ""), sets_access_below, Access::object("p"), write::<dfs::recursive::SetAccessControlRecursive>()).and_on(Kind::Container),
-    op(DFS, "Path_Lease", "Path - Lease", Verb::Post, Kind::Blob, ("", ""), always, Access::object("w"), write::<blob::lease::LeaseBlob>()),
-    op(DFS, "Path_Read", "Path - Read", Verb::Get, Kind::Blob, ("", ""), always, Access::object("r"), read::<blob::get::GetBlob>()),
+    op(DFS, "Path_Lease", "Path - Lease", Verb::Post, Kind::Blob, ("", ""), path, Access::object("w"), write::<blob::lease::LeaseBlob>()),
+    op(DFS, "Path_Read", "Path - Read", Verb::Get, Kind::Blob, ("", ""), path, Access::object("r"), read::<blob::get::GetBlob>()),
     op(DFS, "Path_GetAccessControl", "Path - Get Properties (getAccessControl)", Verb::Head, Kind::Blob, ("", ""), gets_access, Access::object("er"), read::<dfs::status::GetPathStatus>()).and_on(Kind::Container),
     op(DFS, "Path_GetProperties", "Path - Get Properties", Verb::Head, Kind::Blob, ("", ""), always, Access::object("er"), read::<dfs::status::GetPathStatus>()).and_on(Kind::Container),
-    op(DFS, "Path_Delete", "Path - Delete", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("d"), write::<dfs::delete::DeletePath>()).raises(Raises::Deleted("DeleteFile")),
+    op(DFS, "Path_Delete", "Path - Delete", Verb::Delete, Kind::Blob, ("", ""), path, Access::object("d"), write::<dfs::delete::DeletePath>()).raises(Raises::Deleted("DeleteFile")),
 ];
 
 fn asks(call: &Call, parameter: &str, value: &str) -> bool {
@@ -61,6 +61,13 @@ fn account(call: &Call) -> bool {
 
 fn filesystem(call: &Call) -> bool {
     asks(call, "resource", "filesystem") && call.query("action").is_none()
+}
+
+/// Whether a request that could be for a path does not name another resource.
+fn path(call: &Call) -> bool {
+    ["account", "filesystem"]
+        .iter()
+        .all(|other| !asks(call, "resource", other))
 }
 
 fn renames(call: &Call) -> bool {
@@ -95,4 +102,20 @@ fn sets_access_below(call: &Call) -> bool {
 
 fn gets_access(call: &Call) -> bool {
     asks(call, "action", "getAccessControl")
+}
+
+/// Returns the error of a request that no operation matches: its `action` or its `resource` is
+/// invalid, or it lacks the one that it needs.
+pub(super) fn unmatched(call: &Call) -> StorageError {
+    const PARAMETERS: [&str; 2] = ["action", "resource"];
+    for name in PARAMETERS {
+        if let Some(given) = call.query(name) {
+            return StorageError::invalid_query(name, given, "");
+        }
+    }
+    let [action, resource] = PARAMETERS;
+    StorageError::missing_query(match call.method {
+        Method::PATCH => action,
+        _ => resource,
+    })
 }

@@ -4,8 +4,8 @@
 //! Update"; recordings for the defaults of new paths.
 
 use serde::{Deserialize, Serialize};
-use smalt_protocol::StorageError;
 use smalt_protocol::limits::ACL_ENTRIES_MAX;
+use smalt_protocol::{ErrorCode, StorageError};
 
 /// The owner and the group of paths that the account's key creates, as recorded.
 pub const SUPERUSER: &str = "$superuser";
@@ -49,6 +49,8 @@ const BASES: usize = 3;
 
 const ACL: &str = "x-ms-acl";
 const PERMISSIONS: &str = "x-ms-permissions";
+/// Header of the permissions that a new path does not get.
+pub const UMASK: &str = "x-ms-umask";
 
 /// Owner, group and access control list of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -375,16 +377,31 @@ pub fn check_default(given: &[AclEntry], is_directory: bool) -> Result<(), Stora
     Err(StorageError::invalid_header(ACL, ""))
 }
 
-/// Parses `x-ms-acl`. Entries that are to be removed have no permissions.
+/// Parses `x-ms-acl`. Entries that are to be removed have no permissions, and no two entries are for
+/// the same.
 ///
 /// # Errors
 /// 400 `InvalidHeaderValue`.
 pub fn parse_acl(text: &str, mode: AclMode) -> Result<Vec<AclEntry>, StorageError> {
-    let entries = text.split(',').filter(|entry| !entry.is_empty());
-    entries
-        .map(|text| parse_entry(text.trim(), mode))
-        .collect::<Option<Vec<_>>>()
-        .ok_or_else(|| StorageError::invalid_header(ACL, text))
+    let entries = text.split(',').map(|text| parse_entry(text.trim(), mode));
+    let entries = entries.collect::<Option<Vec<_>>>();
+    let is_repeated = |all: &[AclEntry]| {
+        let mut places = all.iter().enumerate();
+        places.any(|(at, one)| all.iter().take(at).any(|other| is_same(one, other)))
+    };
+    let entries = entries.filter(|all| all.len() <= 2 * ACL_ENTRIES_MAX && !is_repeated(all));
+    entries.ok_or_else(|| StorageError::invalid_header(ACL, text))
+}
+
+/// Rejects a request that has both permissions and a list: "Path - Create", "Path - Update".
+///
+/// # Errors
+/// 400 `InvalidInput`.
+pub fn check_one(has_permissions: bool, has_list: bool) -> Result<(), StorageError> {
+    match has_permissions && has_list {
+        true => Err(ErrorCode::InvalidInput.into()),
+        false => Ok(()),
+    }
 }
 
 fn parse_entry(text: &str, mode: AclMode) -> Option<AclEntry> {
@@ -424,20 +441,28 @@ pub fn parse_bits(text: &str) -> Option<u8> {
     Some(bits)
 }
 
-/// Parses `x-ms-permissions` or `x-ms-umask`: four octal digits, or nine letters of which the last
-/// may be a sticky bit.
+/// Parses four octal digits, or three.
+fn parse_octal(text: &str) -> Option<u16> {
+    // The library would accept a sign.
+    let is_octal = text.bytes().all(|digit| digit.is_ascii_digit());
+    let mode = u16::from_str_radix(text, 8).ok().filter(|_| is_octal)?;
+    (matches!(text.len(), 3 | 4) && mode <= 0o1777).then_some(mode)
+}
+
+/// Parses `x-ms-umask`, which is octal: "Path - Create".
 ///
 /// # Errors
 /// 400 `InvalidHeaderValue`.
-pub fn parse_mode(name: &'static str, text: &str) -> Result<u16, StorageError> {
-    let refused = || StorageError::invalid_header(name, text);
-    if text.len() == 4 || text.len() == 3 {
-        // The library would accept a sign.
-        let is_octal = text.bytes().all(|digit| digit.is_ascii_digit());
-        let mode = u16::from_str_radix(text, 8).ok().filter(|_| is_octal);
-        let mode = mode.ok_or_else(refused)?;
-        return (mode <= 0o1777).then_some(mode).ok_or_else(refused);
-    }
+pub fn parse_umask(text: &str) -> Result<u16, StorageError> {
+    parse_octal(text).ok_or_else(|| StorageError::invalid_header(UMASK, text))
+}
+
+/// Parses `x-ms-permissions`: four octal digits, or nine letters of which the last may be a sticky
+/// bit.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue`.
+pub fn parse_permissions(text: &str) -> Result<u16, StorageError> {
     let symbolic = || {
         let text = text.strip_suffix('+').unwrap_or(text);
         let (rest, last) = text.split_at_checked(8)?;
@@ -453,15 +478,8 @@ pub fn parse_mode(name: &'static str, text: &str) -> Result<u16, StorageError> {
         }
         (text.len() == 9).then_some(mode)
     };
-    symbolic().ok_or_else(refused)
-}
-
-/// Parses `x-ms-permissions`.
-///
-/// # Errors
-/// 400 `InvalidHeaderValue`.
-pub fn parse_permissions(text: &str) -> Result<u16, StorageError> {
-    parse_mode(PERMISSIONS, text)
+    let mode = parse_octal(text).or_else(symbolic);
+    mode.ok_or_else(|| StorageError::invalid_header(PERMISSIONS, text))
 }
 
 #[cfg(test)]

@@ -92,15 +92,18 @@ impl Worm {
         self.legal_hold.is_empty() && policy.is_none_or(|it| it.allow_protected_append_writes)
     }
 
-    /// Returns whether clients may delete the container.
+    /// Checks that clients may delete the container: one with a policy must be empty, whether the
+    /// policy is locked or not.
     ///
     /// # Errors
-    /// `ContainerHasLegalHold`, `ContainerImmutabilityPolicyLocked`.
-    pub fn check_deletable(&self) -> Result<(), ErrorCode> {
+    /// `ContainerHasLegalHold`, `ContainerImmutabilityPolicyLocked`, `BlobImmutableDueToPolicy`.
+    pub fn check_deletable(&self, is_empty: bool) -> Result<(), ErrorCode> {
         match self.immutability_policy {
             _ if !self.legal_hold.is_empty() => Err(ErrorCode::ContainerHasLegalHold),
+            None => Ok(()),
+            Some(_) if is_empty => Ok(()),
             Some(policy) if policy.locked => Err(ErrorCode::ContainerImmutabilityPolicyLocked),
-            _ => Ok(()),
+            Some(_) => Err(ErrorCode::BlobImmutableDueToPolicy),
         }
     }
 

@@ -96,7 +96,7 @@ impl Row {
         self.path.starts_with("/{c}/")
     }
 
-    fn renames(&self) -> bool {
+    pub(super) fn renames(&self) -> bool {
         self.headers
             .iter()
             .any(|(name, _)| *name == "x-ms-rename-source")

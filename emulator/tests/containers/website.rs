@@ -123,8 +123,10 @@ async fn website_answers_conditions_ranges_and_methods() {
 #[tokio::test]
 async fn website_of_one_page_answers_every_path_and_a_disabled_one_none() {
     let client = site(&format!("{INDEX}{DEFAULT}")).await;
-    let (status, _, text) = page(&client, ("GET", HOST, "/user/7"), &[]).await;
-    assert_eq!((status, text.as_str()), (200, "index.html"));
+    for host in [HOST, "devstoreaccount1-secondary.web.localhost:10000"] {
+        let (status, _, text) = page(&client, ("GET", host, "/user/7"), &[]).await;
+        assert_eq!((status, text.as_str()), (200, "index.html"), "{host}");
+    }
     let off = "<StorageServiceProperties><StaticWebsite><Enabled>false</Enabled></StaticWebsite>\
                </StorageServiceProperties>";
     client

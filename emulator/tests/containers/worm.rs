@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use serde_json::{Value, json};
+use smalt::AccountSettings;
 
 use crate::support::Client;
 
@@ -80,6 +81,27 @@ async fn retained_blobs_cannot_change_and_can_be_deleted_afterwards() {
 }
 
 #[tokio::test]
+async fn unlocked_policy_protects_the_container_until_it_is_deleted_or_the_container_empty() {
+    for is_emptied in [false, true] {
+        let client = world().await;
+        retain(&client, json!({ "days": 1 })).await;
+        client.advance_s(2 * DAY_S);
+        let deleted = send(&client, "DELETE", "?restype=container", &[]).await;
+        assert_eq!(deleted, "409 BlobImmutableDueToPolicy");
+        if is_emptied {
+            for blob in ["/a", "/log"] {
+                assert_eq!(send(&client, "DELETE", blob, &[]).await, "202");
+            }
+        } else {
+            let ended = control(&client, "DELETE", "/immutability-policy", &json!({})).await;
+            assert_eq!(ended, 200);
+        }
+        let deleted = send(&client, "DELETE", "?restype=container", &[]).await;
+        assert_eq!(deleted, "202");
+    }
+}
+
+#[tokio::test]
 async fn policy_may_allow_appends_to_append_blobs() {
     let client = world().await;
     retain(
@@ -102,6 +124,42 @@ async fn policy_may_allow_appends_to_append_blobs() {
         send(&client, "PUT", "/log?comp=appendblock", &[]).await,
         held
     );
+}
+
+/// A directory of a container with a policy or a hold must be empty to be deleted or moved, and no
+/// file moves before its retention ends.
+#[tokio::test]
+async fn retained_paths_are_neither_moved_nor_deleted_with_their_directory() {
+    let client = Client::of_account(AccountSettings {
+        hierarchical_namespace: true,
+        ..AccountSettings::default()
+    });
+    assert_eq!(send(&client, "PUT", "?restype=container", &[]).await, "201");
+    assert_eq!(send(&client, "PUT", "/old/young", &BLOCK).await, "201");
+    retain(&client, json!({ "days": 2 })).await;
+    client.advance_s(3 * DAY_S);
+    assert_eq!(send(&client, "PUT", "/old/a", &BLOCK).await, "201");
+    const DUE: &str = "409 BlobImmutableDueToPolicy";
+    let moved = |from| [("x-ms-rename-source", from)];
+    for (method, path, headers) in [
+        ("DELETE", "/old?recursive=true", &[][..]),
+        ("DELETE", "/old/a?recursive=false", &[]),
+        ("PUT", "/new", &moved("/box/old")),
+        ("PUT", "/new", &moved("/box/old/a")),
+        ("PUT", "/old/a?mode=legacy", &moved("/box/old/young")),
+    ] {
+        assert_eq!(
+            send(&client, method, path, headers).await,
+            DUE,
+            "{method} {path}"
+        );
+    }
+    assert_eq!(send(&client, "GET", "/old/a", &[]).await, "200");
+    client.advance_s(3 * DAY_S);
+    for path in ["/old/a", "/old/young", "/old"] {
+        let path = format!("{path}?recursive=false");
+        assert_eq!(send(&client, "DELETE", &path, &[]).await, "200", "{path}");
+    }
 }
 
 #[tokio::test]
@@ -172,10 +230,12 @@ async fn locked_policy_stays_and_protects_the_container() {
     assert_eq!(head.header("x-ms-has-legal-hold"), "false");
     client.advance_s(4 * DAY_S);
     for blob in ["/a", "/log"] {
+        let deleted = send(&client, "DELETE", "?restype=container", &[]).await;
+        assert_eq!(deleted, "409 ContainerImmutabilityPolicyLocked");
         assert_eq!(send(&client, "DELETE", blob, &[]).await, "202");
     }
     let deleted = send(&client, "DELETE", "?restype=container", &[]).await;
-    assert_eq!(deleted, "409 ContainerImmutabilityPolicyLocked");
+    assert_eq!(deleted, "202");
     let (status, _) = client
         .control(
             "GET",

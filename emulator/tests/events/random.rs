@@ -1,5 +1,5 @@
 //! Random histories: every change that was committed is delivered or among the dead letters,
-//! nothing else is, and the events of one blob come in their order.
+//! nothing else is, and the events of one blob come in their order; also over restarts.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -9,12 +9,16 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
 use serde_json::{Value, json};
 use smalt::faults::{Fault, Rule};
+use smalt::{Clock, Timestamp};
+use tempfile::TempDir;
 
 use super::world::{PUT, World, blob, short};
 use crate::support::Client;
 
 const SEEDS: u64 = 500;
 const STEPS: usize = 20;
+/// Every so many seeds have a store on disk, and restart on the way.
+const RESTARTED: u64 = 20;
 const BLOBS: [&str; 3] = ["a", "b", "c"];
 
 struct Dice(ChaCha8Rng);
@@ -125,9 +129,20 @@ async fn disturb(world: &World, dice: &mut Dice) {
     }
 }
 
+async fn open(dir: Option<&TempDir>, clock: &Clock) -> World {
+    let client = Client::of(|builder| match dir {
+        Some(dir) => builder.fast(dir.path()).clock(clock.clone()),
+        None => builder.clock(clock.clone()),
+    });
+    World::of(client).await
+}
+
 async fn run(seed: u64) -> History {
     let mut dice = Dice(ChaCha8Rng::seed_from_u64(seed));
-    let world = World::of(Client::new()).await;
+    let restarts = seed.is_multiple_of(RESTARTED);
+    let dir = restarts.then(|| tempfile::tempdir().unwrap());
+    let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
+    let mut world = open(dir.as_ref(), &clock).await;
     let settings = json!({
         "max_delivery_attempts": 1 + dice.below(4),
         "event_ttl_minutes": dice.of(&[1, 10, 1440]),
@@ -135,9 +150,13 @@ async fn run(seed: u64) -> History {
     });
     world.subscribe("all", settings).await;
     let (mut tiers, mut expected) = (BTreeMap::new(), Vec::new());
-    for _ in 0..STEPS {
+    for step in 0..STEPS {
         expected.extend(change(&world, &mut dice, &mut tiers).await);
         disturb(&world, &mut dice).await;
+        if restarts && step % 7 == 6 {
+            world.client.emulator().close().unwrap();
+            world = open(dir.as_ref(), &clock).await;
+        }
     }
     world.deliver_all().await;
     History {

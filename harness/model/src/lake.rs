@@ -222,24 +222,22 @@ impl Model {
         flush: bool,
         lease: Option<LeaseId>,
     ) -> Answer {
-        let blob = self.base(id)?;
-        blob.check_file()?;
-        let length = blob.state.content.length();
+        self.base(id)?.check_file()?;
+        let length = self.base(id)?.state.content.length();
         let before = flush.then(|| self.clone());
         self.put_block(id, &position.to_be_bytes(), content, lease)?;
         let Some(before) = before else {
             return Ok(Expected::ok(202));
         };
-        if position < length {
-            *self = before;
-            return Err(ErrorCode::InvalidFlushPosition.into());
-        }
         let end = position + u64::from(content.length);
         let guard = Guard {
             lease,
             condition: None,
         };
-        let flushed = self.flush_path(id, end, false, guard);
+        let flushed = match position < length {
+            true => Err(ErrorCode::InvalidFlushPosition.into()),
+            false => self.flush_path(id, end, false, guard),
+        };
         let flushed = flushed.inspect_err(|_| *self = before)?;
         Ok(Expected {
             status: 202,

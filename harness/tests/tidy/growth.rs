@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        84_130,
-        "A rename needs permission for its source; lists of access control are completed.",
+        84_420,
+        "A rename needs permission for its source; retained paths and their containers stay.",
     ),
     (
         "sleeve/",
@@ -51,7 +51,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 242_800;
+pub(crate) const TOTAL: usize = 243_100;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -21,10 +21,12 @@ use crate::operation::Write;
 use crate::ops::deletion::{self, Freed};
 use crate::ops::leasing::lease_id;
 use crate::ops::lookup::ContainerName;
+use crate::ops::tree;
 use crate::records::ContainerRecord;
 use crate::reply::Reply;
 use crate::rules::conditions::Conditions;
 use crate::rules::lease::{Leased, check_write};
+use crate::rules::worm::Worm;
 use crate::store::{Stamp, Transaction, View};
 
 /// The Delete Container operation.
@@ -61,7 +63,10 @@ impl Write for DeleteContainer {
         system::check_removable(&self.name)?;
         check_write(Leased::Container, container.lease, self.lease_id)?;
         self.conditions.check_write((&container).into())?;
-        container.worm.check_deletable()?;
+        let worm = &container.worm;
+        let is_empty =
+            *worm == Worm::default() || tree::is_empty(view, container.generation, stamp.now)?;
+        worm.check_deletable(is_empty)?;
         Ok(Some(container))
     }
 

@@ -50,7 +50,7 @@ const INCLUDES: [(&str, ApiVersion); 11] = [
 
 /// Since this version, a listing can start at a name; before, the parameter is unknown. "Version
 /// 2026-02-06".
-const STARTS_FROM: ApiVersion = ApiVersion::V2026_02_06;
+pub const STARTS_FROM: ApiVersion = ApiVersion::V2026_02_06;
 
 /// Since this version, the response repeats the marker; before, the blob that it names. "Version
 /// 2017-04-17".

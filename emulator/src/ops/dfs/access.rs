@@ -42,10 +42,7 @@ impl Write for SetAccessControl {
         };
         let mode = text("x-ms-permissions")?;
         let acl = text("x-ms-acl")?;
-        // "Invalid in conjunction with x-ms-acl": "Path - Update".
-        if mode.is_some() && acl.is_some() {
-            return Err(ErrorCode::InvalidInput.into());
-        }
+        acl::check_one(mode.is_some(), acl.is_some())?;
         Ok(SetAccessControl {
             // Recorded: unlike other writes, this one does not ignore the asterisk.
             refuses_any: text("if-none-match")? == Some("*"),

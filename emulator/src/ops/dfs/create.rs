@@ -63,18 +63,18 @@ struct Rights {
 
 impl Rights {
     fn of(call: &Call) -> Result<Self, StorageError> {
-        const UMASK: &str = "x-ms-umask";
         let text = |name| -> Result<Option<String>, StorageError> {
             let given = call.header(name)?.filter(|text| !text.is_empty());
             Ok(given.map(str::to_owned))
         };
         let mode = text("x-ms-permissions")?;
-        let umask = text(UMASK)?;
+        let umask = text(acl::UMASK)?;
         let acl = text("x-ms-acl")?;
+        acl::check_one(mode.is_some(), acl.is_some())?;
         Ok(Rights {
             mode: mode.as_deref().map(acl::parse_permissions).transpose()?,
             umask: match umask.as_deref() {
-                Some(umask) => acl::parse_mode(UMASK, umask)?,
+                Some(umask) => acl::parse_umask(umask)?,
                 None => acl::UMASK_DEFAULT,
             },
             acl: acl

@@ -11,7 +11,7 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
-use super::flag;
+use super::{check_removable, flag};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::blob::guard::{self, Guard};
@@ -60,7 +60,7 @@ impl Write for DeletePath {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_write(&found.blob)?;
         guard::check_settled(&found.blob)?;
-        guard::check_removable(&found.blob)?;
+        check_removable(view, &found, stamp.now)?;
         if let (Some(id), false) = (found.blob.directory, self.is_recursive)
             && !tree::is_empty(view, id, stamp.now)?
         {

@@ -1,8 +1,9 @@
 //! Path - Update, flush: adds the bytes that were appended to a file.
 //!
 //! Source: "Path - Update". The position is the length of the file afterwards; the bytes up to it
-//! must be there without a gap. Bytes that were appended below the length of the file, by a repeated
-//! append or by a second writer, are dropped: Hadoop's tests of ABFS expect the flush to succeed.
+//! must be there without a gap. Bytes that were appended below the length of the file, by a
+//! repeated append or by a second writer, are dropped: Hadoop's tests of ABFS expect the flush to
+//! succeed.
 //!
 //! ```http
 //! PATCH /devstoreaccount1/lake/events.csv?action=flush&position=14

@@ -18,6 +18,7 @@ use super::{flag, number};
 use crate::call::Call;
 use crate::keys::tree::{BLOCKED, MISSING};
 use crate::operation::{Read, Weight};
+use crate::ops::container::list_blobs::STARTS_FROM;
 use crate::ops::container::list_blobs::marker::Position;
 use crate::ops::container::list_blobs::tree::{Order, TreeWalk};
 use crate::ops::container::list_blobs::walk::{Includes, Item, Range};
@@ -29,6 +30,8 @@ use crate::store::{Store, View};
 
 /// Since this version, creation and expiry are listed, as recorded.
 const SHOWS_TIMES: ApiVersion = ApiVersion::V2020_06_12;
+/// Parameter of the path, relative to the directory, that a listing starts with.
+const BEGIN_FROM: &str = "beginFrom";
 /// Header and parameter of the position of the next page.
 pub const CONTINUATION: &str = "x-ms-continuation";
 
@@ -67,24 +70,35 @@ impl Read for ListPaths {
                 usize::try_from(most).unwrap_or(usize::MAX)
             }),
         };
+        let is_recursive = is_recursive.ok_or_else(|| StorageError::missing_query(RECURSIVE))?;
         let continuation = call.query("continuation").filter(|text| !text.is_empty());
+        let directory = path_in(call, "directory").join("/");
+        let begin = path_in(call, BEGIN_FROM);
+        let start = match continuation {
+            Some(marker) => Some(Position::parse(marker)?),
+            None if begin.is_empty() || call.version < STARTS_FROM => None,
+            // "Non-recursive listing supports only one entity level."
+            None if begin.len() > 1 && !is_recursive => {
+                let given = call.query(BEGIN_FROM).unwrap_or_default();
+                return Err(StorageError::invalid_query(BEGIN_FROM, given, ""));
+            }
+            None => Some(Position {
+                name: format!("{}{}", inside(&directory), begin.join("/")),
+                time: Timestamp::MIN,
+            }),
+        };
         Ok(ListPaths {
             name: ContainerName::of(call)?,
-            directory: tree::segments(call.query("directory").unwrap_or_default())
-                .collect::<Vec<_>>()
-                .join("/"),
-            is_recursive: is_recursive.ok_or_else(|| StorageError::missing_query(RECURSIVE))?,
+            directory,
+            is_recursive,
             most: most.min(LIST_RESULTS_MAX as usize),
-            start: continuation.map(Position::parse).transpose()?,
+            start,
         })
     }
 
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Page, StorageError> {
         let root = self.name.find(view, now)?.generation;
-        let prefix = match self.directory.as_str() {
-            "" => String::new(),
-            directory => format!("{directory}/"),
-        };
+        let prefix = inside(&self.directory);
         let inside = tree::folder(view, root, &format!("{prefix}x"), now)?;
         if inside == MISSING || inside == BLOCKED {
             // A file is listed itself, as the contract tests of Hadoop's ABFS expect.
@@ -131,6 +145,19 @@ impl Read for ListPaths {
         let paths: Vec<Value> = paths.collect();
         let reply = json_reply(&json!({ "paths": paths }));
         Ok(reply.maybe(CONTINUATION, page.next.map(|next| next.marker())))
+    }
+}
+
+/// Returns the segments of the path in a parameter.
+fn path_in<'a>(call: &'a Call, name: &str) -> Vec<&'a str> {
+    tree::segments(call.query(name).unwrap_or_default()).collect()
+}
+
+/// Returns what the paths in a directory begin with.
+fn inside(directory: &str) -> String {
+    match directory {
+        "" => String::new(),
+        directory => format!("{directory}/"),
     }
 }
 

@@ -14,7 +14,7 @@
 use smalt_protocol::{ApiVersion, ETag, ErrorCode, Metadata, StorageError, Timestamp, names, uri};
 use uuid::Uuid;
 
-use super::{check_empty, check_overwrite};
+use super::{check_empty, check_overwrite, check_removable};
 use crate::auth;
 use crate::call::Call;
 use crate::core::Core;
@@ -158,6 +158,7 @@ impl Write for RenamePath {
         self.conditions.check_source((&source.blob).into())?;
         lease::check_write(Leased::Blob, source.blob.lease, self.source_lease)?;
         guard::check_settled(&source.blob)?;
+        check_removable(view, &source, stamp.now)?;
         tree::check_way(place.container.generation)?;
         if place.container.generation == MISSING {
             return Err(ErrorCode::RenameDestinationParentPathNotFound.into());
@@ -171,6 +172,7 @@ impl Write for RenamePath {
         check_overwrite(self.may_overwrite || is_same, &place)?;
         self.guard.check_path(&place)?;
         if let Some(old) = place.blob.as_ref().filter(|_| !is_same) {
+            guard::check_not_retained(old)?;
             match (source.blob.directory, old.directory) {
                 (None, None) => {}
                 (Some(_), Some(id)) if tree::is_empty(view, id, stamp.now)? => {}
