@@ -1,5 +1,6 @@
 //! Parses the head of an HTTP request into a [`Call`].
 
+use std::mem;
 use std::net::IpAddr;
 
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
@@ -43,15 +44,16 @@ const OVERRIDE: &str = "x-http-method-override";
 /// introduced.
 const UNNAMED: ApiVersion = ApiVersion::V2009_09_19;
 
-/// Parses the head of a request, before authorisation.
+/// Parses the head of a request, before authorisation. On success, the call takes what the head has;
+/// on error, the head keeps it.
 pub fn arrive(
     core: &Core,
-    head: Parts,
+    head: &mut Parts,
     body: &Body,
     socket: &Socket,
     request_id: Uuid,
 ) -> Result<Call, StorageError> {
-    let host = host(&head);
+    let host = host(head);
     let query = uri::parse_query(head.uri.query().unwrap_or_default())?;
     let restype = uri::lookup(&query, "restype").unwrap_or_default();
     let address = Address {
@@ -83,17 +85,17 @@ pub fn arrive(
         origin: [scheme, host].concat(),
         body_length: declared.or_else(|| body.size_hint().exact()),
         method: tunnelled(&head.method, &head.headers, &target),
-        sent_method: head.method,
+        sent_method: head.method.clone(),
         settings: core.settings(&target.account),
         target,
-        uri: head.uri,
+        uri: mem::take(&mut head.uri),
         query,
         header_case: head
             .extensions
             .get::<HeaderCase>()
             .cloned()
             .unwrap_or_default(),
-        headers: head.headers,
+        headers: mem::take(&mut head.headers),
         version: version.or(default).unwrap_or(unnamed),
         version_given: version.is_some(),
         version_known: version.or(default).is_some(),

@@ -7,6 +7,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
+use smalt_protocol::xml::CorsRule;
 use smalt_protocol::{ErrorCode, StorageError};
 
 use crate::body::Body;
@@ -15,7 +16,6 @@ use crate::core::Core;
 use crate::register::Entry;
 use crate::rules::cors::{self, Grant};
 use crate::rules::web;
-use crate::store::StoreResult;
 
 /// Recorded: every response lists these as exposed, even when it does not have them.
 const ALWAYS_EXPOSED: [&str; 7] = [
@@ -85,22 +85,13 @@ fn page_of<'a>(call: &'a Call, entry: &Entry) -> Option<&'a str> {
 }
 
 /// Adds the headers of the service's rules. The response to a preflight has them already.
-///
-/// # Errors
-/// When the store cannot be read.
-pub fn share(core: &Core, call: &Call, response: &mut Response<Body>) -> StoreResult<()> {
+pub fn share(rules: &[CorsRule], call: &Call, response: &mut Response<Body>) {
     let origin = call.headers.get(ORIGIN).and_then(|o| o.to_str().ok());
     let reads = [Method::GET, Method::HEAD].contains(&call.method);
     if call.method == Method::OPTIONS || (origin.is_none() && !reads) {
-        return Ok(());
+        return;
     }
-    let stored = core
-        .properties
-        .load(&core.store, call.account(), call.service())?;
-    let Some(stored) = stored else {
-        return Ok(());
-    };
-    let verdict = cors::verdict(&stored.cors, call.method.as_str(), origin);
+    let verdict = cors::verdict(rules, call.method.as_str(), origin);
     if verdict.varies {
         let headers = response.headers_mut();
         headers.insert(VARY, HeaderValue::from_static("Origin"));
@@ -109,7 +100,6 @@ pub fn share(core: &Core, call: &Call, response: &mut Response<Body>) -> StoreRe
         grant_origin(&grant, response.headers_mut());
         expose(&grant, call, response);
     }
-    Ok(())
 }
 
 /// Adds `Access-Control-Allow-Origin` and `Access-Control-Allow-Credentials`.

@@ -33,19 +33,18 @@ pub async fn serve(
     request: Request<Body>,
     socket: Socket,
 ) -> Result<Response<Body>, ConnectionLost> {
-    let (head, mut body) = request.into_parts();
+    let (mut head, mut body) = request.into_parts();
     let method = head.method.clone();
     let request_id = core.ids.next();
-    let service = arrival::service(&head, &socket);
-    let is_data_lake = arrival::is_data_lake(&head, &socket);
     let noted = core.observer.note(&head, &mut body).await;
     let arrived = arrival::check_framing(core, &head, &socket)
-        .and_then(|()| arrival::arrive(core, head, &body, &socket, request_id));
+        .and_then(|()| arrival::arrive(core, &mut head, &body, &socket, request_id));
     let mut call = match arrived {
         Ok(call) => call,
         Err(error) => {
+            let service = arrival::service(&head, &socket);
             let mut common = Common::bare(service, request_id, core.store.now());
-            if is_data_lake {
+            if arrival::is_data_lake(&head, &socket) {
                 common.form = Form::DataLake;
             }
             let reply = refuse(&error, &method, &common);
@@ -79,13 +78,20 @@ pub async fn serve(
             .count(entry.service, entry.id, reply.status.as_u16());
     }
     let mut response = reply::finish(reply, &method, &common);
-    if let Err(error) = cors::share(core, &call, &mut response) {
-        tracing::error!(%request_id, %error, "cannot read the CORS rules");
-    }
-    if let Ok(entry) = entry
-        && let Err(error) = log::log(core, &call, entry, &response)
+    match core
+        .properties
+        .load(&core.store, call.account(), call.service())
     {
-        tracing::error!(%request_id, %error, "cannot read the logging settings");
+        Ok(Some(properties)) => {
+            cors::share(&properties.cors, &call, &mut response);
+            if let Ok(entry) = entry {
+                log::log(core, &call, entry, &response, &properties.logging);
+            }
+        }
+        Ok(None) => {}
+        Err(error) => {
+            tracing::error!(%request_id, %error, "cannot read the service's CORS rules and logging");
+        }
     }
     if let Some(noted) = noted {
         let delivered = plan.as_ref().is_none_or(Plan::delivers);

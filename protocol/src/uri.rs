@@ -26,16 +26,17 @@ const PATH: &AsciiSet = &COMPONENT.remove(b'/');
 /// # Errors
 /// 400 `InvalidUri` for a `%` without two hexadecimal digits and for bytes that are not UTF-8.
 pub fn percent_decode(text: &str) -> Result<String, StorageError> {
-    if !text.contains('%') {
+    let Some((literal, escaped)) = text.split_once('%') else {
         return Ok(text.to_owned());
-    }
+    };
     let mut decoded = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        decoded.push(match byte {
-            b'%' => hex_pair(bytes.next(), bytes.next()).ok_or(ErrorCode::InvalidUri)?,
-            _ => byte,
-        });
+    decoded.extend_from_slice(literal.as_bytes());
+    for part in escaped.split('%') {
+        let [high, low, literal @ ..] = part.as_bytes() else {
+            return Err(ErrorCode::InvalidUri.into());
+        };
+        decoded.push(hex_pair(*high, *low).ok_or(ErrorCode::InvalidUri)?);
+        decoded.extend_from_slice(literal);
     }
     String::from_utf8(decoded).map_err(|_| ErrorCode::InvalidUri.into())
 }
@@ -98,9 +99,9 @@ pub fn lookup<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> 
         .map(|(_, value)| value.as_str())
 }
 
-fn hex_pair(high: Option<u8>, low: Option<u8>) -> Option<u8> {
+fn hex_pair(high: u8, low: u8) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
-    u8::try_from(digit(high?)? * 16 + digit(low?)?).ok()
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Logs a request if the properties of its service say so.
+//! Logs a request if the settings of its service say so.
 
 use http::{Method, Response};
 use smalt_protocol::xml::Logging;
@@ -9,7 +9,6 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
 use crate::register::Entry;
-use crate::store::StoreResult;
 
 impl Purpose {
     fn of(call: &Call, entry: &Entry) -> Self {
@@ -29,22 +28,18 @@ impl Purpose {
     }
 }
 
-/// Logs a request if the properties of its service say so.
-///
-/// # Errors
-/// When the properties cannot be read.
-pub fn log(core: &Core, call: &Call, entry: &Entry, response: &Response<Body>) -> StoreResult<()> {
-    let service = call.service();
-    let properties = core.properties.load(&core.store, call.account(), service)?;
+/// Logs a request if the settings of its service say so.
+pub fn log(core: &Core, call: &Call, entry: &Entry, response: &Response<Body>, settings: &Logging) {
     let purpose = Purpose::of(call, entry);
-    let Some(properties) = properties.filter(|it| purpose.is_logged(&it.logging)) else {
-        return Ok(());
-    };
-    let logging = &properties.logging;
-    let (now, owner) = (core.store.now(), (call.account().to_owned(), service));
-    if let Some(line) = line::of(call, entry, response, (now, logging.version)) {
-        let what = (call.arrival, purpose);
-        core.analytics.add(owner, logging, what, &line);
+    if !purpose.is_logged(settings) {
+        return;
     }
-    Ok(())
+    let (now, owner) = (
+        core.store.now(),
+        (call.account().to_owned(), call.service()),
+    );
+    if let Some(line) = line::of(call, entry, response, (now, settings.version)) {
+        let what = (call.arrival, purpose);
+        core.analytics.add(owner, settings, what, &line);
+    }
 }

@@ -14,6 +14,7 @@ use smalt_protocol::signing::is_same;
 use smalt_protocol::signing::sas::{Sas, SasKind, SasTarget, suffix};
 use smalt_protocol::{Service, StorageError};
 
+use super::sas::Terms;
 use crate::call::Call;
 
 /// Maximum number of entries. A full table is emptied, which costs each signature one computation.
@@ -31,6 +32,7 @@ pub struct Proof {
     /// The fields as sent, with the signature.
     fields: String,
     sas: Sas,
+    terms: Terms,
     service: Service,
     name: String,
     blob: Option<String>,
@@ -63,6 +65,14 @@ impl Given {
         match self {
             Given::Proven(proof) => &proof.sas,
             Given::New(sas) => sas,
+        }
+    }
+
+    /// Returns the terms of the SAS without a policy.
+    pub fn terms(&self) -> Terms {
+        match self {
+            Given::Proven(proof) => proof.terms,
+            Given::New(sas) => Terms::of(sas),
         }
     }
 
@@ -99,6 +109,7 @@ impl Proofs {
             account: call.account().to_owned(),
             fields: fields.to_owned(),
             sas: sas.clone(),
+            terms: Terms::of(sas),
             service: target.service,
             name: target.name.to_owned(),
             blob: target.blob.map(str::to_owned),

@@ -44,8 +44,10 @@ pub fn authorise(
     } else if sas.kind() == SasKind::UserDelegation {
         sas.check_key_window(call.arrival)?;
     }
-    let policy = stored_policy(core, call, sas)?;
-    let terms = Terms::of(sas, policy.as_ref())?;
+    let terms = match stored_policy(core, call, sas)? {
+        Some(policy) => Terms::with(sas, &policy)?,
+        None => given.terms(),
+    };
     check_window(terms.start, terms.expiry, call.arrival)?;
     check_length(sas, &terms, call.arrival)?;
     // Requests in process have no address, so the address check does not apply to them.
@@ -62,24 +64,27 @@ fn text_header<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
     call.headers.get(name)?.to_str().ok()
 }
 
-/// The permissions and the window of a SAS together with its stored policy.
-struct Terms {
+/// The permissions and the window of a SAS, together with its stored policy if it has one.
+#[derive(Clone, Copy)]
+pub struct Terms {
     permissions: Permissions,
     start: Option<Timestamp>,
     expiry: Option<Timestamp>,
 }
 
 impl Terms {
+    /// Returns the terms of a SAS without a policy.
+    pub fn of(sas: &Sas) -> Self {
+        Terms {
+            permissions: sas.permissions(),
+            start: sas.start(),
+            expiry: sas.expiry(),
+        }
+    }
+
     /// Merges a SAS with its policy. A field may be in one of them only; permissions and expiry
     /// must be in one of them ("Define a stored access policy").
-    fn of(sas: &Sas, policy: Option<&SignedIdentifier>) -> Result<Self, StorageError> {
-        let Some(policy) = policy else {
-            return Ok(Terms {
-                permissions: sas.permissions(),
-                start: sas.start(),
-                expiry: sas.expiry(),
-            });
-        };
+    fn with(sas: &Sas, policy: &SignedIdentifier) -> Result<Self, StorageError> {
         let permissions = one_of(
             "sp",
             Some(sas.get("sp")).filter(|sp| !sp.is_empty()),

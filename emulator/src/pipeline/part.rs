@@ -102,7 +102,7 @@ fn arrive(
         secure: outer.secure,
         ..Socket::default()
     };
-    let mut call = arrival::arrive(core, head, &body::empty(), &socket, request_id)?;
+    let mut call = arrival::arrive(core, &mut head, &body::empty(), &socket, request_id)?;
     // Blob Batch: "All subrequests are run with the top-level batch request version".
     call.version = outer.version;
     call.version_given = outer.version_given;

@@ -54,14 +54,14 @@ impl Part {
     pub(super) fn of(core: &Core, outer: &Call, request: Request) -> Result<Self, StorageError> {
         let content_id = request.content_id().map(str::to_owned);
         let body = Bytes::from(request.body.clone());
-        let head = head(outer, &request)?;
+        let mut head = head(outer, &request)?;
         let socket = Socket {
             service: Some(outer.service()),
             peer: outer.peer,
             secure: outer.secure,
             ..Socket::default()
         };
-        let mut call = arrival::arrive(core, head, &body::empty(), &socket, outer.request_id)?;
+        let mut call = arrival::arrive(core, &mut head, &body::empty(), &socket, outer.request_id)?;
         call.target.secondary = outer.target.secondary;
         call.version = outer.version;
         call.version_given = outer.version_given;
