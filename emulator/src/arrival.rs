@@ -44,8 +44,8 @@ const OVERRIDE: &str = "x-http-method-override";
 /// introduced.
 const UNNAMED: ApiVersion = ApiVersion::V2009_09_19;
 
-/// Parses the head of a request, before authorisation. On success, the call takes what the head has;
-/// on error, the head keeps it.
+/// Parses the head of a request, before authorisation. The call takes what the head has; on error,
+/// the head keeps it.
 pub fn arrive(
     core: &Core,
     head: &mut Parts,

@@ -18,6 +18,7 @@ pub mod roles;
 mod sas;
 mod scope;
 mod shared_key;
+mod terms;
 mod token;
 
 use http::Method;

@@ -8,8 +8,10 @@
 pub mod part;
 mod run;
 
+use http::request::Parts;
 use http::{Request, Response};
-use smalt_protocol::{ErrorCode, StorageError};
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+use uuid::Uuid;
 
 use crate::analytics::log;
 use crate::arrival::{self, Socket};
@@ -42,11 +44,7 @@ pub async fn serve(
     let mut call = match arrived {
         Ok(call) => call,
         Err(error) => {
-            let service = arrival::service(&head, &socket);
-            let mut common = Common::bare(service, request_id, core.store.now());
-            if arrival::is_data_lake(&head, &socket) {
-                common.form = Form::DataLake;
-            }
+            let common = common_of(&head, &socket, request_id, core.store.now());
             let reply = refuse(&error, &method, &common);
             return Ok(reply::finish(reply, &method, &common));
         }
@@ -73,34 +71,48 @@ pub async fn serve(
         Err(error) => Common::of_refusal(&call, error, now),
     };
     let reply = outcome.unwrap_or_else(|error| refuse(&error, &method, &common));
-    if let Ok(entry) = entry {
+    let entry = entry.ok();
+    if let Some(entry) = entry {
         core.metrics
             .count(entry.service, entry.id, reply.status.as_u16());
     }
     let mut response = reply::finish(reply, &method, &common);
-    match core
-        .properties
-        .load(&core.store, call.account(), call.service())
-    {
-        Ok(Some(properties)) => {
-            cors::share(&properties.cors, &call, &mut response);
-            if let Ok(entry) = entry {
-                log::log(core, &call, entry, &response, &properties.logging);
-            }
-        }
-        Ok(None) => {}
-        Err(error) => {
-            tracing::error!(%request_id, %error, "cannot read the service's CORS rules and logging");
-        }
-    }
+    obey_properties(core, &call, entry, &mut response);
     if let Some(noted) = noted {
         let delivered = plan.as_ref().is_none_or(Plan::delivers);
-        let operation = entry.ok().map(|entry| entry.id);
+        let operation = entry.map(|entry| entry.id);
         response = noted.answered((now, operation), delivered, response).await;
     }
     match plan {
         Some(plan) => plan.after(response),
         None => Ok(response),
+    }
+}
+
+/// Returns the common headers of the response to a request that cannot be parsed.
+fn common_of<'a>(head: &Parts, socket: &Socket, id: Uuid, now: Timestamp) -> Common<'a> {
+    let mut common = Common::bare(arrival::service(head, socket), id, now);
+    if arrival::is_data_lake(head, socket) {
+        common.form = Form::DataLake;
+    }
+    common
+}
+
+/// Does with a response what the properties of its service say: CORS and logging.
+fn obey_properties(core: &Core, call: &Call, entry: Option<&Entry>, response: &mut Response<Body>) {
+    let (store, service) = (&core.store, call.service());
+    match core.properties.load(store, call.account(), service) {
+        Ok(Some(properties)) => {
+            cors::share(&properties.cors, call, response);
+            if let Some(entry) = entry {
+                log::log(core, call, entry, response, &properties.logging);
+            }
+        }
+        Ok(None) => {}
+        Err(error) => {
+            let request_id = call.request_id;
+            tracing::error!(%request_id, %error, "cannot read the properties of the service");
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use smalt_protocol::signing::is_same;
 use smalt_protocol::signing::sas::{Sas, SasKind, SasTarget, suffix};
 use smalt_protocol::{Service, StorageError};
 
-use super::sas::Terms;
+use super::terms::Terms;
 use crate::call::Call;
 
 /// Maximum number of entries. A full table is emptied, which costs each signature one computation.

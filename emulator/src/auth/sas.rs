@@ -14,6 +14,7 @@ use super::delegation::{self, DelegationSecret};
 use super::identity::{Identity, Principal, TOKEN_ONLY};
 use super::needs;
 use super::proofs::Given;
+use super::terms::Terms;
 use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
@@ -62,56 +63,6 @@ pub fn authorise(
 
 fn text_header<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
     call.headers.get(name)?.to_str().ok()
-}
-
-/// The permissions and the window of a SAS, together with its stored policy if it has one.
-#[derive(Clone, Copy)]
-pub struct Terms {
-    permissions: Permissions,
-    start: Option<Timestamp>,
-    expiry: Option<Timestamp>,
-}
-
-impl Terms {
-    /// Returns the terms of a SAS without a policy.
-    pub fn of(sas: &Sas) -> Self {
-        Terms {
-            permissions: sas.permissions(),
-            start: sas.start(),
-            expiry: sas.expiry(),
-        }
-    }
-
-    /// Merges a SAS with its policy. A field may be in one of them only; permissions and expiry
-    /// must be in one of them ("Define a stored access policy").
-    fn with(sas: &Sas, policy: &SignedIdentifier) -> Result<Self, StorageError> {
-        let permissions = one_of(
-            "sp",
-            Some(sas.get("sp")).filter(|sp| !sp.is_empty()),
-            policy.permissions.as_deref(),
-        )?;
-        let permissions = permissions.ok_or_else(|| refused("sp is mandatory. Cannot be empty"))?;
-        let expiry = one_of("se", sas.expiry(), policy.expiry)?;
-        Ok(Terms {
-            permissions: Permissions::parse(permissions)
-                .ok_or_else(|| refused("Signature fields not well formed."))?,
-            start: one_of("st", sas.start(), policy.start)?,
-            expiry: Some(expiry.ok_or_else(|| refused("se is mandatory. Cannot be empty"))?),
-        })
-    }
-}
-
-fn one_of<T>(
-    field: &str,
-    in_sas: Option<T>,
-    in_policy: Option<T>,
-) -> Result<Option<T>, StorageError> {
-    if in_sas.is_some() && in_policy.is_some() {
-        return Err(refused(&format!(
-            "{field} cannot be set in both the SAS and its policy."
-        )));
-    }
-    Ok(in_sas.or(in_policy))
 }
 
 /// Checks that a SAS for a part of the Blob service names the kind of its resource, and one for a

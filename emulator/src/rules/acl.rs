@@ -377,8 +377,8 @@ pub fn check_default(given: &[AclEntry], is_directory: bool) -> Result<(), Stora
     Err(StorageError::invalid_header(ACL, ""))
 }
 
-/// Parses `x-ms-acl`. Entries that are to be removed have no permissions, and no two entries are for
-/// the same.
+/// Parses `x-ms-acl`. Entries that are to be removed have no permissions, and no two entries are
+/// for the same.
 ///
 /// # Errors
 /// 400 `InvalidHeaderValue`.
