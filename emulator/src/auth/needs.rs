@@ -129,12 +129,12 @@ pub fn of_lists(call: &Call, entry: &Entry) -> Result<Need, StorageError> {
         _ if of_container => Need::Role,
         [b'e', ..] => Need::Reach,
         [b'r', ..] => Need::Have(READ),
-        // Only a superuser changes the owner; the owner may choose a group of its own, and groups
-        // have no members here.
-        [b'p', ..] if sets_owner(call) => Need::Role,
-        [b'p', ..] => Need::Own,
         [b'd', ..] => Need::Remove,
         b"cwm" => Need::Rename,
+        // Only a superuser chooses the owner; the owner may choose a group of its own, and groups
+        // have no members here.
+        _ if sets_owner(call) => Need::Role,
+        [b'p', ..] => Need::Own,
         _ => Need::Have(WRITE),
     })
 }

@@ -57,6 +57,7 @@ async fn user_does_what_the_lists_permit() {
     let world = world().await;
     let rename = [("x-ms-rename-source", "/lake/open/new")];
     let theft = [("x-ms-rename-source", "/lake/closed/file")];
+    let gift = [("x-ms-owner", "another")];
     for (request, headers, expected) in [
         ("GET /lake/open/file", &BLOCK[..0], REFUSED),
         ("HEAD /lake/open/file?action=getStatus", &[], (200, "")),
@@ -79,6 +80,8 @@ async fn user_does_what_the_lists_permit() {
         ("PUT /lake/closed/new", &BLOCK, REFUSED),
         ("PUT /lake/closed/new?comp=block&blockid=AAAA", &[], REFUSED),
         ("PUT /lake/new?resource=directory", &[], REFUSED),
+        ("PUT /lake/open/gift?resource=file", &gift, REFUSED),
+        ("PATCH /lake/open/moved?action=setAccessControl", &gift, REFUSED),
         ("GET /lake/open/new", &[], (200, "")),
         ("PUT /lake/open/moved", &rename, (201, "")),
         ("PUT /lake/open/stolen", &theft, REFUSED),
