@@ -57,7 +57,6 @@ async fn user_does_what_the_lists_permit() {
     let world = world().await;
     let rename = [("x-ms-rename-source", "/lake/open/new")];
     let theft = [("x-ms-rename-source", "/lake/closed/file")];
-    let gift = [("x-ms-owner", "another")];
     for (request, headers, expected) in [
         ("GET /lake/open/file", &BLOCK[..0], REFUSED),
         ("HEAD /lake/open/file?action=getStatus", &[], (200, "")),
@@ -80,8 +79,6 @@ async fn user_does_what_the_lists_permit() {
         ("PUT /lake/closed/new", &BLOCK, REFUSED),
         ("PUT /lake/closed/new?comp=block&blockid=AAAA", &[], REFUSED),
         ("PUT /lake/new?resource=directory", &[], REFUSED),
-        ("PUT /lake/open/gift?resource=file", &gift, REFUSED),
-        ("PATCH /lake/open/moved?action=setAccessControl", &gift, REFUSED),
         ("GET /lake/open/new", &[], (200, "")),
         ("PUT /lake/open/moved", &rename, (201, "")),
         ("PUT /lake/open/stolen", &theft, REFUSED),
@@ -125,6 +122,20 @@ async fn user_does_what_the_lists_permit() {
     let owned = world.owner("HEAD", target, &[], "").await;
     assert_eq!(owned.header("x-ms-owner"), OBJECT_ID);
     assert_eq!(owned.header("x-ms-group"), "$superuser");
+}
+
+/// Only a superuser chooses the owner, even of a new path.
+#[tokio::test]
+async fn user_gives_no_path_away() {
+    let world = world().await;
+    let gift = [("x-ms-owner", "another")];
+    for request in [
+        "PUT /lake/open/new?resource=file",
+        "PATCH /lake/open?action=setAccessControl",
+    ] {
+        let (status, code) = ask(&world, request, &gift, "").await;
+        assert_eq!((status, code.as_str()), REFUSED, "{request}");
+    }
 }
 
 /// A copy reads its source as the user, too.
