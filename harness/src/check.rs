@@ -5,10 +5,13 @@
 //! consecutive seeds, `--jobs` for the number of cases at a time, `--save` for the directory of
 //! failing cases.
 
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Options that select the cases, and the directory for failing ones.
 #[derive(Clone, Debug, clap::Args)]
@@ -70,14 +73,15 @@ pub struct Seeds {
 
 impl Seeds {
     /// Runs a case for every seed and adds up the results. `start` creates the state that the cases
-    /// of one thread share. A failure stops the run once the cases in progress have ended.
+    /// of one thread share. A failure stops the run once the cases in progress have ended. A case
+    /// that hangs ends the program, which names its seed.
     pub fn each<C, T: Default + Send, F: Send>(
         &self,
         start: impl Fn() -> C + Sync,
         one: impl Fn(&C, u64) -> Result<T, F> + Sync,
         add: impl Fn(&mut T, T) + Sync,
     ) -> Result<T, (u64, F)> {
-        let next = AtomicU64::new(0);
+        let (next, running) = (AtomicU64::new(0), Running::default());
         let sum: Mutex<(T, Option<(u64, F)>)> = Mutex::default();
         let job = || {
             let shared = start();
@@ -87,7 +91,9 @@ impl Seeds {
                     return;
                 }
                 let seed = self.first.saturating_add(at);
+                running.begin(seed);
                 let came = one(&shared, seed);
+                running.end(seed);
                 let (sum, failed) = &mut *sum.lock().unwrap_or_else(PoisonError::into_inner);
                 match came {
                     Ok(part) => add(sum, part),
@@ -100,15 +106,76 @@ impl Seeds {
                 }
             }
         };
-        if self.jobs <= 1 {
+        std::thread::scope(|scope| {
+            scope.spawn(|| running.watch());
+            let _over = Over(&running);
+            let jobs: Vec<_> = (1..self.jobs).map(|_| scope.spawn(job)).collect();
             job();
-        } else {
-            std::thread::scope(|scope| (0..self.jobs).for_each(|_| drop(scope.spawn(job))));
-        }
+            for job in jobs {
+                job.join().unwrap_or_else(|panic| resume_unwind(panic));
+            }
+        });
         match sum.into_inner().unwrap_or_else(PoisonError::into_inner) {
             (sum, None) => Ok(sum),
             (_, Some(failed)) => Err(failed),
         }
+    }
+}
+
+/// Seconds after which a case counts as hanging. The slowest one takes a few.
+const CASE_MAX_S: u32 = 300;
+
+/// The running cases by seed, each with the seconds that it has taken.
+#[derive(Default)]
+struct Running {
+    cases: Mutex<BTreeMap<u64, u32>>,
+    /// Set under the lock of `cases`.
+    is_over: AtomicBool,
+    over: Condvar,
+}
+
+impl Running {
+    fn begin(&self, seed: u64) {
+        self.lock().insert(seed, 0);
+    }
+
+    fn end(&self, seed: u64) {
+        self.lock().remove(&seed);
+    }
+
+    /// Ends the program when a case takes too long.
+    fn watch(&self) {
+        let mut cases = self.lock();
+        while !self.is_over.load(Ordering::Relaxed) {
+            let waited = self.over.wait_timeout(cases, Duration::from_secs(1));
+            cases = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if let Some(seed) = hanging(&mut cases) {
+                eprintln!("error: the case of seed {seed} still runs after {CASE_MAX_S} s");
+                std::process::exit(1);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, u32>> {
+        self.cases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds a second to each case. Returns one that takes too long.
+fn hanging(cases: &mut BTreeMap<u64, u32>) -> Option<u64> {
+    cases.values_mut().for_each(|taken_s| *taken_s += 1);
+    let late = |(_, taken_s): &(&u64, &u32)| **taken_s > CASE_MAX_S;
+    cases.iter().find(late).map(|(seed, _)| *seed)
+}
+
+/// Stops the watch when it is dropped.
+struct Over<'a>(&'a Running);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        let _cases = self.0.lock();
+        self.0.is_over.store(true, Ordering::Relaxed);
+        self.0.over.notify_all();
     }
 }
 
@@ -157,5 +224,13 @@ mod tests {
             let failed = seeds.each(|| (), odd, |sum, part| *sum += part);
             assert!(matches!(failed, Err((11 | 13, "odd"))), "{failed:?}");
         }
+    }
+
+    #[test]
+    fn hanging_case_is_named() {
+        let mut cases = [(7, CASE_MAX_S - 1), (9, 0)].into();
+        assert_eq!(hanging(&mut cases), None);
+        assert_eq!(hanging(&mut cases), Some(7));
+        assert_eq!(cases[&9], 2);
     }
 }

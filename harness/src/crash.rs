@@ -1,4 +1,4 @@
-//! Crashes of every kind, and what must exist afterwards: C1 to C7 ([`property`]).
+//! Crashes of every kind, and what must exist afterwards: C1 to C8 ([`property`]).
 //!
 //! - **Rounds**: the binary `smalt` on a directory, several connections, `kill -9` at a random
 //!   moment, two starts, everything examined; the next round continues with the same store.

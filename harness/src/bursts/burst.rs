@@ -129,7 +129,10 @@ pub fn play_against(plan: &Plan, access: &Access, ask: Ask) -> Result<History, B
     match ran {
         Ok(steps) => {
             history.steps = steps;
-            Ok(history)
+            match world.server.audit() {
+                Ok(()) => Ok(history),
+                Err(difference) => Err(failed(difference, history)),
+            }
         }
         Err(Stuck { tasks, steps }) => {
             let reason = format!("{tasks} clients still wait after {steps} steps");

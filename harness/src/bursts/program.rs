@@ -9,9 +9,9 @@ mod entity;
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore as _;
 use smalt_model::vocabulary::{
-    BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, LeaseAction, LeaseId,
-    MessageId, Metadata, Operation, PROPOSED_LEASES, PathOperation, QueueOperation, Receipt,
-    Rename, Tag,
+    BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, INLINE_BYTES,
+    INLINE_TEXT_BYTES, LeaseAction, LeaseId, MessageId, Metadata, Operation, PROPOSED_LEASES,
+    PathOperation, QueueOperation, Receipt, Rename, Tag,
 };
 
 pub use entity::{PARTITIONS, TABLE, create_table, entity};
@@ -149,7 +149,7 @@ pub fn blob(draw: &mut Draw<'_>, names: &[&str]) -> Operation {
 fn content(draw: &mut Draw<'_>) -> Content {
     Content {
         seed: draw.random.next_u32().to_le_bytes()[0],
-        length: draw.one(&[3, 1, 0, 40]).unwrap_or(3),
+        length: draw.one(&[3, 1, 0, 40, INLINE_BYTES + 1]).unwrap_or(3),
     }
 }
 
@@ -269,12 +269,18 @@ pub fn listing(draw: &mut Draw<'_>) -> Operation {
     Operation::Blob(id, operation)
 }
 
+/// Returns a text, sometimes so long that it becomes a payload.
+fn text(word: &str, draw: &mut Draw<'_>) -> String {
+    let width = draw.one(&[0, 0, 0, 0, INLINE_TEXT_BYTES + 1]).unwrap_or(0);
+    format!("{:.<width$}", format!("{word} {}", draw.below(3)))
+}
+
 /// Returns an operation on the queue.
 pub fn queue(draw: &mut Draw<'_>) -> Operation {
     let (id, receipt) = message(draw);
     let operation = match draw.below(100) {
         0..30 => QueueOperation::Put {
-            text: format!("text {}", draw.below(3)),
+            text: text("text", draw),
             ttl_s: draw.one(&[None, Some(-1), Some(3_601)]).flatten(),
             visibility_timeout_s: draw.one(&[0, 0, 0, 30]).unwrap_or(0),
         },
@@ -289,7 +295,7 @@ pub fn queue(draw: &mut Draw<'_>) -> Operation {
             id,
             receipt,
             visibility_timeout_s: draw.one(&[0, 0, 30, 604_800]).unwrap_or(0),
-            text: draw.chance(50).then(|| format!("new {}", draw.below(3))),
+            text: draw.chance(50).then(|| text("new", draw)),
         },
         78..90 => QueueOperation::DeleteMessage { id, receipt },
         90..93 => QueueOperation::Get,

@@ -64,7 +64,7 @@ async fn play(plan: &Plan, durable: bool, history: &mut History) -> Result<(), S
     player.transcript().clone_into(&mut history.before);
     history.calls = at_once(plan, &start.model, &start.names, &player, &mut random).await?;
     history.start = start;
-    Ok(())
+    player.server().audit()
 }
 
 async fn at_once(

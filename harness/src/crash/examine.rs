@@ -1,5 +1,5 @@
 //! Opens a store after a crash with the product, and compares it with what was acknowledged: C1 to
-//! C7.
+//! C8.
 //!
 //! It runs on tokio's paused clock, so that messages which are hidden for seconds appear at once.
 
@@ -121,6 +121,7 @@ async fn look(
     }
     examined.lost = scene.promise.lost(&cuts, flaws);
     maintain(&emulator, scene.dir, flaws);
+    audit(&emulator, flaws);
     let closed = emulator.close();
     closed
         .map_err(|error| Flaw::new(Property::C6, format!("the store does not close: {error}")))?;
@@ -247,6 +248,19 @@ fn maintain(emulator: &Emulator, dir: &Path, flaws: &mut Vec<Flaw>) {
             flaws.push(Flaw::new(Property::C5, text));
         }
     }
+}
+
+/// C8: checks that every reference is counted and exists.
+fn audit(emulator: &Emulator, flaws: &mut Vec<Flaw>) {
+    let differences = match emulator.audit() {
+        Ok(audit) => audit.differences,
+        Err(error) => vec![format!("the audit failed: {error}")],
+    };
+    flaws.extend(
+        differences
+            .into_iter()
+            .map(|text| Flaw::new(Property::C8, text)),
+    );
 }
 
 /// C5: checks that the store takes at most twice the live bytes, and a segment or two.

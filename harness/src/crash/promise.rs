@@ -1,7 +1,7 @@
 //! What the two storage modes promise about an acknowledged operation, and the checks of it.
 //!
 //! *Durable*: it exists. *Fast*: it exists once it is older than an interval; a kill takes the end
-//! of the history, the same for all connections. Everything else (C2 to C7) is the same.
+//! of the history, the same for all connections. Everything else (C2 to C8) is the same.
 
 use std::fmt;
 use std::path::Path;

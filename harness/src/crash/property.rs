@@ -21,11 +21,13 @@ pub enum Property {
     C6,
     /// Opening the store once more changes nothing.
     C7,
+    /// Every referenced record exists, and every count of references is right.
+    C8,
 }
 
 impl Property {
     /// All properties, in order.
-    pub const ALL: [Property; 7] = [
+    pub const ALL: [Property; 8] = [
         Property::C1,
         Property::C2,
         Property::C3,
@@ -33,6 +35,7 @@ impl Property {
         Property::C5,
         Property::C6,
         Property::C7,
+        Property::C8,
     ];
 }
 

@@ -10,6 +10,8 @@ use crate::scenario::campaign::Violation;
 /// Seconds within which an expired page is claimed again when no fault happens: polls, the lease of
 /// a worker that died, and the write itself.
 const RECLAIM_S: u64 = 150;
+/// Seconds that a page has, and a second or two for the resolution of `Date`.
+const PAGE_S: u64 = 122;
 /// Seconds by which a mark may be in the past when it is written: requests can be late.
 const LATE_S: u64 = 900;
 
@@ -116,6 +118,9 @@ impl Ledger {
         if new.fence <= old.fence {
             say("SS6", format!("fence {} after {}", new.fence, old.fence));
         }
+        deadlines(&old, &new, &write)
+            .into_iter()
+            .for_each(|w| say("SL2", w));
         self.reclaimed += reclaimed(&old, &new);
         let closed = new.cycle != old.cycle;
         if closed {
@@ -197,6 +202,18 @@ fn others(old: &Document, new: &Document, write: &Write<'_>) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// SL2: checks that a writer gives a page no more time than a page has, by the service's clock.
+fn deadlines(old: &Document, new: &Document, write: &Write<'_>) -> Vec<String> {
+    let known = |page: &Page| old.containers.iter().any(|c| c.pages.contains(page));
+    let pages = new.containers.iter().flat_map(|c| &c.pages);
+    let latest = write.at.plus_s(PAGE_S);
+    pages
+        .filter(|page| page.owner == write.actor && !known(page))
+        .filter(|page| page.deadline.is_some_and(|deadline| deadline > latest))
+        .map(|page| format!("{page:?} has more than {PAGE_S} s at {}", write.at.iso_s()))
+        .collect()
 }
 
 /// SS7: checks that a cycle ends with every page completed, except those of containers that failed.

@@ -51,7 +51,8 @@ struct Life {
     since: Option<Timestamp>,
     /// When its last get got an empty answer or none, if nothing else has arrived since.
     empty_at: Option<Timestamp>,
-    failed_at: Option<Timestamp>,
+    /// When its last get failed, and the shortest wait after that, if nothing was sent since.
+    failed_at: Option<(Timestamp, Duration)>,
     /// Requests to the queue, and failures among them.
     sent: Vec<Timestamp>,
     failed: Vec<Timestamp>,
@@ -89,6 +90,15 @@ pub(super) fn arrivals(
     marks: &mut Marks,
 ) {
     arrivals::check(&mut Pace::new(history, plan, names, violations), marks);
+}
+
+/// Returns the shortest wait after a failed get: the one that the answer asks for, if it is longer.
+fn wait_of(exchange: &Exchange) -> Duration {
+    let Fate::Answered(answer) = &exchange.fate else {
+        return ERROR_MIN;
+    };
+    let asked_s = answer.header("retry-after").and_then(|s| s.parse().ok());
+    ERROR_MIN.max(Duration::from_secs(asked_s.unwrap_or(0)))
 }
 
 impl<'a> Pace<'a> {
@@ -326,13 +336,12 @@ impl<'a> Pace<'a> {
                 self.violated("LS8", number, what);
             }
         }
-        if let (Some(last), true) = (
-            life.failed_at,
-            life.tasks == 1 && life.state == PoolState::Watching,
-        ) {
+        if let (Some((last, least)), true) = (life.failed_at, alone) {
             let gap = exchange.sent.since(last);
-            if gap < ERROR_MIN && self.is_exact(event.at) {
-                self.violated("LS8", number, format!("{gap:?} after a failed get"));
+            // A repeated delivery was sent before.
+            if exchange.sent >= last && gap < least {
+                let what = format!("{gap:?} after a failed get, not {least:?}");
+                self.violated("LS8", number, what);
             }
         }
         let answer = exchange.done().filter(|_| is_told(exchange));
@@ -345,7 +354,8 @@ impl<'a> Pace<'a> {
             life.disturbed = Some(event.at);
         }
         life.empty_at = (empty && alone).then_some(event.at);
-        life.failed_at = None;
+        life.failed_at =
+            (is_told(exchange) && answer.is_none() && alone).then(|| (event.at, wait_of(exchange)));
         if empty && stage == Some(Stage::Idle) && life.state == PoolState::Watching {
             life.idle_gets.push(exchange.sent);
         }
