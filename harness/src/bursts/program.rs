@@ -28,6 +28,9 @@ pub const BLOBS: [&str; 2] = ["b0", "b1"];
 /// Blobs of a burst on listings.
 pub const LISTED: [&str; 4] = ["b0", "b1", "dir/b0", "dir/b1"];
 
+/// Percentage of contents and texts that become payloads. The search for an order copies them.
+const LONG_PERCENT: u32 = 4;
+
 /// Paths of a burst on a hierarchical container.
 const TREE: [&str; 5] = ["a", "a/f", "b", "b/f", "b/a"];
 
@@ -147,9 +150,13 @@ pub fn blob(draw: &mut Draw<'_>, names: &[&str]) -> Operation {
 }
 
 fn content(draw: &mut Draw<'_>) -> Content {
+    let length = match draw.chance(LONG_PERCENT) {
+        true => INLINE_BYTES + 1,
+        false => draw.one(&[3, 1, 0, 40]).unwrap_or(3),
+    };
     Content {
         seed: draw.random.next_u32().to_le_bytes()[0],
-        length: draw.one(&[3, 1, 0, 40, INLINE_BYTES + 1]).unwrap_or(3),
+        length,
     }
 }
 
@@ -271,7 +278,8 @@ pub fn listing(draw: &mut Draw<'_>) -> Operation {
 
 /// Returns a text, sometimes so long that it becomes a payload.
 fn text(word: &str, draw: &mut Draw<'_>) -> String {
-    let width = draw.one(&[0, 0, 0, 0, INLINE_TEXT_BYTES + 1]).unwrap_or(0);
+    let is_long = draw.chance(LONG_PERCENT);
+    let width = if is_long { INLINE_TEXT_BYTES + 1 } else { 0 };
     format!("{:.<width$}", format!("{word} {}", draw.below(3)))
 }
 

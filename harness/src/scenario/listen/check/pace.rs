@@ -92,13 +92,20 @@ pub(super) fn arrivals(
     arrivals::check(&mut Pace::new(history, plan, names, violations), marks);
 }
 
-/// Returns the shortest wait after a failed get: the one that the answer asks for, if it is longer.
-fn wait_of(exchange: &Exchange) -> Duration {
+/// Returns the shortest wait after a failed get: what the answer asks for, else that of the error
+/// curve where the storage client does not try again by itself. A listener that creates a lost
+/// queue gets from it at once.
+fn wait_of(exchange: &Exchange, creates: bool) -> Option<Duration> {
     let Fate::Answered(answer) = &exchange.fate else {
-        return ERROR_MIN;
+        return None;
     };
     let asked_s = answer.header("retry-after").and_then(|s| s.parse().ok());
-    ERROR_MIN.max(Duration::from_secs(asked_s.unwrap_or(0)))
+    match (asked_s, answer.status) {
+        (Some(asked_s), _) => Some(Duration::from_secs(asked_s)),
+        (None, 404) if creates => None,
+        (None, 400..500) => Some(ERROR_MIN),
+        (None, _) => None,
+    }
 }
 
 impl<'a> Pace<'a> {
@@ -354,8 +361,13 @@ impl<'a> Pace<'a> {
             life.disturbed = Some(event.at);
         }
         life.empty_at = (empty && alone).then_some(event.at);
-        life.failed_at =
-            (is_told(exchange) && answer.is_none() && alone).then(|| (event.at, wait_of(exchange)));
+        // Until then a call of a task that has stopped may still be tried again.
+        let steady = life
+            .since
+            .is_some_and(|since| since.plus(AFTERMATH) <= event.at);
+        let failed = is_told(exchange) && answer.is_none() && alone && steady;
+        let wait = wait_of(exchange, self.plan.shape.create_queue).filter(|_| failed);
+        life.failed_at = wait.map(|wait| (event.at, wait));
         if empty && stage == Some(Stage::Idle) && life.state == PoolState::Watching {
             life.idle_gets.push(exchange.sent);
         }
