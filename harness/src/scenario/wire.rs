@@ -241,7 +241,7 @@ impl Wire {
         if let Some(taken) = &taken {
             answer = self.after(actor, taken, (number, about), answer).await;
         }
-        if actor.awake().await {
+        if actor.awake().await && mishap.is_none_or(is_delivered) {
             self.note(&actor.name, Happening::Delivered { number });
         }
         answer
