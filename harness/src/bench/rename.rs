@@ -61,22 +61,20 @@ struct Lake {
     launch: Launch,
     server: Server,
     requests: Requests,
-    connection: Connection,
 }
 
 impl Lake {
     async fn start(launch: Launch) -> Result<Self, ServerError> {
         let server = Server::Smalt(launch.start().await?);
-        let connection = Connection::open(server.address(Service::Blob)).await?;
         Ok(Lake {
             launch,
             server,
             requests: Requests::default(),
-            connection,
         })
     }
 
-    /// Sends a request about a path of the container; returns its time in milliseconds.
+    /// Sends a request about a path of the container, on a connection of its own, because the server
+    /// closes one that is idle while files are made. Returns the time in milliseconds.
     async fn ask(
         &mut self,
         (method, path): (Method, &str),
@@ -84,8 +82,9 @@ impl Lake {
         status: u16,
     ) -> Result<f64, ServerError> {
         let path = self.requests.path(&format!("{CONTAINER}/{path}"));
+        let mut connection = Connection::open(self.server.address(Service::Blob)).await?;
         let begun = Instant::now();
-        let answer = self.connection.send(method, &path, headers, "").await?;
+        let answer = connection.send(method, &path, headers, "").await?;
         let took = begun.elapsed();
         answer.expect(status)?;
         Ok(ms(took))
