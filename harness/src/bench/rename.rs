@@ -73,8 +73,8 @@ impl Lake {
         })
     }
 
-    /// Sends a request about a path of the container, on a connection of its own, because the server
-    /// closes one that is idle while files are made. Returns the time in milliseconds.
+    /// Sends a request about a path of the container, on a connection of its own, because the
+    /// server closes one that is idle while files are made. Returns the time in milliseconds.
     async fn ask(
         &mut self,
         (method, path): (Method, &str),
