@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Options that select the cases, and the directory for failing ones.
@@ -107,8 +108,9 @@ impl Seeds {
             }
         };
         std::thread::scope(|scope| {
-            scope.spawn(|| running.watch());
-            let _over = Over(&running);
+            // The watch ends when this side of the channel goes, even by a panic.
+            let (_open, is_over) = mpsc::channel();
+            scope.spawn(|| running.watch(is_over));
             let jobs: Vec<_> = (1..self.jobs).map(|_| scope.spawn(job)).collect();
             job();
             for job in jobs {
@@ -127,12 +129,7 @@ const CASE_MAX_S: u32 = 300;
 
 /// The running cases by seed, each with the seconds that it has taken.
 #[derive(Default)]
-struct Running {
-    cases: Mutex<BTreeMap<u64, u32>>,
-    /// Set under the lock of `cases`.
-    is_over: AtomicBool,
-    over: Condvar,
-}
+struct Running(Mutex<BTreeMap<u64, u32>>);
 
 impl Running {
     fn begin(&self, seed: u64) {
@@ -144,12 +141,9 @@ impl Running {
     }
 
     /// Ends the program when a case takes too long.
-    fn watch(&self) {
-        let mut cases = self.lock();
-        while !self.is_over.load(Ordering::Relaxed) {
-            let waited = self.over.wait_timeout(cases, Duration::from_secs(1));
-            cases = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if let Some(seed) = hanging(&mut cases) {
+    fn watch(&self, is_over: Receiver<()>) {
+        while is_over.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+            if let Some(seed) = hanging(&mut self.lock()) {
                 eprintln!("error: the case of seed {seed} still runs after {CASE_MAX_S} s");
                 std::process::exit(1);
             }
@@ -157,7 +151,7 @@ impl Running {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, u32>> {
-        self.cases.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -166,17 +160,6 @@ fn hanging(cases: &mut BTreeMap<u64, u32>) -> Option<u64> {
     cases.values_mut().for_each(|taken_s| *taken_s += 1);
     let late = |(_, taken_s): &(&u64, &u32)| **taken_s > CASE_MAX_S;
     cases.iter().find(late).map(|(seed, _)| *seed)
-}
-
-/// Stops the watch when it is dropped.
-struct Over<'a>(&'a Running);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        let _cases = self.0.lock();
-        self.0.is_over.store(true, Ordering::Relaxed);
-        self.0.over.notify_all();
-    }
 }
 
 /// Returns the exit code of a command that checks something.
