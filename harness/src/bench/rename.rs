@@ -220,7 +220,8 @@ async fn measure(lake: Launch, files: u64, is_durable: bool) -> anyhow::Result<V
         ..lake.clone()
     };
     let mut lake = lake;
-    lake.flags.push("--hierarchicalNamespace".to_owned());
+    let flags = ["--hierarchicalNamespace", "--dfsPort", "0"];
+    lake.flags.extend(flags.map(str::to_owned));
     let mut lake = Lake::start(lake).await?;
     fill(&lake.server, &format!("{CONTAINER}/{from}"), files).await?;
     let first = lake.rename(from, to).await?;
