@@ -38,8 +38,9 @@ mod inspect;
 #[cfg(all(test, feature = "shuttle"))]
 mod kernels;
 mod keys;
-mod known;
+mod log;
 mod maintain;
+mod overlay;
 mod payload;
 mod points;
 mod reader;

@@ -96,14 +96,14 @@ async fn a_store_of_a_newer_release_is_left_as_it_is() {
     let copy = dir.path().join("store");
     files::copy_dir(&store, &copy).unwrap();
     let format = String::from_utf8(files::read(&copy.join("format")).unwrap()).unwrap();
-    let newer = format.replace("format 1\n", "format 2\n");
+    let newer = format.replace("format 2\n", "format 3\n");
     assert_ne!(newer, format);
     files::write(&copy.join("format"), newer.as_bytes()).unwrap();
     let before = contents(&copy);
     let opened = smalt::Emulator::builder().durable(&copy).open();
     let text = opened.unwrap_err().to_string();
     assert!(
-        text.contains("has format 2, this release reads up to 1"),
+        text.contains("has format 3, this release reads up to 2"),
         "{text}"
     );
     assert_eq!(contents(&copy), before);
@@ -176,7 +176,16 @@ mod under_the_shim {
         assert_eq!(all.flaws.len(), 0);
         assert!(all.boundaries > 40 && all.payloads > 100, "{all:?}");
         // The same with one kind of sync omitted: each omission is detected.
-        for forgotten in ["db", "extents", "00000001.seg", "sled-1", "store", ""] {
+        for forgotten in [
+            "log.0",
+            "log.1",
+            "db",
+            "extents",
+            "00000001.seg",
+            "sled-1",
+            "store",
+            "",
+        ] {
             let plan = Plan {
                 forgotten: Some(forgotten),
                 every: 16,

@@ -209,6 +209,11 @@ impl Stamps {
         is_short
     }
 
+    /// Reserves ticks again with the next group, after a reservation may not have been written.
+    pub(super) fn forget_aside(&mut self) {
+        self.aside = self.aside.map(|_| Timestamp::from_ticks(0));
+    }
+
     pub(super) fn last(&self) -> Stamp {
         self.last
     }

@@ -1,18 +1,18 @@
 //! The committer: takes waiting commits in order, in groups, and publishes a group when it is
-//! durable. In memory it runs inline, on disk on its own thread.
+//! durable. In memory it runs inline, on disk on two threads.
 //!
-//! Jobs of a group run on the published state plus the earlier writes of the group. Then the
-//! committer syncs payloads, hides the batch from readers behind a mask of the old values, applies
-//! and syncs the batch, removes the mask, and answers every commit. If a write fails in between,
-//! the state on disk is unknown: the mask stays and the store accepts no writes until it is
-//! reopened.
+//! Jobs of a group run on the published state, plus the writes of the group before, which may still
+//! be on its way to the disk, plus the earlier writes of their own group. Then the committer syncs
+//! payloads, records the writes in the log and syncs it, publishes the group and answers every
+//! commit. One thread runs the jobs of a group while the other makes the group before durable
+//! ([`Line`]). If a write fails, the state on disk is unknown: the group stays unpublished and the
+//! store accepts no writes until it is reopened.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use smalt_protocol::Timestamp;
 
@@ -23,10 +23,10 @@ use super::extents::{Reservation, Segments};
 use super::failpoint;
 use super::home::{Home, Purpose};
 use super::keys;
-use super::known::{Known, Remembering, old_values};
 use super::points::Point;
-use super::shared::{Published, Shared, Unmasked};
+use super::shared::{Shared, bytes_needed, gave_up, guarded};
 use super::stamp;
+use super::sync::Mutex;
 use super::sync::mpsc::{Receiver, SyncSender};
 use super::view::{Stamp, Writes};
 
@@ -78,75 +78,159 @@ impl Next {
     }
 }
 
+/// The writes of a group whose jobs have run.
+#[derive(Default)]
+pub(super) struct Ran {
+    pub(super) writes: Writes,
+    /// Why the group was not recorded, after a later group may have run on top of it.
+    refused: OnceLock<StoreError>,
+}
+
 /// The results of a group of commits.
 pub(super) struct Collected {
-    writes: Writes,
+    pub(super) ran: Arc<Ran>,
+    /// The group before, on which this one is based.
+    on: Arc<Ran>,
     held: Vec<Reservation>,
-    known: Known,
+    /// Estimated bytes that the engine will need.
+    bytes: u64,
     /// Whether the group reserves ticks, which may only be used after the reservation is written.
     sets_ticks_aside: bool,
-    /// The reason why none of the writes is applied.
-    refused: Option<StoreError>,
+    /// The time of the last commit.
+    reached: Timestamp,
 }
 
 /// Runs commits. A store has exactly one.
 pub(super) struct Committer {
     shared: Arc<Shared>,
     stamps: Stamps,
+    /// The last group, which may not be published yet.
+    last: Arc<Ran>,
+}
+
+/// The committer between its two threads. Each waits for its turn to form a group and to run its
+/// jobs, and then for the log; it lets the other one form the next group while it writes.
+pub(super) struct Line {
+    /// `None` after the end.
+    turn: Mutex<Option<Turn>>,
+    log: Mutex<()>,
+}
+
+struct Turn {
+    committer: Committer,
+    requests: Receiver<Request>,
+    next: Option<Request>,
+}
+
+impl Line {
+    pub(super) fn new(committer: Committer, requests: Receiver<Request>) -> Self {
+        Line {
+            turn: Mutex::new(Some(Turn {
+                committer,
+                requests,
+                next: None,
+            })),
+            log: Mutex::new(()),
+        }
+    }
+
+    /// Serves requests until a close, or until all senders are dropped.
+    pub(super) fn serve(&self) {
+        while self.serve_one() {}
+    }
+
+    fn serve_one(&self) -> bool {
+        let mut turn = self.turn.lock();
+        let Some(Turn {
+            committer,
+            requests,
+            next,
+        }) = turn.as_mut()
+        else {
+            return false;
+        };
+        let Some(request) = next.take().or_else(|| requests.recv().ok()) else {
+            // All handles were dropped without a close: the engine may still lack writes.
+            let _log = self.log.lock();
+            if let Err(error) = committer.sync_all() {
+                tracing::error!(%error, "cannot close the store cleanly");
+            }
+            *turn = None;
+            return false;
+        };
+        if let Request::Commit(first) = request {
+            let mut group = vec![first];
+            while group.len() < GROUP_COMMITS_MAX {
+                match requests.try_recv() {
+                    Ok(Request::Commit(work)) => group.push(work),
+                    Ok(other) => {
+                        *next = Some(other);
+                        break;
+                    }
+                    Err(_) => break,
+                }
+            }
+            if committer.is_full() {
+                let _log = self.log.lock();
+                committer.run(group);
+                return true;
+            }
+            let shared = Arc::clone(&committer.shared);
+            let collected = committer.collect(&mut group);
+            let log = self.log.lock();
+            // Before the next group runs on top of this one.
+            if let Ok(collected) = &collected {
+                collected.inherit_refusal();
+            }
+            drop(turn);
+            let settled = Committer::settle(&shared, collected).now_or_never();
+            drop(log);
+            let outcome = settled.unwrap_or(Err(StoreError::Closed));
+            shared.stats.count_group(group.len());
+            answer_all(group, outcome);
+            return true;
+        }
+        let _log = self.log.lock();
+        match request {
+            Request::Commit(work) => committer.run(vec![work]),
+            Request::WriteOut(answer) => drop(answer.send(committer.write_out())),
+            Request::Replace(next, answer) => drop(answer.send(committer.replace(*next))),
+            Request::Rebase(answer) => drop(answer.send(committer.rebase())),
+            Request::Close(answer) => {
+                let synced = committer.sync_all();
+                *turn = None;
+                drop(answer.send(synced));
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Collected {
+    /// Refuses the group if the one before was refused: its jobs saw writes that do not exist.
+    fn inherit_refusal(&self) {
+        if let Some(refused) = self.on.refused.get() {
+            self.ran.refused.get_or_init(|| refused.clone());
+        }
+    }
 }
 
 impl Committer {
     /// Creates a committer that continues from the last persisted stamp.
     pub(super) fn new(shared: Arc<Shared>) -> StoreResult<Self> {
-        let last = shared.unmasked(|view| stamp::read(view))?;
+        let last = shared.read(|view| stamp::read(view))?;
         shared.last_now.store(last.now.ticks(), Ordering::Release);
         let stamps = Stamps::new(&shared, last);
-        Ok(Committer { shared, stamps })
+        Ok(Committer {
+            shared,
+            stamps,
+            last: Arc::default(),
+        })
     }
 
     pub(super) fn last_tick(&self) -> Timestamp {
         self.stamps.last().tick
-    }
-
-    /// Serves requests until a close, or until all senders are dropped.
-    pub(super) fn serve(mut self, requests: &Receiver<Request>) {
-        let mut next = requests.recv().ok();
-        while let Some(request) = next.take() {
-            match request {
-                Request::Commit(first) => {
-                    let mut group = vec![first];
-                    while group.len() < GROUP_COMMITS_MAX {
-                        match requests.try_recv() {
-                            Ok(Request::Commit(work)) => group.push(work),
-                            Ok(other) => {
-                                next = Some(other);
-                                break;
-                            }
-                            Err(_) => break,
-                        }
-                    }
-                    self.run(group);
-                }
-                Request::WriteOut(answer) => {
-                    let _ = answer.send(self.write_out());
-                }
-                Request::Replace(next, answer) => {
-                    let _ = answer.send(self.replace(*next));
-                }
-                Request::Rebase(answer) => {
-                    let _ = answer.send(self.rebase());
-                }
-                Request::Close(answer) => {
-                    let _ = answer.send(self.sync_all());
-                    return;
-                }
-            }
-            next = next.or_else(|| requests.recv().ok());
-        }
-        // All handles were dropped without a close: fast mode still has data to write.
-        if let Err(error) = self.sync_all() {
-            tracing::error!(%error, "cannot close the store cleanly");
-        }
     }
 
     fn write_out(&self) -> StoreResult<()> {
@@ -170,10 +254,18 @@ impl Committer {
         self
     }
 
+    /// Returns whether there is no room for writes that add data.
+    fn is_full(&self) -> bool {
+        self.shared.home.is_full(self.shared.promised())
+    }
+
     async fn run_past_points(&mut self, group: Vec<Box<dyn Work>>) {
         self.shared.points.pass(Point::Taken).await;
-        let is_full = self.shared.home.is_full(self.shared.extents.unwritten());
-        let full = is_full.then(|| self.shared.admit(0, Purpose::Grows).err());
+        let full = self.is_full().then(|| {
+            // Writes that the engine has taken need no more room. An error shows in the commits.
+            let _ = self.shared.turn().and_then(|()| self.shared.drain());
+            self.shared.admit(0, Purpose::Grows).err()
+        });
         let Some(full) = full.flatten() else {
             return self.run_group(group).await;
         };
@@ -188,31 +280,23 @@ impl Committer {
     }
 
     async fn run_group(&mut self, mut group: Vec<Box<dyn Work>>) {
-        let outcome = match self.shared.writable() {
-            Ok(()) => {
-                let mut collected = self.collect(&mut group);
-                self.shared.points.pass(Point::Collected).await;
-                match collected.refused.take() {
-                    None => self.publish(&collected).await,
-                    Some(refused) => Err(refused),
-                }
-            }
-            Err(error) => Err(error),
-        };
-        self.shared.points.pass(Point::Published).await;
+        let collected = self.collect(&mut group);
+        let outcome = Self::settle(&self.shared, collected).await;
         self.shared.stats.count_group(group.len());
         answer_all(group, outcome);
     }
 
-    pub(super) fn collect(&mut self, group: &mut [Box<dyn Work>]) -> Collected {
-        let needs_mask = !self.shared.is_published_at_once();
+    /// Runs the jobs of a group. Fails when none of its writes may be applied.
+    pub(super) fn collect(&mut self, group: &mut [Box<dyn Work>]) -> StoreResult<Collected> {
+        self.shared.writable()?;
+        if self.last.refused.get().is_some() {
+            self.last = Arc::default();
+            self.stamps.forget_aside();
+        }
         let (shared, stamps) = (Arc::clone(&self.shared), &mut self.stamps);
-        self.shared.unmasked(|view| {
-            let remembering = Remembering::new(view);
-            let mut done = match needs_mask {
-                true => Group::new(&remembering),
-                false => Group::new(view),
-            };
+        let on = Arc::clone(&self.last);
+        let collected = shared.ahead(&on.writes, |view| {
+            let mut done = Group::new(view);
             let mut purpose = Purpose::Frees;
             for work in group {
                 let stamp = stamps.next(work.asked());
@@ -222,111 +306,128 @@ impl Committer {
                 done.run(work.as_mut(), &stamp);
             }
             let (mut writes, held) = (done.writes, done.held);
-            let refused = shared.admit(bytes_needed(&writes), purpose).err();
-            if refused.is_some() {
-                // Drops the writes before ticks are reserved, because those may only be used once
-                // written.
-                writes.clear();
-            }
-            Collected {
-                refused,
-                sets_ticks_aside: stamps.set_aside(&mut writes),
+            let bytes = bytes_needed(&writes);
+            // Ticks are reserved after that, because those may only be used once written.
+            shared.admit(bytes, purpose)?;
+            let sets_ticks_aside = stamps.set_aside(&mut writes);
+            let ran = Arc::new(Ran {
                 writes,
+                ..Ran::default()
+            });
+            Ok(Collected {
+                ran,
+                on: Arc::clone(&on),
                 held,
-                known: remembering.into_known(),
-            }
-        })
+                bytes,
+                sets_ticks_aside,
+                reached: stamps.last().now,
+            })
+        })?;
+        if !self.shared.is_published_at_once() {
+            self.last = Arc::clone(&collected.ran);
+        }
+        Ok(collected)
     }
 
-    pub(super) async fn publish(&self, collected: &Collected) -> StoreResult<()> {
-        let writes = &collected.writes;
+    /// Publishes a group unless its jobs failed.
+    async fn settle(shared: &Shared, collected: StoreResult<Collected>) -> StoreResult<()> {
+        let outcome = match collected {
+            Ok(collected) => {
+                shared.points.pass(Point::Collected).await;
+                Self::publish(shared, &collected).await
+            }
+            Err(error) => Err(error),
+        };
+        shared.points.pass(Point::Published).await;
+        outcome
+    }
+
+    /// Makes a group durable and visible. Groups come here in order and one at a time.
+    pub(super) async fn publish(shared: &Shared, collected: &Collected) -> StoreResult<()> {
+        let writes = &collected.ran.writes;
+        if let Some(refused) = collected.ran.refused.get() {
+            return Err(refused.clone());
+        }
+        // The group before may have failed, and even a job without writes has seen its writes.
+        shared.writable()?;
         if !writes.is_empty() {
             let publishing = AssertUnwindSafe(async {
-                if self.shared.is_published_at_once() {
-                    self.publish_in_memory(writes, &collected.held)
+                if shared.is_published_at_once() {
+                    Self::publish_in_memory(shared, writes, &collected.held)
                 } else {
-                    self.publish_masked(collected).await
+                    Self::publish_durably(shared, collected).await
                 }
             });
             let published = publishing.catch_unwind().await;
             let published = published.unwrap_or_else(|_| Err(gave_up()));
-            published.inspect_err(|error| {
-                // A payload without room refuses its group before the engine gets any write.
-                let is_whole = matches!(error, StoreError::Refused(_));
-                if !is_whole {
-                    self.shared.fail(error);
+            published.inspect_err(|error| match error {
+                // A payload or a record without room refuses its group before anything is written.
+                StoreError::Refused(_) => {
+                    collected.ran.refused.get_or_init(|| error.clone());
                 }
+                _ => shared.fail(error),
             })?;
-            self.shared.stats.count_writes(writes);
+            shared.stats.count_writes(writes);
         }
-        let now = self.stamps.last().now.ticks();
-        self.shared.last_now.store(now, Ordering::Release);
+        let now = collected.reached.ticks();
+        shared.last_now.store(now, Ordering::Release);
         Ok(())
     }
 
-    fn publish_in_memory(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
-        let published = self.shared.published.write();
-        self.enter_segments(held);
+    fn publish_in_memory(
+        shared: &Shared,
+        writes: &Writes,
+        held: &[Reservation],
+    ) -> StoreResult<()> {
+        let published = shared.published.write();
+        Self::enter_segments(shared, held);
         published.engine.apply(writes)?;
-        self.forget_segments(writes);
+        Self::forget_segments(shared, writes);
         Ok(())
     }
 
-    async fn publish_masked(&self, collected: &Collected) -> StoreResult<()> {
-        let (writes, held) = (&collected.writes, &collected.held);
-        let engine = Arc::clone(&self.shared.published.read().engine);
-        if self.shared.is_durable() {
-            self.shared.extents.sync(held)?;
+    async fn publish_durably(shared: &Shared, collected: &Collected) -> StoreResult<()> {
+        let (writes, held) = (&collected.ran.writes, &collected.held);
+        let engine = Arc::clone(&shared.published.read().engine);
+        if shared.is_durable() {
+            shared.extents.sync(held)?;
             failpoint::reach("commit.payloads_durable");
         }
-        let mask = old_values(engine.as_ref(), writes, &collected.known)?;
-        self.shared.published.write().mask = mask;
-        self.shared.points.pass(Point::Masked).await;
-        self.enter_segments(held);
-        let applied = self.apply(engine.as_ref(), writes).await;
-        applied.map_err(StoreError::cut_off)?;
-        self.shared.points.pass(Point::Applied).await;
-        if self.shared.is_durable() || collected.sets_ticks_aside {
-            engine.sync()?;
+        if engine.is_log_full(writes) {
+            shared.turn()?;
+            failpoint::reach("commit.log_turned");
+            shared.wake_drainer();
         }
-        if self.shared.is_durable() {
+        engine.record(writes)?;
+        shared.points.pass(Point::Logged).await;
+        if shared.is_durable() || collected.sets_ticks_aside {
+            engine.sync_log()?;
+        }
+        if shared.is_durable() {
             // Syncing a removed file succeeds.
-            self.shared.home.check_is_there()?;
+            shared.home.check_is_there()?;
         }
-        self.shared.points.pass(Point::Synced).await;
-        let mask = std::mem::take(&mut self.shared.published.write().mask);
-        drop(mask);
-        self.forget_segments(writes);
+        shared.points.pass(Point::Synced).await;
+        Self::enter_segments(shared, held);
+        shared.count_undrained(collected.bytes);
+        shared.publish(writes);
+        Self::forget_segments(shared, writes);
         Ok(())
-    }
-
-    /// Applies the writes at once; in a stepped store in two parts, because readers may run between
-    /// any two keys.
-    async fn apply(&self, engine: &dyn Engine, writes: &Writes) -> StoreResult<()> {
-        if !self.shared.points.are_held() {
-            return engine.apply(writes);
-        }
-        let mut pairs = writes
-            .iter()
-            .map(|(key, value)| (key.clone(), value.clone()));
-        engine.apply(&pairs.by_ref().take(writes.len() / 2).collect())?;
-        self.shared.points.pass(Point::HalfApplied).await;
-        engine.apply(&pairs.collect())
     }
 
     /// Makes segments in memory visible to readers; those in files are visible since their
     /// reservation.
-    fn enter_segments(&self, held: &[Reservation]) {
+    fn enter_segments(shared: &Shared, held: &[Reservation]) {
         for reservation in held {
-            self.shared.extents.enter(reservation.segment());
+            shared.extents.enter(reservation.segment());
         }
     }
 
     /// Frees segments in memory; files wait for maintenance.
-    fn forget_segments(&self, writes: &Writes) {
+    fn forget_segments(shared: &Shared, writes: &Writes) {
         for (key, written) in writes {
             if let (None, Some(segment)) = (written, keys::segment_of(key)) {
-                self.shared.extents.forget(segment);
+                shared.extents.forget(segment);
             }
         }
     }
@@ -335,20 +436,25 @@ impl Committer {
     /// rising, so that no ETag and no id is used twice.
     pub(super) fn rebase(&mut self) -> StoreResult<()> {
         self.shared.writable()?;
+        self.last = Arc::default();
         let stamp = self.stamps.rebased();
         let mut writes = Writes::from([(keys::STAMP.to_vec(), Some(stamp::encode(stamp)))]);
+        let sets_ticks_aside = self.stamps.set_aside(&mut writes);
         let collected = Collected {
-            sets_ticks_aside: self.stamps.set_aside(&mut writes),
-            writes,
+            bytes: bytes_needed(&writes),
+            ran: Arc::new(Ran {
+                writes,
+                ..Ran::default()
+            }),
+            on: Arc::default(),
             held: Vec::new(),
-            known: Known::new(),
-            refused: None,
+            sets_ticks_aside,
+            reached: stamp.now,
         };
-        let published = self.publish(&collected).now_or_never();
+        let published = Self::publish(&self.shared, &collected).now_or_never();
         published.unwrap_or(Err(StoreError::Closed))
     }
 
-    #[cfg(any(test, feature = "schedule"))]
     pub(super) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }
@@ -359,45 +465,15 @@ impl Committer {
         // After a failure it is unknown which of the two engines a restart opens.
         let engine = guarded(|| next.take(&self.shared.home));
         let (engine, segments, held) = engine.inspect_err(|error| self.shared.fail(error))?;
-        let old = {
-            let mut published = self.shared.published.write();
-            self.shared.extents.replace(segments);
-            std::mem::replace(
-                &mut *published,
-                Published {
-                    engine: Arc::from(engine),
-                    mask: Writes::new(),
-                },
-            )
-        };
+        let old = self.shared.replace(Arc::from(engine), segments);
+        self.last = Arc::default();
         self.shared.replacements.fetch_add(1, Ordering::SeqCst);
         drop((old, held));
         failpoint::reach("reset.published");
-        let last = self
-            .shared
-            .unmasked(|view: &Unmasked<'_>| stamp::read(view))?;
+        let last = self.shared.read(|view| stamp::read(view))?;
         let now = last.now.ticks();
         self.shared.last_now.store(now, Ordering::Release);
         self.stamps = Stamps::new(&self.shared, last);
         self.shared.home.remove_others()
     }
-}
-
-/// Estimates the bytes that the engine writes for a group: each value, and the node that contains
-/// it.
-fn bytes_needed(writes: &Writes) -> u64 {
-    const NODE_BYTES: usize = 4 * 1024;
-    let bytes = |(key, value): (&Vec<u8>, &Option<Bytes>)| {
-        2 * (key.len() + value.as_ref().map_or(0, Bytes::len)) + NODE_BYTES
-    };
-    writes.iter().map(bytes).sum::<usize>() as u64
-}
-
-/// Catches sled's panics about its own invariants, so that the committer and readers continue.
-fn guarded<T>(f: impl FnOnce() -> StoreResult<T>) -> StoreResult<T> {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| Err(gave_up()))
-}
-
-fn gave_up() -> StoreError {
-    StoreError::Io("the engine panicked".to_owned())
 }

@@ -40,10 +40,6 @@ pub struct StoreConfig {
     pub clock: Clock,
     /// Cache of the metadata engine, in bytes.
     pub cache_bytes: u64,
-    /// How often the metadata engine writes out commits that no sync requires, in milliseconds: in
-    /// [`Mode::Fast`] every [`FAST_LOSS_MS_MAX`]. `None` leaves a commit unwritten until a later
-    /// one or a sync.
-    pub flush_every_ms: Option<u64>,
     /// Size in bytes at which a segment of extents is closed; a larger payload gets its own
     /// segment.
     pub segment_bytes: u64,
@@ -77,7 +73,6 @@ impl StoreConfig {
             dir,
             clock,
             cache_bytes: CACHE_BYTES,
-            flush_every_ms: (mode == Mode::Fast).then_some(FAST_LOSS_MS_MAX),
             segment_bytes: SEGMENT_BYTES,
             memory_limit: None,
             #[cfg(any(test, feature = "schedule"))]

@@ -1,27 +1,25 @@
 //! Passes commits to the committer: inline, through its thread, or in steps that a test chooses.
 
+use std::sync::Arc;
+
 use super::commit::Work;
-use super::committer::{Committer, Request};
+use super::committer::{Committer, Line, Request};
 use super::config::{Mode, StoreConfig};
 use super::error::{StoreError, StoreResult};
+use super::shared::Shared;
 #[cfg(any(test, feature = "schedule"))]
 use super::stepped::Stepped;
 use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
 
 /// How commits reach the committer.
-#[cfg_attr(
-    feature = "shuttle",
-    expect(
-        clippy::large_enum_variant,
-        reason = "the model checker's locks are large"
-    )
-)]
 pub(super) enum Dispatch {
     Inline(Mutex<Committer>),
     Thread {
         /// Taken by the close, so that its request is the last one.
         requests: RwLock<Option<mpsc::Sender<Request>>>,
-        thread: Mutex<Option<thread::JoinHandle<()>>>,
+        /// The two of the committer, and the one that drains.
+        threads: Mutex<Vec<thread::JoinHandle<()>>>,
+        shared: Arc<Shared>,
     },
     #[cfg(any(test, feature = "schedule"))]
     Stepped(Stepped),
@@ -37,12 +35,26 @@ impl Dispatch {
             return Ok(Dispatch::Inline(Mutex::new(committer)));
         }
         let (requests, waiting) = mpsc::channel();
-        let thread = thread::Builder::new()
-            .name("smalt-commit".to_owned())
-            .spawn(move || committer.serve(&waiting))?;
+        let (drainer, woken) = mpsc::channel();
+        let shared = committer.shared();
+        *shared.drainer.lock() = Some(drainer);
+        let line = Arc::new(Line::new(committer, waiting));
+        let (other, drained) = (Arc::clone(&line), Arc::clone(&shared));
+        let drain = move || {
+            while woken.recv().is_ok() {
+                // A failure has stopped the writes; without room a later turn tries again.
+                let _ = drained.drain();
+            }
+        };
+        let threads = vec![
+            start("smalt-commit", move || line.serve())?,
+            start("smalt-commit", move || other.serve())?,
+            start("smalt-drain", drain)?,
+        ];
         Ok(Dispatch::Thread {
             requests: RwLock::new(Some(requests)),
-            thread: Mutex::new(Some(thread)),
+            threads: Mutex::new(threads),
+            shared,
         })
     }
 
@@ -72,14 +84,20 @@ impl Dispatch {
                 drop(committer.lock());
                 Ok(())
             }
-            Dispatch::Thread { requests, thread } => {
+            Dispatch::Thread {
+                requests,
+                threads,
+                shared,
+            } => {
                 let last = requests.write().take();
                 let synced = ask(last.as_ref(), Request::Close).and_then(answer_of);
-                if let Some(thread) = thread.lock().take()
-                    && thread.thread().id() != thread::current().id()
-                {
-                    // The thread has answered and holds nothing any more.
-                    let _ = thread.join();
+                shared.drainer.lock().take();
+                let threads = std::mem::take(&mut *threads.lock());
+                for thread in threads {
+                    if thread.thread().id() != thread::current().id() {
+                        // The threads have nothing left to do.
+                        let _ = thread.join();
+                    }
                 }
                 synced
             }
@@ -87,6 +105,13 @@ impl Dispatch {
             Dispatch::Stepped(stepped) => stepped.close(),
         }
     }
+}
+
+fn start(
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> std::io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(run)
 }
 
 pub(super) type Asked = mpsc::Receiver<StoreResult<()>>;

@@ -9,17 +9,14 @@ use parking_lot::RwLock;
 use super::error::StoreResult;
 use super::view::{Visit, Writes};
 
-/// An ordered map of small values. Only the committer writes.
+/// An ordered map of small values, and the log of the writes that it does not hold yet.
 pub(super) trait Engine: Send + Sync {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>>;
-
-    /// Returns the first entry whose key is `key` or after it.
-    fn first_from(&self, key: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>>;
 
     /// Visits the keys `from <= key < to` in order until `visit` breaks.
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()>;
 
-    /// Applies all writes; after a crash all or none of them are there.
+    /// Applies all writes; after a crash some of them may be there.
     fn apply(&self, writes: &Writes) -> StoreResult<()>;
 
     /// Makes the applied writes durable.
@@ -27,6 +24,32 @@ pub(super) trait Engine: Send + Sync {
 
     /// Returns the bytes that the engine uses on disk.
     fn disk_bytes(&self) -> u64;
+
+    /// Returns whether [`Engine::turn_log`] must come before the record of these writes.
+    fn is_log_full(&self, writes: &Writes) -> bool {
+        let _ = writes;
+        false
+    }
+
+    /// Records writes in the log; after a crash all or none of them are there.
+    fn record(&self, writes: &Writes) -> StoreResult<()> {
+        let _ = writes;
+        Ok(())
+    }
+
+    /// Makes the recorded writes durable.
+    fn sync_log(&self) -> StoreResult<()> {
+        Ok(())
+    }
+
+    /// Continues the log in its other file.
+    fn turn_log(&self) {}
+
+    /// Frees the other file of the log: all writes from before [`Engine::turn_log`] are applied and
+    /// durable.
+    fn recycle_log(&self) -> StoreResult<()> {
+        Ok(())
+    }
 
     /// Returns all current entries if that needs no copy.
     fn frozen(&self) -> Option<Arc<Records>> {
@@ -50,13 +73,6 @@ impl MemoryEngine {
 impl Engine for MemoryEngine {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
         Ok(self.0.read_recursive().get(key).cloned())
-    }
-
-    fn first_from(&self, key: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>> {
-        let map = self.0.read_recursive();
-        let from = (std::ops::Bound::Included(key), std::ops::Bound::Unbounded);
-        let first = map.range::<[u8], _>(from).next();
-        Ok(first.map(|(key, value)| (key.clone(), value.clone())))
     }
 
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {

@@ -30,10 +30,10 @@ pub enum StoreError {
     Closed,
 }
 
-/// Part of the cause of a [`StoreError::ReadOnly`] when the failed write was interrupted while a
-/// batch was being applied. The engine may then need a write to finish its work, also for readers:
-/// reads in that place are refused until the store is reopened.
-pub const CUT_OFF: &str = "in the middle of a batch: some reads may fail until it is opened again";
+/// Part of the cause of a [`StoreError::ReadOnly`] when the engine needs a further write to finish
+/// the one that failed, also for readers: reads in that place are refused until the store is
+/// reopened.
+pub const CUT_OFF: &str = "in the middle of a node: some reads may fail until it is opened again";
 
 impl StoreError {
     /// Converts an error of writing a file on which no commit depends yet.
@@ -44,7 +44,7 @@ impl StoreError {
         StoreError::Io(format!("{}: {error}", path.display()))
     }
 
-    /// Adds [`CUT_OFF`], for an error while a batch was being applied.
+    /// Adds [`CUT_OFF`].
     pub(super) fn cut_off(self) -> Self {
         match self {
             StoreError::Io(cause) => StoreError::Io(format!("{cause}, {CUT_OFF}")),

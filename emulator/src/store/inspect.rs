@@ -11,7 +11,7 @@ use super::extents::{Carved, Extents, carve};
 use super::handle::Store;
 use super::home::{Bare, ENGINE_PREFIX, FORMAT, Format, Found, Home};
 use super::keys;
-use super::sled_engine::SledEngine;
+use super::sled_engine::{Damage, SledEngine};
 use super::view::View as _;
 use super::{Mode, StoreConfig, payload, stamp};
 use crate::clock::Clock;
@@ -145,8 +145,11 @@ impl Inspected {
         for (copy, skip) in tries {
             let copy = scratch.join(copy);
             copy_dir(disk, &from, &copy, skip)?;
-            match open_copy(disk, &copy) {
+            let mut damage = Vec::new();
+            match open_copy(disk, &copy, &mut damage) {
                 Ok(engine) => {
+                    let told = damage.iter().map(|what| format!("{name}: {what}"));
+                    self.findings.extend(told);
                     opened = Some(engine);
                     break;
                 }
@@ -213,9 +216,9 @@ impl Inspected {
     }
 }
 
-fn open_copy(disk: &dyn Disk, copy: &Path) -> StoreResult<SledEngine> {
+fn open_copy(disk: &dyn Disk, copy: &Path, damage: &mut Vec<String>) -> StoreResult<SledEngine> {
     let cache_bytes = StoreConfig::memory(Clock::system()).cache_bytes;
-    let engine = SledEngine::open(disk, copy, cache_bytes, None)?;
+    let engine = SledEngine::open(disk, copy, cache_bytes, 0, false, Damage::Tell(damage))?;
     match Bare(&engine).get(&keys::FORMAT)? {
         Some(found) if keys::numbers::<1>(&found)? <= [u64::from(FORMAT)] => Ok(engine),
         Some(_) => Err(StoreError::Corrupt("its format is too new".to_owned())),

@@ -1,5 +1,6 @@
-//! The store's small concurrent parts under the model checker shuttle: the queue of commits, the
-//! mask between readers and the committer, the close. It is the production code with other locks.
+//! The store's small concurrent parts under the model checker shuttle: the queue of commits and the
+//! committer's two threads, the overlay between readers, committer and engine, the close. It is the
+//! production code with other locks.
 //!
 //! Each property has a wrong variant, made of the same parts in another order, which the checker
 //! must find: a test that cannot fail proves nothing. Run them with `cargo test -p smalt --features
@@ -16,8 +17,8 @@ use shuttle::future::block_on;
 use shuttle::{check_pct, check_random, thread};
 use smalt_protocol::{StorageError, Timestamp};
 
-use super::commit::{Commit, Work};
-use super::committer::{Committer, Request};
+use super::commit::{Commit, Work, answer_all};
+use super::committer::{Committer, Line, Request};
 use super::engine::{Engine, MemoryEngine};
 use super::extents::Extents;
 use super::home::Home;
@@ -174,7 +175,8 @@ mod queue {
                 let engine = Box::new(MemoryEngine::default());
                 let home = Home::Memory;
                 let shared = Shared::new(Mode::Memory, clock(), home, engine, extents);
-                Committer::new(Arc::new(shared)).unwrap().serve(&waiting);
+                let committer = Committer::new(Arc::new(shared)).unwrap();
+                Line::new(committer, waiting).serve();
             });
             let client = {
                 let requests = requests.clone();
@@ -196,10 +198,10 @@ mod queue {
     }
 }
 
-mod mask {
+mod overlay {
     use super::*;
 
-    /// An engine that shows writes at once and may fail to make them durable, like sled.
+    /// An engine that shows writes at once, and whose log may fail to make them durable.
     struct Unsynced {
         map: MemoryEngine,
         fails: bool,
@@ -209,11 +211,6 @@ mod mask {
         fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
             thread::yield_now();
             self.map.get(key)
-        }
-
-        fn first_from(&self, key: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>> {
-            thread::yield_now();
-            self.map.first_from(key)
         }
 
         fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
@@ -231,14 +228,19 @@ mod mask {
 
         fn sync(&self) -> StoreResult<()> {
             thread::yield_now();
-            match self.fails {
-                true => Err(StoreError::Io("the disk is gone".to_owned())),
-                false => Ok(()),
-            }
+            Ok(())
         }
 
         fn disk_bytes(&self) -> u64 {
             0
+        }
+
+        fn sync_log(&self) -> StoreResult<()> {
+            thread::yield_now();
+            match self.fails {
+                true => Err(StoreError::Io("the disk is gone".to_owned())),
+                false => Ok(()),
+            }
         }
     }
 
@@ -320,24 +322,28 @@ mod mask {
         holds(|| readers_see_what_is_durable(REAL, true));
     }
 
-    /// Wrong: readers ignore the mask.
-    const UNMASKED: Variant = Variant {
-        read: |shared| shared.unmasked(|view| both(view)),
+    /// Wrong: the group is published before it is durable.
+    const UNSYNCED: Variant = Variant {
+        run: |committer, mut group| {
+            let collected = committer.collect(&mut group).unwrap();
+            committer.shared().publish(&collected.ran.writes);
+            let published = Committer::publish(&committer.shared(), &collected).now_or_never();
+            answer_all(group, published.unwrap());
+        },
         ..REAL
     };
 
     #[test]
-    fn wrong_reader_without_the_mask_is_found() {
-        is_found(|| readers_see_what_is_durable(UNMASKED, false));
-        is_found(|| readers_see_what_is_durable(UNMASKED, true));
+    fn wrong_publication_before_the_sync_is_found() {
+        is_found(|| readers_see_what_is_durable(UNSYNCED, true));
     }
 
     /// Wrong: the group is answered before it is durable.
     const TOO_EARLY: Variant = Variant {
         run: |committer, mut group| {
-            let collected = committer.collect(&mut group);
+            let collected = committer.collect(&mut group).unwrap();
             group.into_iter().for_each(|work| work.answer(Ok(())));
-            let _ = committer.publish(&collected).now_or_never();
+            let _ = Committer::publish(&committer.shared(), &collected).now_or_never();
         },
         ..REAL
     };
@@ -359,6 +365,53 @@ mod mask {
     #[test]
     fn wrong_read_of_two_moments_is_found() {
         is_found(|| readers_see_what_is_durable(TORN, false));
+    }
+
+    /// While the engine takes sealed writes, and a further group is published, every read sees one
+    /// state.
+    fn readers_see_one_state_during_a_drain(read: fn(&Shared) -> (u8, u8)) {
+        let shared = shared(false);
+        let mut committer = Committer::new(Arc::clone(&shared)).unwrap();
+        let answered = Arc::new(shuttle::sync::atomic::AtomicBool::new(false));
+        committer.run(vec![work(&answered)]);
+        shared.turn().unwrap();
+        let drained = Arc::clone(&shared);
+        let drain = thread::spawn(move || drained.drain().unwrap());
+        let group = vec![work(&answered)];
+        let commits = thread::spawn(move || committer.run(group));
+        let (first, second) = (read(&shared), read(&shared));
+        assert!(
+            first.0 == first.1 && second.0 == second.1,
+            "{first:?} {second:?}"
+        );
+        assert!(
+            (1..=2).contains(&first.0) && first <= second,
+            "{first:?} {second:?}"
+        );
+        drain.join().unwrap();
+        commits.join().unwrap();
+        assert_eq!(read(&shared), (2, 2));
+        shared.turn().unwrap();
+        shared.drain().unwrap();
+        let applied = shared.published.read();
+        assert!(applied.active.is_empty() && applied.sealed.is_empty());
+        assert_eq!(applied.engine.get(KEY).unwrap().unwrap()[0], 2);
+    }
+
+    #[test]
+    fn drain_changes_no_read() {
+        holds(|| readers_see_one_state_during_a_drain(REAL.read));
+    }
+
+    #[test]
+    fn wrong_reader_of_the_engine_alone_is_found() {
+        is_found(|| {
+            readers_see_one_state_during_a_drain(|shared| {
+                let engine = Arc::clone(&shared.published.read().engine);
+                let number = |key| engine.get(key).unwrap().map_or(0, |value: Bytes| value[0]);
+                (number(KEY), number(OTHER))
+            });
+        });
     }
 }
 

@@ -20,13 +20,9 @@ pub enum Point {
     Taken,
     /// The operations have run; their writes are collected.
     Collected,
-    /// Payloads are synced; the mask of old values hides the engine.
-    Masked,
-    /// The engine has some of the writes; readers see none of them.
-    HalfApplied,
-    /// The engine has all writes; readers do not see them.
-    Applied,
-    /// The engine is synced; readers still do not see the writes.
+    /// Payloads are synced; the log has the writes, and readers do not see them.
+    Logged,
+    /// The log is synced; readers still do not see the writes.
     Synced,
     /// Readers see the writes; no commit is answered.
     Published,
@@ -36,12 +32,10 @@ pub enum Point {
 
 impl Point {
     /// All points in their order.
-    pub const ALL: [Point; 8] = [
+    pub const ALL: [Point; 6] = [
         Point::Taken,
         Point::Collected,
-        Point::Masked,
-        Point::HalfApplied,
-        Point::Applied,
+        Point::Logged,
         Point::Synced,
         Point::Published,
         Point::Answered,
@@ -52,11 +46,10 @@ impl Point {
 fn reach(point: Point) {
     match point {
         Point::Collected => failpoint::reach("commit.collected"),
-        Point::Masked => failpoint::reach("commit.masked"),
-        Point::Applied => failpoint::reach("commit.applied"),
+        Point::Logged => failpoint::reach("commit.logged"),
         Point::Synced => failpoint::reach("commit.synced"),
         Point::Published => failpoint::reach("commit.published"),
-        Point::Taken | Point::HalfApplied | Point::Answered => {}
+        Point::Taken | Point::Answered => {}
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,14 +13,15 @@ use smalt_protocol::Timestamp;
 use super::config::Mode;
 use super::engine::{Engine, Records};
 use super::error::{StoreError, StoreResult};
-use super::extents::{Extents, Segment, Segments};
+use super::extents::{Extents, Segments};
 use super::failpoint;
 use super::home::{Home, Purpose};
 use super::keys;
+use super::overlay::{Ahead, Applied, Published, Seen};
 use super::points::Points;
 use super::stats::Counters;
-use super::sync::{IS_CHECKED, RwLock};
-use super::view::{View, Visit, Writes, merged_scan};
+use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc};
+use super::view::{View, Visit, Writes};
 use crate::clock::Clock;
 
 /// The state that readers, stagings and the committer share.
@@ -29,6 +31,14 @@ pub(super) struct Shared {
     pub(super) home: Home,
     /// Readers lock it for the whole of a read; the committer locks it to publish.
     pub(super) published: RwLock<Published>,
+    /// Locked while the engine takes sealed writes.
+    draining: Mutex<()>,
+    /// Wakes the thread that drains; a store without one drains when it must.
+    pub(super) drainer: Mutex<Option<mpsc::Sender<()>>>,
+    /// Bytes that the engine needs for the writes that it does not hold yet.
+    undrained: AtomicU64,
+    /// The part of them that belongs to sealed writes.
+    sealed_bytes: AtomicU64,
     pub(super) extents: Extents,
     /// `now` of the last commit, in ticks.
     pub(super) last_now: AtomicU64,
@@ -40,24 +50,6 @@ pub(super) struct Shared {
     unexplained: OnceLock<String>,
     closing: AtomicBool,
     closed: AtomicBool,
-}
-
-/// The readers' state: the engine, masked by the old values of keys that are not durable yet.
-pub(super) struct Published {
-    pub(super) engine: Arc<dyn Engine>,
-    pub(super) mask: Writes,
-}
-
-/// The readers' view during one read.
-pub(super) struct Masked<'a> {
-    published: &'a Published,
-    extents: &'a Extents,
-}
-
-/// The committer's view: everything that was applied.
-pub(super) struct Unmasked<'a> {
-    engine: &'a dyn Engine,
-    extents: &'a Extents,
 }
 
 impl Shared {
@@ -72,10 +64,11 @@ impl Shared {
             mode,
             clock,
             home,
-            published: RwLock::new(Published {
-                engine: Arc::from(engine),
-                mask: Writes::new(),
-            }),
+            published: RwLock::new(Published::of(Arc::from(engine))),
+            draining: Mutex::new(()),
+            drainer: Mutex::new(None),
+            undrained: AtomicU64::new(0),
+            sealed_bytes: AtomicU64::new(0),
             extents,
             last_now: AtomicU64::new(0),
             replacements: AtomicU64::new(0),
@@ -97,32 +90,34 @@ impl Shared {
         self.mode == Mode::Durable
     }
 
-    pub(super) fn read<T>(&self, f: impl FnOnce(&Masked<'_>) -> T) -> T {
-        let published = self.published.read();
-        f(&Masked {
-            published: &published,
-            extents: &self.extents,
-        })
+    pub(super) fn read<T>(&self, f: impl FnOnce(&Seen<'_>) -> T) -> T {
+        f(&self.published.read().seen(&self.extents))
     }
 
-    /// Reads the applied state; only for the committer, between groups.
-    pub(super) fn unmasked<T>(&self, f: impl FnOnce(&Unmasked<'_>) -> T) -> T {
-        let engine = Arc::clone(&self.published.read().engine);
-        f(&Unmasked {
-            engine: engine.as_ref(),
+    /// Reads what jobs see: the published state and a group on top of it. The state is locked for
+    /// each call of the view and not in between, so that another group can be published meanwhile.
+    pub(super) fn ahead<T>(&self, group: &Writes, f: impl FnOnce(&dyn View) -> T) -> T {
+        if self.is_published_at_once() {
+            let engine = Arc::clone(&self.published.read().engine);
+            return f(&Applied {
+                engine: engine.as_ref(),
+                extents: &self.extents,
+            });
+        }
+        f(&Ahead {
+            published: &self.published,
             extents: &self.extents,
+            group,
         })
     }
 
     /// Returns all records as readers see them, and the segments that they refer to.
     pub(super) fn frozen(&self) -> StoreResult<(Arc<Records>, Segments)> {
         let published = self.published.read();
-        let view = Masked {
-            published: &published,
-            extents: &self.extents,
-        };
+        let view = published.seen(&self.extents);
         let segments = segments(&view)?;
-        if published.mask.is_empty()
+        if published.active.is_empty()
+            && published.sealed.is_empty()
             && let Some(records) = published.engine.frozen()
         {
             return Ok((records, segments));
@@ -153,7 +148,12 @@ impl Shared {
 
     /// Refuses writes without room.
     pub(super) fn admit(&self, need: u64, purpose: Purpose) -> StoreResult<()> {
-        self.home.admit(need, self.extents.unwritten(), purpose)
+        self.home.admit(need, self.promised(), purpose)
+    }
+
+    /// Returns the bytes that running uploads and the engine still have to write.
+    pub(super) fn promised(&self) -> u64 {
+        self.extents.unwritten() + self.undrained.load(Ordering::Acquire)
     }
 
     /// Checks that the directory still exists. Returns why there is no room; `None` when there is.
@@ -164,7 +164,7 @@ impl Shared {
         if let Err(error) = self.home.check_is_there() {
             self.fail(&error);
         }
-        self.home.look(self.extents.unwritten())
+        self.home.look(self.promised())
     }
 
     /// Returns why garbage is not collected: the files are inconsistent, so apparent garbage may be
@@ -223,14 +223,89 @@ impl Shared {
     /// Refuses further commits and releases the files. Reads fail from now on.
     pub(super) fn end_close(&self) {
         self.closed.store(true, Ordering::Release);
-        let closed = Published {
-            engine: Arc::new(ClosedEngine),
-            mask: Writes::new(),
-        };
+        let closed = Published::of(Arc::new(ClosedEngine));
         // Dropping it may take a while, and readers should see meanwhile that the store is closed.
         let last = std::mem::replace(&mut *self.published.write(), closed);
         drop(last);
         self.home.close();
+    }
+
+    /// Publishes a group, which the log has.
+    pub(super) fn publish(&self, writes: &Writes) {
+        // Copies, because a value may be a slice that keeps a larger buffer alive.
+        let copy = |value: &Bytes| Bytes::copy_from_slice(value);
+        let copies: Vec<_> = writes
+            .iter()
+            .map(|(key, value)| (key.clone(), value.as_ref().map(copy)))
+            .collect();
+        self.published.write().active.extend(copies);
+    }
+
+    /// Seals the writes of the log's current file and continues in the other one. Only for the
+    /// committer between groups.
+    pub(super) fn turn(&self) -> StoreResult<()> {
+        // The other file still holds what the engine does not.
+        self.drain()?;
+        let mut published = self.published.write();
+        if published.active.is_empty() {
+            return Ok(());
+        }
+        published.sealed = Arc::new(std::mem::take(&mut published.active));
+        let bytes = self.undrained.load(Ordering::Acquire);
+        self.sealed_bytes.store(bytes, Ordering::Release);
+        published.engine.turn_log();
+        Ok(())
+    }
+
+    /// Makes the engine take the sealed writes in the background.
+    pub(super) fn wake_drainer(&self) {
+        if let Some(drainer) = &*self.drainer.lock() {
+            // Fails when the thread has ended; the next turn drains.
+            let _ = drainer.send(());
+        }
+    }
+
+    /// Passes the sealed writes to the engine. Without room they stay, and a later call tries
+    /// again.
+    pub(super) fn drain(&self) -> StoreResult<()> {
+        let _alone = self.draining.lock();
+        let (engine, sealed) = {
+            let published = self.published.read();
+            (Arc::clone(&published.engine), Arc::clone(&published.sealed))
+        };
+        if sealed.is_empty() {
+            return Ok(());
+        }
+        self.writable()?;
+        let bytes = self.sealed_bytes.load(Ordering::Acquire);
+        self.home
+            .admit(bytes, self.extents.unwritten(), Purpose::Frees)?;
+        let drained = guarded(|| {
+            engine.apply(&sealed)?;
+            failpoint::reach("drain.applied");
+            engine.sync()?;
+            failpoint::reach("drain.synced");
+            engine.recycle_log()
+        });
+        drained.inspect_err(|error| self.fail(error))?;
+        failpoint::reach("drain.recycled");
+        self.published.write().sealed = Arc::default();
+        self.undrained.fetch_sub(bytes, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Counts writes for which the engine will need room.
+    pub(super) fn count_undrained(&self, bytes: u64) {
+        self.undrained.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    /// Replaces the published state, including writes that the engine did not take yet.
+    pub(super) fn replace(&self, engine: Arc<dyn Engine>, segments: Segments) -> Published {
+        let _still = self.draining.lock();
+        let mut published = self.published.write();
+        self.extents.replace(segments);
+        self.undrained.store(0, Ordering::Release);
+        std::mem::replace(&mut *published, Published::of(engine))
     }
 
     /// Writes out and syncs all commits.
@@ -240,18 +315,42 @@ impl Shared {
         }
         self.extents.sync_all()?;
         let engine = Arc::clone(&self.published.read().engine);
-        engine.sync()
+        engine.sync_log()
     }
 
-    /// Makes all commits durable, for the last time.
+    /// Makes all commits durable, for the last time, and empties the log if there is room.
     pub(super) fn sync_all(&self) -> StoreResult<()> {
         self.write_out()?;
         failpoint::reach("close.durable");
-        let last = self.unmasked(|view| super::stamp::read(view))?;
+        match self.turn().and_then(|()| self.drain()) {
+            // The next start replays the log.
+            Err(StoreError::Refused(_)) => {}
+            drained => drained?,
+        }
+        let last = self.read(|view| super::stamp::read(view))?;
         self.home.note(last)?;
         failpoint::reach("close.noted");
         Ok(())
     }
+}
+
+/// Estimates the bytes that the engine writes for a group: each value, and the node that contains
+/// it.
+pub(super) fn bytes_needed(writes: &Writes) -> u64 {
+    const NODE_BYTES: usize = 4 * 1024;
+    let bytes = |(key, value): (&Vec<u8>, &Option<Bytes>)| {
+        2 * (key.len() + value.as_ref().map_or(0, Bytes::len)) + NODE_BYTES
+    };
+    writes.iter().map(bytes).sum::<usize>() as u64
+}
+
+/// Catches sled's panics about its own invariants, so that the committer and readers continue.
+pub(super) fn guarded<T>(f: impl FnOnce() -> StoreResult<T>) -> StoreResult<T> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| Err(gave_up()))
+}
+
+pub(super) fn gave_up() -> StoreError {
+    StoreError::Io("the engine panicked".to_owned())
 }
 
 /// A bound after every key.
@@ -277,53 +376,11 @@ pub(super) fn segments(view: &dyn View) -> StoreResult<Segments> {
     }
 }
 
-impl View for Masked<'_> {
-    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
-        match self.published.mask.get(key) {
-            Some(old) => Ok(old.clone()),
-            None => self.published.engine.get(key),
-        }
-    }
-
-    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
-        let applied = Unmasked {
-            engine: self.published.engine.as_ref(),
-            extents: self.extents,
-        };
-        if self.published.mask.is_empty() {
-            return applied.scan(from, to, visit);
-        }
-        merged_scan(&applied, &self.published.mask, from, to, visit)
-    }
-
-    fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
-        self.extents.pin(segment)
-    }
-}
-
-impl View for Unmasked<'_> {
-    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
-        self.engine.get(key)
-    }
-
-    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
-        self.engine.scan(from, to, visit)
-    }
-
-    fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
-        self.extents.pin(segment)
-    }
-}
-
 /// The engine of a closed store; every call fails.
 struct ClosedEngine;
 
 impl Engine for ClosedEngine {
     fn get(&self, _: &[u8]) -> StoreResult<Option<Bytes>> {
-        Err(StoreError::Closed)
-    }
-
-    fn first_from(&self, _: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>> {
         Err(StoreError::Closed)
     }
 

@@ -1,8 +1,8 @@
 //! The metadata engine on disk: sled, with one tree. No other module uses sled.
 //!
-//! sled applies a batch at once for readers and writes it out on `flush`, without a sync that
-//! survives a power loss. So the committer masks what is not durable, and this module syncs the
-//! file through its own descriptor.
+//! sled writes out on `flush`, without a sync that survives a power loss. So the commit log beside
+//! it holds all writes until they are applied, flushed and synced; this module syncs the file
+//! through its own descriptor.
 
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,12 +15,22 @@ use sled::IVec;
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::failpoint;
+use super::keys;
+use super::log::{Found, Log};
 use super::sled_waker::Waker;
 use super::view::{Visit, Writes};
 use crate::disk::{Disk, DiskFile, LOCK_TRIES_MAX, read_small, wait_for_lock};
 
 /// Smallest value that is returned without a copy; copying smaller ones is cheaper.
 const SHARED_VALUE_BYTES_MIN: usize = 512;
+
+/// Bytes of writes between two syncs of sled's file. sled moves older records out of a segment of
+/// 512 KiB and uses that again as soon as it has written, not synced, the one after; and the log
+/// has no copy of them.
+const UNSYNCED_BYTES_MAX: usize = 256 * 1024;
+
+/// The first format with a log.
+const FORMAT_WITH_LOG: u64 = 2;
 
 /// The file of sled's settings.
 const SETTINGS: &str = "conf";
@@ -29,6 +39,15 @@ const SETTINGS: &str = "conf";
 pub(super) struct SledEngine {
     db: Open,
     file: Arc<dyn DiskFile>,
+    log: Log,
+}
+
+/// What to do about a damaged log.
+pub(super) enum Damage<'a> {
+    /// Refuse to open, and change nothing.
+    Refuse,
+    /// Continue with the readable records, and add descriptions of the damage.
+    Tell(&'a mut Vec<String>),
 }
 
 /// An open sled. Dropping it syncs once more and panics if that fails; the panic is caught, because
@@ -91,29 +110,58 @@ impl SledEngine {
         name.starts_with("snap.")
     }
 
-    /// Opens or creates the directory. Returns an error where sled panics on damaged files.
+    /// Opens the directory, or a new one, and applies its log. Returns an error where sled panics
+    /// on damaged files.
     pub(super) fn open(
         disk: &dyn Disk,
         dir: &Path,
         cache_bytes: u64,
-        flush_every_ms: Option<u64>,
+        log_bytes: u64,
+        is_new: bool,
+        damage: Damage<'_>,
     ) -> StoreResult<Self> {
         // Both of sled's modes were measured: same speed and disk space, also after overwriting.
         let config = sled::Config::new()
             .path(dir)
             .cache_capacity(cache_bytes)
             .mode(sled::Mode::HighThroughput)
-            .flush_every_ms(flush_every_ms);
+            .flush_every_ms(None);
         let db = Open::new(open_unlocked(&config)?)?;
         // sled never syncs its settings, and does not open when they are damaged.
         let settings = disk.open(&dir.join(SETTINGS), true).map_err(io_error)?;
         settings.sync_data().map_err(io_error)?;
         let file = disk.open(&dir.join("db"), true).map_err(io_error)?;
-        // A process that was killed before a sync leaves commits that are read from now on. They
+        // A process that was killed before a sync leaves writes that are read from now on. They
         // must be durable before the store records that it has reached them.
         file.sync_data().map_err(io_error)?;
+        let format = db.get()?.get(keys::FORMAT).map_err(to_store_error)?;
+        let format = format.map(|found| keys::numbers::<1>(&found)).transpose()?;
+        let (log, found) = match format {
+            Some([(FORMAT_WITH_LOG..)]) if !is_new => {
+                let found = Found::read(disk, dir)?;
+                match damage {
+                    Damage::Refuse if !found.damage.is_empty() => {
+                        return Err(StoreError::Corrupt(found.damage.join("; ")));
+                    }
+                    Damage::Tell(damage) => damage.extend_from_slice(&found.damage),
+                    Damage::Refuse => {}
+                }
+                (Log::open(disk, dir, log_bytes, &found)?, found)
+            }
+            None if !is_new => return Err(StoreError::Corrupt("its records are lost".to_owned())),
+            _ => (Log::create(disk, dir, log_bytes)?, Found::default()),
+        };
         disk.sync_dir(dir).map_err(io_error)?;
-        Ok(SledEngine { db, file })
+        let engine = SledEngine { db, file, log };
+        if found.is_used {
+            engine.apply(&found.writes)?;
+            failpoint::reach("open.log_applied");
+            engine.sync()?;
+            failpoint::reach("open.log_synced");
+            engine.log.restart()?;
+            failpoint::reach("open.log_restarted");
+        }
+        Ok(engine)
     }
 }
 
@@ -152,12 +200,6 @@ impl Engine for SledEngine {
         Ok(value.map(to_bytes))
     }
 
-    fn first_from(&self, key: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>> {
-        let first = self.db.get()?.range(key..).next().transpose();
-        let first = first.map_err(to_store_error)?;
-        Ok(first.map(|(key, value)| (key.to_vec(), to_bytes(value))))
-    }
-
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
         if from >= to {
             return Ok(());
@@ -172,41 +214,68 @@ impl Engine for SledEngine {
         Ok(())
     }
 
+    /// Writes one key after the other: a batch excludes readers, and rolls sled's buffer. The stamp
+    /// comes last, so that a file without its end has an earlier stamp.
     fn apply(&self, writes: &Writes) -> StoreResult<()> {
-        let mut batch = sled::Batch::default();
-        for (key, written) in writes {
-            match written {
-                Some(value) => batch.insert(key.as_slice(), value.as_ref()),
-                None => batch.remove(key.as_slice()),
-            }
-        }
         let db = self.db.get()?;
         self.db.unwritten();
-        db.apply_batch(batch).map_err(to_store_error)?;
-        settle(db, writes).map_err(to_store_error)
+        let mut unsynced = 0;
+        let stamp = writes.get_key_value(&keys::STAMP[..]);
+        let others = writes.iter().filter(|(key, _)| key[..] != keys::STAMP);
+        for (key, written) in others.chain(stamp) {
+            let old = match written {
+                Some(value) => db.insert(key, value.as_ref()),
+                None => db.remove(key),
+            };
+            // sled splits nodes that have become too large, and joins those that are too small, at
+            // their next access, even a read; but that is a write, and after one has failed sled
+            // refuses all writes. So reads after a failed write must have nothing to split or join.
+            let settled = db.contains_key(key);
+            old.map_err(|error| match settled {
+                Ok(_) => to_store_error(error),
+                Err(_) => to_store_error(error).cut_off(),
+            })?;
+            settled.map_err(|error| to_store_error(error).cut_off())?;
+            unsynced += key.len() + written.as_ref().map_or(0, Bytes::len);
+            if unsynced >= UNSYNCED_BYTES_MAX {
+                self.file.sync_data().map_err(io_error)?;
+                unsynced = 0;
+            }
+            failpoint::reach("drain.step");
+        }
+        Ok(())
     }
 
     fn sync(&self) -> StoreResult<()> {
         self.db.flush()?;
-        failpoint::reach("commit.flushed");
+        failpoint::reach("drain.flushed");
         self.file.sync_data().map_err(io_error)
     }
 
-    fn disk_bytes(&self) -> u64 {
-        self.db.get().map_or(0, |db| db.size_on_disk().unwrap_or(0))
+    fn is_log_full(&self, writes: &Writes) -> bool {
+        self.log.is_full(writes)
     }
-}
 
-/// Makes sled split nodes that have become too large, and join those that are too small.
-///
-/// sled leaves that to the next access of the node, even a read; but it is a write, and after one
-/// has failed sled refuses all writes. So reads after a failed write must have nothing to split or
-/// join.
-fn settle(db: &sled::Db, writes: &Writes) -> sled::Result<()> {
-    for key in writes.keys() {
-        db.contains_key(key)?;
+    fn record(&self, writes: &Writes) -> StoreResult<()> {
+        self.log.record(writes)
     }
-    Ok(())
+
+    fn sync_log(&self) -> StoreResult<()> {
+        self.log.sync()
+    }
+
+    fn turn_log(&self) {
+        self.log.turn();
+    }
+
+    fn recycle_log(&self) -> StoreResult<()> {
+        self.log.recycle()
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        let sled = self.db.get().map_or(0, |db| db.size_on_disk().unwrap_or(0));
+        sled + self.log.disk_bytes()
+    }
 }
 
 fn to_bytes(value: IVec) -> Bytes {

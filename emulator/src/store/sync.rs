@@ -51,6 +51,11 @@ mod checked {
             self.0.read().unwrap_or_else(PoisonError::into_inner)
         }
 
+        /// The model checker's readers never wait for a waiting writer.
+        pub(in super::super) fn read_recursive(&self) -> RwLockReadGuard<'_, T> {
+            self.read()
+        }
+
         pub(in super::super) fn write(&self) -> RwLockWriteGuard<'_, T> {
             self.0.write().unwrap_or_else(PoisonError::into_inner)
         }

@@ -6,6 +6,7 @@ mod engines;
 mod failing;
 mod fast;
 mod fault_disk;
+mod logs;
 mod losses;
 mod opening;
 mod payloads;

@@ -306,8 +306,8 @@ impl Worker {
         }
     }
 
-    /// Checks that an error is a 5xx. Returns whether the store still accepts writes, which it
-    /// tries with another one.
+    /// Checks that an error is a 5xx, and that a store that has failed accepts no other write.
+    /// Returns whether it has not failed: it may lack room, and then accepts what needs none.
     async fn refused(&mut self, op: &Op, error: &ServerError) -> anyhow::Result<bool> {
         let (worker, text) = (self.worker, error.to_string());
         self.judge_refusal(error)?;
@@ -315,8 +315,12 @@ impl Worker {
         self.client.reconnect().await?;
         let beside = format!("probe-{worker}");
         let mut beside = self.way.client(&self.emulator, &beside).await?;
-        let is_writable = beside.create().await.is_ok();
         let failure = self.emulator.store_failure();
+        let is_writable = failure.is_none();
+        if beside.create().await.is_ok() && !is_writable {
+            let flaw = Flaw::new(Property::C1, "a failed store accepted a write");
+            self.log.tell(&Event::Wrong(flaw))?;
+        }
         let cut_off = failure.is_some_and(|cause| cause.contains(CUT_OFF));
         self.reads_fail |= cut_off;
         // Messages are taken before their texts are read.

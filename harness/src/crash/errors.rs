@@ -28,6 +28,7 @@ const SOCKETS: [u64; 3] = [2, 9, 45];
 const CASES: &[(&str, &str, &str)] = &[
     // A full disk: for the engine, for payloads, for everything.
     ("write", "/db", "enospc"),
+    ("write", "/log.0", "enospc"),
     ("write", ".seg", "enospc"),
     ("open", ".seg", "enospc"),
     ("write", "", "enospc"),
@@ -37,6 +38,8 @@ const CASES: &[(&str, &str, &str)] = &[
     // A sync that fails once, so that the contents of the disk are unknown, and one that keeps
     // failing.
     ("sync", "/db", "eio-once"),
+    ("sync", "/log.0", "eio-once"),
+    ("write", "/log.1", "eio-once"),
     ("sync", ".seg", "eio-once"),
     ("sync", "extents", "eio-once"),
     ("sync", "format.new", "eio-once"),

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use smalt::store::failpoint::POINTS;
 
-use super::kill::{Death, End, Stage};
+use super::kill::{Death, End, Stage, run};
 use super::property::{Flaw, Property};
 use super::{ChildOptions, files};
 
@@ -95,6 +95,11 @@ fn visit(
     options.operations = Some(OPERATIONS);
     options.close = true;
     options.maintain_every = 4;
+    // Only a store that nobody has opened since its death has something in its log.
+    if point.starts_with("open.log_") {
+        options.failpoint = Some(format!("commit.synced:{BEFORE}"));
+        run(program, &options, &[], End::OfItself)?;
+    }
     options.failpoint = Some(format!("{point}:{nth}"));
     if point.starts_with("reset.") {
         options.reset_after = Some(BEFORE);

@@ -22,11 +22,7 @@ pub(crate) const LINES: &[Row] = &[
         15_040,
         "Rights in listings of blobs, limits of paths.",
     ),
-    (
-        "emulator/",
-        84_420,
-        "A rename needs permission for its source; retained paths and their containers stay.",
-    ),
+    ("emulator/", 85_400, "A commit log in front of sled."),
     (
         "sleeve/",
         9_800,
@@ -51,7 +47,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 243_250;
+pub(crate) const TOTAL: usize = 244_240;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

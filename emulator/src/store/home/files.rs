@@ -21,16 +21,21 @@ use crate::store::engine::Engine;
 use crate::store::error::{OpenError, StoreError, StoreResult};
 use crate::store::failpoint;
 use crate::store::keys;
-use crate::store::sled_engine::SledEngine;
+use crate::store::log;
+use crate::store::sled_engine::{Damage, SledEngine};
 use crate::store::stamp;
 use crate::store::view::{View, Writes};
+
+/// Size of a file of the commit log: the engine takes its writes in the background while the other
+/// file fills up, and a start replays at most two.
+const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// A directory that this process has locked.
 pub(in crate::store) struct Files {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
     cache_bytes: u64,
-    flush_every_ms: Option<u64>,
+    log_bytes: u64,
     pub(super) lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
     /// The number of the current engine directory.
     index: AtomicU64,
@@ -58,7 +63,7 @@ impl Files {
         let mut files = Files {
             disk: Arc::clone(disk),
             cache_bytes: config.cache_bytes,
-            flush_every_ms: config.flush_every_ms,
+            log_bytes: config.segment_bytes.min(LOG_BYTES_MAX),
             lock: Mutex::new(Some(lock.ok_or(OpenError::Locked { dir: dir.clone() })?)),
             index: AtomicU64::new(FIRST_INDEX),
             watch: Watch::new(disk, &dir, config.mode),
@@ -136,7 +141,10 @@ impl Files {
     fn watch_files(&self) -> io::Result<()> {
         self.watch.note(self.dir.join("lock"))?;
         let engine = self.engine_dir(self.index.load(Ordering::Relaxed));
-        self.watch.note(engine.join("db"))
+        for name in ["db"].iter().chain(&log::FILES) {
+            self.watch.note(engine.join(name))?;
+        }
+        Ok(())
     }
 
     fn open_index(&self, index: u64, format: Format) -> Result<Box<dyn Engine>, Unusable> {
@@ -144,7 +152,7 @@ impl Files {
             StoreError::Corrupt(cause) => Unusable::Damaged(cause),
             other => Unusable::Refused(self.cannot_open(&other)),
         };
-        let engine = self.engine(index).map_err(refused)?;
+        let engine = self.engine(index, format.is_beginning).map_err(refused)?;
         let view = Bare(engine.as_ref());
         let found = view.get(&keys::FORMAT).map_err(refused)?;
         let Some(found) = found else {
@@ -159,6 +167,9 @@ impl Files {
         if version > u64::from(FORMAT) {
             let found = u32::try_from(version).unwrap_or(u32::MAX);
             return Err(Unusable::Refused(self.newer(found)));
+        }
+        if version < u64::from(FORMAT) {
+            begin(engine.as_ref()).map_err(refused)?;
         }
         let reached = stamp::read(&view).map_err(refused)?.tick.ticks();
         if reached < format.tick {
@@ -231,7 +242,7 @@ impl Files {
         self.disk
             .remove_dir(&self.engine_dir(next))
             .map_err(io_error)?;
-        let engine = self.engine(next)?;
+        let engine = self.engine(next, true)?;
         begin(engine.as_ref())?;
         failpoint::reach("reset.engine_begun");
         Ok(engine)
@@ -247,14 +258,16 @@ impl Files {
         Ok(())
     }
 
-    fn engine(&self, index: u64) -> StoreResult<Box<dyn Engine>> {
+    fn engine(&self, index: u64, is_new: bool) -> StoreResult<Box<dyn Engine>> {
         let dir = self.engine_dir(index);
         self.disk.create_private_dir(&dir).map_err(io_error)?;
         let engine = SledEngine::open(
             self.disk.as_ref(),
             &dir,
             self.cache_bytes,
-            self.flush_every_ms,
+            self.log_bytes,
+            is_new,
+            Damage::Refuse,
         )?;
         Ok(Box::new(engine))
     }

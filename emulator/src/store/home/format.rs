@@ -5,7 +5,7 @@
 //! So when there are parts of a store and no `format`, something was lost.
 
 /// The newest format that this release reads, and the one that it writes.
-pub(in super::super) const FORMAT: u32 = 1;
+pub(in super::super) const FORMAT: u32 = 2;
 /// The number of the first engine directory.
 pub(super) const FIRST_INDEX: u64 = 1;
 

@@ -33,7 +33,7 @@ async fn commit_is_not_visible_or_answered_before_it_is_durable() {
     put(&store, b"\x20deleted", b"old").await.unwrap();
     let before = dump(&store);
 
-    disk.close_gate("db");
+    disk.close_gate("log.0");
     let writer = store.clone();
     let pending = tokio::spawn(async move {
         let job = |tx: &mut Transaction<'_>, _: &Stamp| {
@@ -64,7 +64,7 @@ async fn failing_commits_do_not_affect_their_group() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
-    disk.close_gate("db");
+    disk.close_gate("log.0");
     let spawn = |n: u8| {
         let store = store.clone();
         tokio::spawn(async move {
@@ -119,7 +119,7 @@ fn group_with_callers_on_several_runtimes_is_answered() {
         assert!(polled.is_pending());
         commit
     };
-    disk.close_gate("db");
+    disk.close_gate("log.0");
     let first = submit(&staying);
     disk.wait_at_gate();
     let group: Vec<_> = [&ending, &staying, &still]
@@ -141,7 +141,7 @@ fn group_with_callers_on_several_runtimes_is_answered() {
 /// refused.
 #[tokio::test]
 async fn failed_sync_makes_the_store_read_only() {
-    for name in ["db", "00000001.seg"] {
+    for name in ["log.0", "00000001.seg"] {
         let dir = tempfile::tempdir().unwrap();
         let disk = Arc::new(Faults::default());
         let store = durable_on(dir.path(), &disk);
@@ -294,7 +294,8 @@ async fn closed_store_returns_closed_errors() {
     }
     // A remaining handle does not keep the directory locked.
     let store = durable_on(dir.path(), &disk);
-    disk.close_gate("db");
+    // The close has turned the log.
+    disk.close_gate("log.1");
     let waiting = {
         let store = store.clone();
         tokio::spawn(async move { put(&store, b"\x20key", b"new").await })

@@ -10,7 +10,7 @@ use smalt_protocol::StorageError;
 use super::fault_disk::{Call, Faults};
 use super::{clock, dump, durable_on, get, get_payload, pattern, put, put_payload};
 use crate::store::commit::Commit;
-use crate::store::committer::{Committer, Next, Request};
+use crate::store::committer::{Committer, Line, Next, Request};
 use crate::store::config::Mode;
 use crate::store::engine::{Engine, MemoryEngine};
 use crate::store::extents::Extents;
@@ -37,10 +37,6 @@ impl Engine for Panicking {
         self.map.get(key)
     }
 
-    fn first_from(&self, key: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>> {
-        self.map.first_from(key)
-    }
-
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
         self.map.scan(from, to, visit)
     }
@@ -57,6 +53,11 @@ impl Engine for Panicking {
 
     fn disk_bytes(&self) -> u64 {
         0
+    }
+
+    fn record(&self, _: &Writes) -> StoreResult<()> {
+        self.perhaps();
+        Ok(())
     }
 }
 
@@ -87,7 +88,7 @@ fn panicking_engine_fails_its_commits_only() {
     ));
     let committer = Committer::new(Arc::clone(&shared)).unwrap();
     let (requests, waiting) = mpsc::channel();
-    let thread = std::thread::spawn(move || committer.serve(&waiting));
+    let thread = std::thread::spawn(move || Line::new(committer, waiting).serve());
     commit(&requests, "old").unwrap();
     panics.store(true, Ordering::Release);
     // The outcome of the first is unknown; the others have not started.
@@ -124,7 +125,7 @@ fn engine_panic_during_close_is_returned_as_an_error() {
     ));
     let committer = Committer::new(Arc::clone(&shared)).unwrap();
     let (requests, waiting) = mpsc::channel();
-    let thread = std::thread::spawn(move || committer.serve(&waiting));
+    let thread = std::thread::spawn(move || Line::new(committer, waiting).serve());
     commit(&requests, "old").unwrap();
     panics.store(true, Ordering::Release);
     let (sender, answer) = mpsc::sync_channel(1);

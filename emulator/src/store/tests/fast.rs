@@ -20,13 +20,8 @@ fn config(dir: &Path) -> StoreConfig {
     }
 }
 
-/// Opens a store that writes a commit when the next one comes, and not after a time.
 fn fast(dir: &Path) -> Store {
-    let config = StoreConfig {
-        flush_every_ms: None,
-        ..config(dir)
-    };
-    Store::open(config).unwrap()
+    Store::open(config(dir)).unwrap()
 }
 
 /// Opens a copy of an open store, as after a kill.

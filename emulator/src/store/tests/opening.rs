@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::fault_disk::Faults;
 use super::{config, dump, durable, get, put};
 use crate::disk::{Disk, SystemDisk, files_below, read_small};
-use crate::store::sled_engine::SledEngine;
+use crate::store::sled_engine::{Damage, SledEngine};
 use crate::store::{OpenError, Store, StoreConfig, Transaction};
 
 fn rewrite(path: &Path, bytes: &[u8]) {
@@ -73,14 +73,14 @@ async fn newer_store_is_refused_and_not_changed() {
     filled(dir.path()).await;
     let format = dir.path().join("format");
     let ours = contents(&format);
-    rewrite(&format, b"smalt store\nformat 2\nengine other\n");
+    rewrite(&format, b"smalt store\nformat 3\nengine other\n");
     let before = files_below(dir.path()).unwrap();
     let refused = Store::open(config(dir.path())).err().unwrap();
     assert!(matches!(
         refused,
         OpenError::Newer {
-            found: 2,
-            known: 1,
+            found: 3,
+            known: 2,
             ..
         }
     ));
@@ -240,7 +240,7 @@ async fn store_is_created_beside_other_files_and_over_an_unfinished_one() {
 fn commits_found_on_opening_are_synced() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Faults::default();
-    let open = || SledEngine::open(&disk, dir.path(), 1 << 20, None).map(drop);
+    let open = || SledEngine::open(&disk, dir.path(), 1 << 20, 0, true, Damage::Refuse).map(drop);
     open().unwrap();
     disk.fail_syncs_of(Some("db"));
     assert!(open().is_err());
