@@ -180,9 +180,9 @@ async fn newer_store_is_reported_as_newer() {
     filled(dir.path()).await;
     let format = dir.path().join("format");
     SystemDisk.remove(&format).unwrap();
-    let newer = b"smalt store\nformat 2\nengine other\n";
+    let newer = b"smalt store\nformat 3\nengine other\n";
     let file = SystemDisk.open(&format, true).unwrap();
     file.write_at(newer, 0).unwrap();
     let found = report(dir.path()).unwrap().to_string();
-    assert!(found.contains("this release reads up to 1"), "{found}");
+    assert!(found.contains("this release reads up to 2"), "{found}");
 }

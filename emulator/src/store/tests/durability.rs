@@ -94,7 +94,13 @@ async fn failing_commits_do_not_affect_their_group() {
     // Each sees the earlier writes of its group, and nothing of the two that failed.
     assert_eq!(answers, [Some(Some(0)), None, None, Some(Some(1))]);
     assert_eq!(get(&store, b"\x20last"), Some(vec![4]));
-    assert_eq!(store.stats().groups, 2);
+    assert_few_groups(&store);
+}
+
+/// Commits that wait behind a held one are in one group, or in two when the committer's other
+/// thread takes the first of them before the rest come.
+fn assert_few_groups(store: &Store) {
+    assert!((2..=3).contains(&store.stats().groups));
 }
 
 /// A task on the callers' runtime sends many answers: a runtime that has ended still sends them,
@@ -134,7 +140,7 @@ fn group_with_callers_on_several_runtimes_is_answered() {
             commit.await.unwrap();
         }
     });
-    assert_eq!(store.stats().groups, 2);
+    assert_few_groups(&store);
 }
 
 /// After a failed sync the state on disk is unknown: readers keep the old state, writes are
