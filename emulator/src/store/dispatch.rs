@@ -1,4 +1,4 @@
-//! Passes commits to the committer: inline, through its thread, or in steps that a test chooses.
+//! Passes commits to the committer: inline, through its threads, or in steps that a test chooses.
 
 use std::sync::Arc;
 
