@@ -80,6 +80,4 @@ pub use staging::{PayloadWriter, Staged};
 pub use stats::Stats;
 pub use successor::Successor;
 pub use trouble::Trouble;
-pub use view::{
-    INLINE_BYTES_MAX, Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan,
-};
+pub use view::{INLINE_BYTES_MAX, Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes};

@@ -15,7 +15,7 @@ use super::home::Purpose;
 use super::keys;
 use super::shared::Shared;
 use super::stamp;
-use super::view::{Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan};
+use super::view::{Over, Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes};
 use crate::clock::Clock;
 
 /// Fewest answers that a task of the runtime sends; spawning it costs about as much as waking so
@@ -266,14 +266,11 @@ impl<'a> Group<'a> {
 
 impl View for Group<'_> {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
-        match self.writes.get(key) {
-            Some(written) => Ok(written.clone()),
-            None => self.below.get(key),
-        }
+        Over::new(self.below, &self.writes).get(key)
     }
 
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
-        merged_scan(self.below, &self.writes, from, to, visit)
+        Over::new(self.below, &self.writes).scan(from, to, visit)
     }
 
     fn pin(&self, segment: u64) -> Option<Arc<Segment>> {

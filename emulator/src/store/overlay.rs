@@ -8,7 +8,7 @@ use super::engine::Engine;
 use super::error::StoreResult;
 use super::extents::{Extents, Segment};
 use super::sync::RwLock;
-use super::view::{View, Visit, Writes, merged_scan};
+use super::view::{Over, View, Visit, Writes};
 
 /// The readers' state.
 pub(super) struct Published {
@@ -36,12 +36,6 @@ pub(super) struct Ahead<'a> {
     pub(super) published: &'a RwLock<Published>,
     pub(super) extents: &'a Extents,
     pub(super) group: &'a Writes,
-}
-
-/// Writes over a view.
-struct Over<'a> {
-    below: &'a dyn View,
-    writes: &'a Writes,
 }
 
 impl Published {
@@ -79,15 +73,8 @@ impl View for Seen<'_> {
             engine: self.published.engine.as_ref(),
             extents: self.extents,
         };
-        let sealed = Over {
-            below: &applied,
-            writes: &self.published.sealed,
-        };
-        let active = Over {
-            below: &sealed,
-            writes: &self.published.active,
-        };
-        active.scan(from, to, visit)
+        let sealed = Over::new(&applied, &self.published.sealed);
+        Over::new(&sealed, &self.published.active).scan(from, to, visit)
     }
 
     fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
@@ -106,11 +93,7 @@ impl View for Ahead<'_> {
     /// The visitor may read through the same view, so the lock is recursive.
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
         let published = self.published.read_recursive();
-        let over = Over {
-            below: &published.seen(self.extents),
-            writes: self.group,
-        };
-        over.scan(from, to, visit)
+        Over::new(&published.seen(self.extents), self.group).scan(from, to, visit)
     }
 
     fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
@@ -129,21 +112,5 @@ impl View for Applied<'_> {
 
     fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
         self.extents.pin(segment)
-    }
-}
-
-impl View for Over<'_> {
-    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
-        match self.writes.get(key) {
-            Some(written) => Ok(written.clone()),
-            None => self.below.get(key),
-        }
-    }
-
-    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
-        match self.writes.is_empty() {
-            true => self.below.scan(from, to, visit),
-            false => merged_scan(self.below, self.writes, from, to, visit),
-        }
     }
 }

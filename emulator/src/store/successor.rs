@@ -16,7 +16,7 @@ use super::keys;
 use super::payload::{Extent, Location, Payload, PayloadId, Source, enter_segment};
 use super::staging::{PayloadWriter, Place, Staged};
 use super::stamp;
-use super::view::{Stamp, Transaction, View, Visit, Writes, merged_scan};
+use super::view::{Over, Stamp, Transaction, View, Visit, Writes};
 
 /// Bytes of writes after which they go to the engine; limits the memory of a build.
 const PENDING_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -223,15 +223,11 @@ impl<'a> Successor<'a> {
 
 impl View for Successor<'_> {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
-        match self.pending.get(key) {
-            Some(written) => Ok(written.clone()),
-            None => self.engine.get(key),
-        }
+        Over::new(&Bare(self.engine.as_ref()), &self.pending).get(key)
     }
 
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
-        let below = Bare(self.engine.as_ref());
-        merged_scan(&below, &self.pending, from, to, visit)
+        Over::new(&Bare(self.engine.as_ref()), &self.pending).scan(from, to, visit)
     }
 
     fn pin(&self, segment: u64) -> Option<Arc<Segment>> {

@@ -104,14 +104,11 @@ pub const INLINE_BYTES_MAX: usize = 16 * 1024;
 
 impl View for Transaction<'_> {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
-        match self.writes.get(key) {
-            Some(written) => Ok(written.clone()),
-            None => self.below.get(key),
-        }
+        Over::new(self.below, &self.writes).get(key)
     }
 
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
-        merged_scan(self.below, &self.writes, from, to, visit)
+        Over::new(self.below, &self.writes).scan(from, to, visit)
     }
 
     fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
@@ -123,8 +120,40 @@ impl View for Transaction<'_> {
     }
 }
 
+/// Writes over a view.
+pub(super) struct Over<'a> {
+    below: &'a dyn View,
+    writes: &'a Writes,
+}
+
+impl<'a> Over<'a> {
+    pub(super) fn new(below: &'a dyn View, writes: &'a Writes) -> Self {
+        Over { below, writes }
+    }
+}
+
+impl View for Over<'_> {
+    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
+        match self.writes.get(key) {
+            Some(written) => Ok(written.clone()),
+            None => self.below.get(key),
+        }
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
+        match self.writes.is_empty() {
+            true => self.below.scan(from, to, visit),
+            false => merged_scan(self.below, self.writes, from, to, visit),
+        }
+    }
+
+    fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
+        self.below.pin(segment)
+    }
+}
+
 /// Scans `below` with `writes` on top of it.
-pub fn merged_scan(
+fn merged_scan(
     below: &dyn View,
     writes: &Writes,
     from: &[u8],
