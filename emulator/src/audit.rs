@@ -2,7 +2,8 @@
 //!
 //! Payloads, block lists and nodes of page blobs are shared and have reference counts. An audit
 //! reads every record and counts again. A count that is too high would leak space for ever; one
-//! that is too low would free data too early.
+//! that is too low would free data too early. A large entity counts its further parts; one that no
+//! entity counts would never be removed.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -10,8 +11,8 @@ use std::ops::ControlFlow;
 use crate::keys::{self, Holder};
 use crate::ops::blob::content;
 use crate::records::{
-    BlobContent, BlobRecord, BlockListChunk, BlockRecord, Held, MessageRecord, MessageText,
-    PageNode, Record,
+    BlobContent, BlobRecord, BlockListChunk, BlockRecord, EntityRecord, Held, MessageRecord,
+    MessageText, PageNode, Record,
 };
 use crate::store::{self, PayloadId, StoreResult, View};
 
@@ -36,6 +37,8 @@ struct Counted {
     nodes: BTreeMap<u64, (u64, bool)>,
     /// Nodes that wait for their release; each counts as one reference.
     garbage: Vec<u64>,
+    /// Further parts by the key of their entity: how many it counts, and how many exist.
+    parts: BTreeMap<Vec<u8>, (u16, u16)>,
     /// Number of records that cannot be decoded.
     unreadable: usize,
 }
@@ -51,7 +54,7 @@ pub fn audit(view: &dyn View) -> StoreResult<Audit> {
         &[*store::OWN_PREFIXES.end() + 1],
         &end,
         &mut |key, value| {
-            let noted = keys::holder(key).map_or(Ok(()), |holder| counted.note(holder, value));
+            let noted = keys::holder(key).map_or(Ok(()), |holder| counted.note(holder, key, value));
             counted.unreadable += usize::from(noted.is_err());
             ControlFlow::Continue(())
         },
@@ -63,7 +66,7 @@ pub fn audit(view: &dyn View) -> StoreResult<Audit> {
 }
 
 impl Counted {
-    fn note(&mut self, holder: Holder, value: &[u8]) -> StoreResult<()> {
+    fn note(&mut self, holder: Holder, key: &[u8], value: &[u8]) -> StoreResult<()> {
         match holder {
             Holder::Blob => match BlobRecord::decode(value)?.content {
                 BlobContent::Empty => {}
@@ -95,6 +98,14 @@ impl Counted {
                 if let MessageText::Payload(id, _) = MessageRecord::decode(value)?.text {
                     self.payload(Some(id));
                 }
+            }
+            Holder::Entity => match EntityRecord::parts(value)? {
+                0 => {}
+                parts => self.parts.entry(key.to_vec()).or_default().0 = parts,
+            },
+            Holder::EntityPart => {
+                let entity = self.parts.entry(keys::entity_of_part(key)).or_default();
+                entity.1 = entity.1.saturating_add(1);
             }
         }
         Ok(())
@@ -146,6 +157,16 @@ impl Counted {
                 *counted,
             );
         }
+        for (key, (counted, existing)) in &self.parts {
+            // Those of a deleted table are removed step by step.
+            let garbage = keys::generation_of_entity(key).map(keys::garbage);
+            let is_deleted = garbage.is_some_and(|key| matches!(view.get(&key), Ok(Some(_))));
+            if counted != existing && !is_deleted {
+                let (partition, row) = keys::entity_names(key);
+                let told = format!("entity ({partition}, {row}): {existing} parts of {counted}");
+                differences.push(told);
+            }
+        }
         Ok(Audit {
             payloads: stored.len(),
             references: stored.values().copied().fold(0, u64::saturating_add),
@@ -192,6 +213,14 @@ mod tests {
             Ok(())
         };
         store.commit(refer).await.unwrap();
+        let key = keys::entity(7, "p", "r");
+        let leave = move |tx: &mut Transaction<'_>, _: &_| {
+            tx.put(keys::entity_part(&key, 1), bytes::Bytes::new());
+            Ok(())
+        };
+        store.commit(leave).await.unwrap();
+        let told = "entity (p, r): 1 parts of 0".to_owned();
+        assert!(emulator.audit().unwrap().differences.contains(&told));
         let told = "payload 99: 1 references, stored count 0".to_owned();
         assert!(emulator.audit().unwrap().differences.contains(&told));
     }

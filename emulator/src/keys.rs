@@ -19,7 +19,10 @@ pub use event::{event, events, subscription, subscription_name, waiting, waiting
 pub use queue::{expiry, message, message_count, queue, visible};
 pub use tree::{deleted_name, deleted_path, deleted_paths};
 
-pub use entity::{entities, entity, entity_names, entity_part, partition, position, table};
+pub use entity::{
+    entities, entity, entity_names, entity_of_part, entity_part, generation_of_entity, partition,
+    position, table,
+};
 
 use smalt_protocol::Timestamp;
 
@@ -96,6 +99,10 @@ pub enum Holder {
     PageGarbage(u64),
     /// A message.
     Message,
+    /// An entity.
+    Entity,
+    /// A further part of an entity.
+    EntityPart,
 }
 
 /// Returns the kind of holder of a key; `None` for keys of other records.
@@ -108,6 +115,8 @@ pub fn holder(key: &[u8]) -> Option<Holder> {
         PAGE_NODE => id().map(Holder::PageNode),
         PAGE_GARBAGE => id().map(Holder::PageGarbage),
         MESSAGE => Some(Holder::Message),
+        ENTITY => Some(Holder::Entity),
+        ENTITY_PART => Some(Holder::EntityPart),
         _ => None,
     }
 }

@@ -69,6 +69,14 @@ impl EntityRecord {
         Self::decode(&whole)
     }
 
+    /// Returns how many further parts the value of an entity's key counts.
+    ///
+    /// # Errors
+    /// Fails if the value is damaged.
+    pub fn parts(value: &[u8]) -> StoreResult<u16> {
+        split(value).map(|(parts, _)| parts)
+    }
+
     /// Stores the entity, replacing the previous one and its parts.
     ///
     /// # Errors
@@ -80,7 +88,7 @@ impl EntityRecord {
         let too_large = |_| StoreError::Corrupt("an entity has too many parts".to_owned());
         let count = u16::try_from(parts.len()).map_err(too_large)?;
         let earlier = match tx.get(&key)? {
-            Some(value) => split(&value)?.0,
+            Some(value) => Self::parts(&value)?,
             None => 0,
         };
         for (part, number) in parts.zip(1_u16..) {
@@ -102,7 +110,7 @@ impl EntityRecord {
     /// Fails if the store cannot be read or the value is damaged.
     pub fn remove(tx: &mut Transaction<'_>, key: Vec<u8>) -> StoreResult<()> {
         if let Some(value) = tx.get(&key)? {
-            for number in 1..=split(&value)?.0 {
+            for number in 1..=Self::parts(&value)? {
                 tx.delete(keys::entity_part(&key, number));
             }
             tx.delete(key);
