@@ -140,7 +140,7 @@ type Asked<'a> = Pin<Box<dyn Future<Output = Result<Answered, String>> + 'a>>;
 /// condition.
 fn checks_outside<'a>(server: &'a Server, operation: &'a Operation, names: &'a Names) -> Asked<'a> {
     Box::pin(async move {
-        let Operation::Blob(id, BlobOperation::Put(content, metadata, guard)) = operation else {
+        let Operation::Blob(id, BlobOperation::Put(content, labels, guard)) = operation else {
             return Answered::to(server, operation, names).await;
         };
         let Some(Condition::IfMatch(Some(tag))) = guard.condition else {
@@ -159,7 +159,7 @@ fn checks_outside<'a>(server: &'a Server, operation: &'a Operation, names: &'a N
             condition: None,
             ..*guard
         };
-        let put = BlobOperation::Put(*content, metadata.clone(), guard);
+        let put = BlobOperation::Put(*content, labels.clone(), guard);
         Answered::to(server, &Operation::Blob(id.clone(), put), names).await
     })
 }

@@ -10,7 +10,7 @@ use crate::lease::{self, Lease, Of};
 use crate::state::{Blob, Model, State};
 use crate::tiers::Tiered;
 use crate::vocabulary::{
-    BlobId, Condition, ContentHeaders, Guard, LeaseAction, LeaseId, Metadata, Moment,
+    BlobId, Condition, ContentHeaders, Guard, Labels, LeaseAction, LeaseId, Metadata, Moment,
 };
 
 impl State {
@@ -65,13 +65,13 @@ impl Model {
         &mut self,
         id: &BlobId,
         content: Bytes,
-        meta: &Metadata,
+        labels: &Labels,
         guard: Guard,
     ) -> Answer {
         self.check_place(id)?;
         let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
         self.check_create(there.as_ref(), guard, ErrorCode::ConditionNotMet)?;
-        Ok(self.make(id, content, meta).written(201))
+        Ok(self.make(id, content, labels).written(201))
     }
 
     /// Checks a write that creates or replaces a blob.
@@ -102,19 +102,19 @@ impl Model {
     }
 
     /// Creates a blob or replaces the existing one. Snapshots and an active lease stay.
-    pub(crate) fn make(&mut self, id: &BlobId, content: Bytes, metadata: &Metadata) -> State {
-        let state = self.new_state(content, metadata);
+    pub(crate) fn make(&mut self, id: &BlobId, content: Bytes, labels: &Labels) -> State {
+        let state = self.new_state(content, labels);
         self.replace(id, state.clone());
         state
     }
 
-    pub(crate) fn new_state(&mut self, content: Bytes, metadata: &Metadata) -> State {
+    pub(crate) fn new_state(&mut self, content: Bytes, labels: &Labels) -> State {
         State {
             tag: self.numbers.tag(),
             is_directory: false,
             modified_s: self.now_s,
-            metadata: metadata.clone(),
-            tags: Metadata::new(),
+            metadata: labels.metadata.clone(),
+            tags: labels.tags.clone(),
             headers: ContentHeaders::default(),
             copied: false,
             tier: Tiered::default(),

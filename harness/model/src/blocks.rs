@@ -6,7 +6,7 @@ use crate::content::{Block, Bytes};
 use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::lease::{self, Lease, Of};
 use crate::state::{Blob, Model, Uncommitted};
-use crate::vocabulary::{BlobId, BlockSource, Content, Guard, LeaseId, Metadata};
+use crate::vocabulary::{BlobId, BlockSource, Content, Guard, Labels, LeaseId};
 
 /// Returns the committed blocks. The existing blob must be a block blob.
 fn committed(there: Option<&Blob>) -> Result<&[Block], Refusal> {
@@ -61,7 +61,7 @@ impl Model {
         &mut self,
         id: &BlobId,
         list: &[(BlockSource, Vec<u8>)],
-        metadata: &Metadata,
+        labels: &Labels,
         guard: Guard,
     ) -> Answer {
         let now_s = self.now_s;
@@ -91,7 +91,7 @@ impl Model {
             let bytes = found.ok_or(ErrorCode::InvalidBlockList)?;
             blocks.push((Some(block.clone()), bytes.clone()));
         }
-        let made = self.make(id, Bytes::Blocks(blocks), metadata);
+        let made = self.make(id, Bytes::Blocks(blocks), labels);
         Ok(made.written(201))
     }
 

@@ -7,14 +7,14 @@ use crate::content::Bytes;
 use crate::expected::{Answer, Fact, Refusal};
 use crate::lease::Lease;
 use crate::state::{Model, State};
-use crate::vocabulary::{BlobId, Condition, Guard, Metadata, Moment};
+use crate::vocabulary::{BlobId, Condition, Guard, Labels, Moment};
 
 /// The parameters of a copy.
 pub(crate) struct Wanted<'a> {
     pub(crate) source: &'a BlobId,
     pub(crate) snapshot: Option<Moment>,
     pub(crate) condition: Option<Condition>,
-    pub(crate) metadata: &'a Metadata,
+    pub(crate) labels: &'a Labels,
     pub(crate) guard: Guard,
 }
 
@@ -74,14 +74,14 @@ impl Model {
         tells: bool,
         status: u16,
     ) -> crate::Expected {
-        let metadata = match wanted.metadata.is_empty() {
-            true => &found.metadata,
-            false => wanted.metadata,
-        };
+        let mut labels = wanted.labels.clone();
+        if labels.metadata.is_empty() {
+            labels.metadata.clone_from(&found.metadata);
+        }
         let made = State {
             headers: found.headers,
             copied: tells,
-            ..self.new_state(content, metadata)
+            ..self.new_state(content, &labels)
         };
         let done = tells.then(|| "success".to_owned());
         let answer = made

@@ -72,15 +72,15 @@ impl Model {
     pub(crate) fn blob(&mut self, id: &BlobId, operation: &BlobOperation) -> Expected {
         use BlobOperation as On;
         settle(match operation {
-            On::Put(content, metadata, guard) => {
+            On::Put(content, labels, guard) => {
                 let block = Bytes::Blocks(vec![(None, content.bytes())]);
-                self.create(id, block, metadata, *guard)
+                self.create(id, block, labels, *guard)
             }
-            On::Create(NewBlob::Append, metadata, guard) => {
-                self.create(id, Bytes::appended(), metadata, *guard)
+            On::Create(NewBlob::Append, labels, guard) => {
+                self.create(id, Bytes::appended(), labels, *guard)
             }
-            On::Create(NewBlob::Pages { pages, number }, metadata, guard) => {
-                self.create(id, Bytes::pages(*pages, *number), metadata, *guard)
+            On::Create(NewBlob::Pages { pages, number }, labels, guard) => {
+                self.create(id, Bytes::pages(*pages, *number), labels, *guard)
             }
             On::Get { .. } | On::Head { .. } | On::GetPages { .. } => self.read_blob(id, operation),
             On::Delete {
@@ -93,15 +93,13 @@ impl Model {
             On::Snapshot(metadata, guard) => self.snapshot(id, metadata, *guard),
             On::Lease(action, condition) => self.lease_blob(id, *action, *condition),
             On::PutBlock(block, content, lease) => self.put_block(id, block, *content, *lease),
-            On::PutBlockList(list, metadata, guard) => {
-                self.put_block_list(id, list, metadata, *guard)
-            }
+            On::PutBlockList(list, labels, guard) => self.put_block_list(id, list, labels, *guard),
             On::GetBlockList { lease } => self.get_block_list(id, *lease),
             On::Copy {
                 source,
                 snapshot,
                 source_condition: condition,
-                metadata,
+                labels,
                 guard,
             } => {
                 let (snapshot, condition, guard) = (*snapshot, *condition, *guard);
@@ -111,7 +109,7 @@ impl Model {
                         source,
                         snapshot,
                         condition,
-                        metadata,
+                        labels,
                         guard,
                     },
                 )
@@ -120,7 +118,7 @@ impl Model {
                 sync,
                 source,
                 source_condition: condition,
-                metadata,
+                labels,
                 guard,
             } => {
                 let (snapshot, condition, guard) = (None, *condition, *guard);
@@ -128,7 +126,7 @@ impl Model {
                     source,
                     snapshot,
                     condition,
-                    metadata,
+                    labels,
                     guard,
                 };
                 self.copy_bytes(id, &wanted, *sync)

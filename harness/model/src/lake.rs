@@ -17,7 +17,7 @@ use crate::expected::{Answer, Expected, Fact, Refusal, settle};
 use crate::lease::{self, Lease, Of};
 use crate::state::{Blob, Container, Model, State};
 use crate::vocabulary::{
-    BlobId, Condition, Content, Guard, LeaseId, Metadata, PathOperation, Rename,
+    BlobId, Condition, Content, Guard, Labels, LeaseId, Metadata, PathOperation, Rename,
 };
 
 /// Returns the directories above a path, the uppermost first.
@@ -168,7 +168,7 @@ impl Model {
         // Recorded: their tag is not that of the path.
         let made = State {
             is_directory: true,
-            ..self.new_state(Bytes::Blocks(Vec::new()), &Metadata::new())
+            ..self.new_state(Bytes::Blocks(Vec::new()), &Labels::default())
         };
         let Some(container) = self.containers.get_mut(&id.container) else {
             return;
@@ -206,7 +206,7 @@ impl Model {
         }
         let state = State {
             is_directory: directory,
-            ..self.new_state(Bytes::Blocks(Vec::new()), metadata)
+            ..self.new_state(Bytes::Blocks(Vec::new()), &metadata.clone().into())
         };
         let answer = state.written(201);
         self.replace(id, state);

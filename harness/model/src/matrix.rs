@@ -11,14 +11,16 @@
 //! - `blobs`: soft delete, tiers, searches by tags.
 //! - `lake`: paths that one interface makes and the other uses, renames.
 //! - `lists`: pages and batches.
-//! - `messages`: texts.
+//! - `moments`: requests around the ends of leases, timeouts, times to live and retention.
+//! - `sizes`: texts, contents and entities that are stored in another way when they are large.
 
 mod access;
 mod area;
 mod blobs;
 mod lake;
 mod lists;
-mod messages;
+mod moments;
+mod sizes;
 mod watch;
 
 pub use area::{Area, At, Place};
@@ -28,8 +30,11 @@ use crate::expected::Expected;
 use crate::state::Model;
 use crate::vocabulary::Operation;
 
-const AREAS: [&Area; 13] = [
-    &messages::TEXTS,
+const AREAS: [&Area; 16] = [
+    &sizes::TEXTS,
+    &sizes::CONTENTS,
+    &sizes::ENTITIES,
+    &moments::ENDS,
     &blobs::DELETION,
     &blobs::RESTORED,
     &blobs::TIERS,
@@ -55,8 +60,17 @@ impl Watch {
         self.found.clear();
         self.lake(model, operation);
         match operation {
-            Operation::Queue(name, operation) => self.message(model, name, operation),
-            Operation::Blob(id, operation) => self.blob(model, id, operation),
+            Operation::Queue(name, operation) => {
+                self.message(model, name, operation);
+                self.message_ends(model, name, operation);
+            }
+            Operation::Container(name, operation) => self.container_ends(model, name, operation),
+            Operation::Blob(id, operation) => {
+                self.content_before(model, id);
+                self.blob(model, id, operation);
+                self.blob_ends(model, id, operation);
+            }
+            Operation::Table(name, operation) => self.entities_before(model, name, operation),
             Operation::Access(service, name, operation) => {
                 self.access(model, *service, name, operation);
             }
@@ -78,6 +92,7 @@ impl Watch {
         }
         self.lake_after(model, operation, expected);
         match operation {
+            Operation::Blob(id, operation) => self.content_after(model, id, operation),
             Operation::Queue(_, operation) => self.read_messages(operation, expected),
             Operation::Container(_, operation) if !model.is_hierarchical() => {
                 self.listed(operation, expected);

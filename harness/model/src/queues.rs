@@ -15,7 +15,7 @@ const TTL_S: u64 = 7 * 24 * 60 * 60;
 pub(crate) type Apart<'a> = (MessageId, Receipt, &'a str, u32, (u64, Option<u64>, u64));
 
 impl Message {
-    fn is_alive(&self, now_s: u64) -> bool {
+    pub(crate) fn is_alive(&self, now_s: u64) -> bool {
         self.expires_s.is_none_or(|expires_s| now_s < expires_s)
     }
 

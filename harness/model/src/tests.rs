@@ -3,8 +3,8 @@
 use smalt_protocol::ErrorCode;
 
 use crate::vocabulary::{
-    BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, LeaseAction, LeaseId,
-    Metadata, Operation, QueueOperation,
+    BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, Labels, LeaseAction,
+    LeaseId, Metadata, Operation, QueueOperation,
 };
 use crate::{Expected, Fact, Model};
 
@@ -24,7 +24,7 @@ fn on_blob(model: &mut Model, operation: BlobOperation) -> Expected {
 
 fn put(guard: Guard) -> BlobOperation {
     let content = Content { seed: 7, length: 3 };
-    BlobOperation::Put(content, Metadata::new(), guard)
+    BlobOperation::Put(content, Labels::default(), guard)
 }
 
 fn lease(action: LeaseAction) -> BlobOperation {

@@ -20,6 +20,24 @@ pub use tiers::{Priority, Tier};
 /// User metadata or index tags, by name.
 pub type Metadata = BTreeMap<String, String>;
 
+/// What a request says of the blob that it creates, besides the content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// User metadata.
+    pub metadata: Metadata,
+    /// Index tags.
+    pub tags: Metadata,
+}
+
+impl From<Metadata> for Labels {
+    fn from(metadata: Metadata) -> Self {
+        Labels {
+            metadata,
+            tags: Metadata::new(),
+        }
+    }
+}
+
 /// A blob's address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlobId {
@@ -94,7 +112,7 @@ pub enum ContainerOperation {
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlobOperation {
     /// Put Blob of a block blob.
-    Put(Content, Metadata, Guard),
+    Put(Content, Labels, Guard),
     /// Get Blob.
     Get {
         /// `snapshot`.
@@ -129,7 +147,7 @@ pub enum BlobOperation {
     /// Put Block.
     PutBlock(Vec<u8>, Content, Option<LeaseId>),
     /// Put Block List.
-    PutBlockList(Vec<(BlockSource, Vec<u8>)>, Metadata, Guard),
+    PutBlockList(Vec<(BlockSource, Vec<u8>)>, Labels, Guard),
     /// Get Block List, both lists.
     GetBlockList {
         /// `x-ms-lease-id`.
@@ -143,8 +161,8 @@ pub enum BlobOperation {
         snapshot: Option<Moment>,
         /// `x-ms-source-if-...`.
         source_condition: Option<Condition>,
-        /// Metadata that replaces the source's.
-        metadata: Metadata,
+        /// Metadata that replaces the source's, and the tags.
+        labels: Labels,
         /// Lease and condition of the destination.
         guard: Guard,
     },
@@ -153,7 +171,7 @@ pub enum BlobOperation {
     /// Get Blob Tags.
     GetTags(Option<LeaseId>),
     /// Put Blob of an append blob or a page blob.
-    Create(NewBlob, Metadata, Guard),
+    Create(NewBlob, Labels, Guard),
     /// Set Blob Properties.
     SetProperties(Property, Guard),
     /// Put Blob From URL or, with `sync`, Copy Blob From URL; from the same account.
@@ -164,8 +182,8 @@ pub enum BlobOperation {
         source: BlobId,
         /// `x-ms-source-if-...`.
         source_condition: Option<Condition>,
-        /// Metadata that replaces the source's.
-        metadata: Metadata,
+        /// Metadata that replaces the source's, and the tags.
+        labels: Labels,
         /// Lease and condition of the destination.
         guard: Guard,
     },

@@ -147,7 +147,7 @@ fn could_be(writes: &[Written<'_>], tag: Option<&str>, (called, returned): (u64,
 
 #[cfg(test)]
 mod tests {
-    use smalt_model::vocabulary::{Content, Guard, Metadata};
+    use smalt_model::vocabulary::{Content, Guard, Labels};
 
     use super::*;
     use crate::bursts::judge::said::{ok, tag, tagged};
@@ -173,7 +173,7 @@ mod tests {
 
     fn put(called: u64, returned: u64, tag: u32) -> Call {
         let content = Content { seed: 0, length: 0 };
-        let put = BlobOperation::Put(content, Metadata::new(), Guard::default());
+        let put = BlobOperation::Put(content, Labels::default(), Guard::default());
         call(on_blob(put), called, returned, tagged(201, tag))
     }
 

@@ -126,7 +126,7 @@ pub fn blob(draw: &mut Draw<'_>, names: &[&str]) -> Operation {
     };
     let guard = draw.guard();
     let operation = match draw.below(100) {
-        0..28 => BlobOperation::Put(content(draw), draw.metadata(), guard),
+        0..28 => BlobOperation::Put(content(draw), draw.metadata().into(), guard),
         28..44 => BlobOperation::Get {
             snapshot: None,
             range: None,
@@ -265,7 +265,7 @@ pub fn listing(draw: &mut Draw<'_>) -> Operation {
     };
     let guard = Guard::default();
     let operation = match draw.below(10) {
-        0..5 => BlobOperation::Put(content(draw), draw.metadata(), guard),
+        0..5 => BlobOperation::Put(content(draw), draw.metadata().into(), guard),
         5 | 6 => BlobOperation::SetMetadata(draw.metadata(), guard),
         _ => BlobOperation::Delete {
             snapshot: None,

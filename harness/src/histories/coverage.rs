@@ -136,6 +136,20 @@ impl Coverage {
         )
     }
 
+    /// Returns each area of circumstances: how many of its cells were reached, how many it has, and
+    /// how often the rarest one was.
+    pub fn areas(&self) -> BTreeMap<&'static str, (usize, usize, u64)> {
+        let mut areas = BTreeMap::new();
+        for place in PLACES.iter() {
+            let count = self.places.get(place).copied().unwrap_or_default();
+            let (reached, all, rarest) = areas.entry(place.area).or_insert((0, 0, u64::MAX));
+            *reached += usize::from(count > 0);
+            *all += 1;
+            *rarest = count.min(*rarest);
+        }
+        areas
+    }
+
     /// Returns the cells in [`UNREACHABLE`] that were reached.
     pub fn stale_excuses(&self) -> Vec<Cell> {
         let reached = self.cells.keys().copied();

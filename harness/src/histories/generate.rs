@@ -56,8 +56,10 @@ const ALONE_PERCENT: u8 = 6;
 const RESTART_PERCENT: u8 = 2;
 /// Percentage of operations that target a cell that was not reached yet, if there is one.
 const WISH_PERCENT: u8 = 60;
-/// Time steps in seconds, around the ends of leases, visibility timeouts, times to live and
-/// retention.
+/// Percentage of time steps that lead to an end, or to a second before or after it, if there is
+/// one.
+const END_PERCENT: u8 = 80;
+/// Other time steps in seconds.
 const SECONDS: [u64; 10] = [1, 5, 14, 15, 16, 30, 60, 61, 3_600, WEEK_S];
 const WEEK_S: u64 = 7 * 24 * 3_600;
 
@@ -170,7 +172,7 @@ pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step 
         let weeks = is_somewhere(model, space, Alone::Kept) && first.chance(WEEK_PERCENT);
         let seconds = match weeks {
             true => WEEK_S,
-            false => tiers::to_an_end(model, &mut first)
+            false => to_an_end(model, &mut first)
                 .or_else(|| first.one(&SECONDS))
                 .unwrap_or(1),
         };
@@ -196,6 +198,18 @@ pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step 
     }
     let operation = made.unwrap_or_else(|| space.simplest(model));
     Step { intent, operation }
+}
+
+/// Returns the seconds to an end of the model, usually the next one, or one less or more.
+fn to_an_end(model: &Model, dice: &mut Dice<'_>) -> Option<u64> {
+    if !dice.chance(END_PERCENT) {
+        return None;
+    }
+    let ends = model.ends_s();
+    let place = dice.below(ends.len()).min(dice.below(ends.len()));
+    let left_s = ends.get(place)? - model.now_s();
+    let steps = [left_s, left_s - 1, left_s - 1, left_s + 1];
+    dice.one(&steps).map(|step_s| step_s.max(1))
 }
 
 /// Whether blobs with such blocks exist anywhere.

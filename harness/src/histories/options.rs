@@ -184,6 +184,11 @@ fn tell(options: &Options, outcomes: &[(Campaign, Outcome)]) -> anyhow::Result<C
         Coverage::declared(),
         places - unreached.len(),
     );
+    if options.coverage || options.require_matrix {
+        for (area, (reached, all, rarest)) in coverage.areas() {
+            println!("  {area}: {reached} of {all}, the rarest {rarest} times");
+        }
+    }
     Ok(coverage)
 }
 

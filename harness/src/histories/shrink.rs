@@ -5,7 +5,7 @@
 
 use smalt_model::vocabulary::tables::{Action, Change, Match, TableOperation};
 use smalt_model::vocabulary::{
-    BlobOperation, ContainerOperation, Content, Guard, Metadata, Operation, PathOperation,
+    BlobOperation, ContainerOperation, Content, Guard, Labels, Metadata, Operation, PathOperation,
     QueueOperation, Rename,
 };
 
@@ -161,6 +161,11 @@ fn simpler(operation: &Operation) -> Vec<Operation> {
         }
     });
     offer(&|parts| {
+        if let Some(tags) = &mut parts.tags {
+            tags.clear();
+        }
+    });
+    offer(&|parts| {
         if let Some(content) = &mut parts.content {
             **content = Content { seed: 0, length: 1 };
         }
@@ -173,10 +178,16 @@ fn simpler(operation: &Operation) -> Vec<Operation> {
 struct Parts<'a> {
     guard: Option<&'a mut Guard>,
     metadata: Option<&'a mut Metadata>,
+    tags: Option<&'a mut Metadata>,
     content: Option<&'a mut Content>,
 }
 
 impl<'a> Parts<'a> {
+    fn label(&mut self, labels: &'a mut Labels) {
+        self.metadata = Some(&mut labels.metadata);
+        self.tags = Some(&mut labels.tags);
+    }
+
     fn of(operation: &'a mut Operation) -> Self {
         match operation {
             Operation::Container(_, operation) => Self::of_container(operation),
@@ -230,22 +241,20 @@ impl<'a> Parts<'a> {
         use BlobOperation as On;
         let mut parts = Parts::default();
         match operation {
-            On::Put(content, metadata, guard) => {
+            On::Put(content, labels, guard) => {
                 parts.content = Some(content);
+                parts.label(labels);
+                parts.guard = Some(guard);
+            }
+            On::SetMetadata(metadata, guard) | On::Snapshot(metadata, guard) => {
                 parts.metadata = Some(metadata);
                 parts.guard = Some(guard);
             }
-            On::Create(_, metadata, guard)
-            | On::SetMetadata(metadata, guard)
-            | On::Snapshot(metadata, guard)
-            | On::PutBlockList(_, metadata, guard)
-            | On::Copy {
-                metadata, guard, ..
-            }
-            | On::FromUrl {
-                metadata, guard, ..
-            } => {
-                parts.metadata = Some(metadata);
+            On::Create(_, labels, guard)
+            | On::PutBlockList(_, labels, guard)
+            | On::Copy { labels, guard, .. }
+            | On::FromUrl { labels, guard, .. } => {
+                parts.label(labels);
                 parts.guard = Some(guard);
             }
             On::Append(content, _, guard) => {

@@ -98,7 +98,7 @@ mod tests {
     use std::sync::Arc;
 
     use smalt_model::vocabulary::{
-        BlobId, BlobOperation, ContainerOperation, Content, Guard, Metadata, QueueOperation,
+        BlobId, BlobOperation, ContainerOperation, Content, Guard, Labels, Metadata, QueueOperation,
     };
 
     use super::*;
@@ -120,12 +120,12 @@ mod tests {
             seed: 1,
             length: 600,
         };
-        let put = BlobOperation::Put(content, Metadata::new(), none);
+        let put = BlobOperation::Put(content, Labels::default(), none);
         let copy = BlobOperation::Copy {
             source: id.clone(),
             snapshot: None,
             source_condition: None,
-            metadata: Metadata::new(),
+            labels: Labels::default(),
             guard: none,
         };
         let other = BlobId {

@@ -22,7 +22,11 @@ pub(crate) const LINES: &[Row] = &[
         15_040,
         "Rights in listings of blobs, limits of paths.",
     ),
-    ("emulator/", 85_400, "A commit log in front of sled."),
+    (
+        "emulator/",
+        85_450,
+        "A commit log in front of sled; an audit of the parts of entities.",
+    ),
     (
         "sleeve/",
         9_800,
@@ -37,17 +41,21 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        72_200,
+        72_260,
         "Facts distilled from recordings; renames of a million files.",
     ),
     ("harness/fuzz/", 89, ""),
-    ("harness/model/", 7_731, "The search of the bursts uses it."),
+    (
+        "harness/model/",
+        8_210,
+        "Circumstances of sizes, and of the moments at which something ends.",
+    ),
     ("harness/planted/", 573, ""),
     ("harness/shim/", 833, ""),
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 244_250;
+pub(crate) const TOTAL: usize = 244_950;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -122,9 +122,9 @@ pub(super) const SEARCHES: Area = Area {
         NONE,
     ],
     exists: |[change, how, ..]| match *change {
-        "set tags" => true,
         "undelete" => *how == "value came",
-        _ => *how == "value went",
+        "delete" | "container delete" => *how == "value went",
+        _ => true,
     },
     counts_refusals: false,
 };

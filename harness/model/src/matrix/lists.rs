@@ -111,6 +111,7 @@ impl Watch {
         let [Fact::Table(expected)] = expected.facts.as_slice() else {
             return;
         };
+        self.entities_after(model, name, operation, expected);
         match operation {
             TableOperation::Batch(changes) => self.refused(changes.len(), expected),
             TableOperation::Query {

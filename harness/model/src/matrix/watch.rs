@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::area::{Area, At, Place};
-use super::blobs;
+use super::{blobs, sizes};
 use crate::vocabulary::BlobId;
 
 /// Derives the cells of the steps of one history.
@@ -12,6 +12,7 @@ pub struct Watch {
     /// The cells of the current step so far; the flag says that a rejection counts.
     pub(super) found: Vec<(Place, bool)>,
     pub(super) trail: blobs::Trail,
+    pub(super) sizes: sizes::Before,
     /// The interface that made each path, in a hierarchical account.
     pub(super) makers: BTreeMap<BlobId, &'static str>,
 }

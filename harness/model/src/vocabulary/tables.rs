@@ -98,13 +98,24 @@ impl TableMalformed {
 }
 
 impl TableOperation {
+    /// Returns the writes to entities, in order.
+    pub fn changes(&self) -> &[Change] {
+        match self {
+            TableOperation::Change(change) => std::slice::from_ref(change),
+            TableOperation::Batch(all) => all,
+            _ => &[],
+        }
+    }
+
     /// Returns the addressed entities, in order.
     pub fn rows(&self) -> Vec<RowId> {
         match self {
-            TableOperation::Change(change) => vec![change.row.clone()],
-            TableOperation::Batch(all) => all.iter().map(|change| change.row.clone()).collect(),
             TableOperation::Get(row, _) => vec![row.clone()],
-            _ => Vec::new(),
+            _ => self
+                .changes()
+                .iter()
+                .map(|change| change.row.clone())
+                .collect(),
         }
     }
 

@@ -3,8 +3,8 @@
 
 use smalt_model::vocabulary::tables::{Properties, RowId};
 use smalt_model::vocabulary::{
-    BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, LeaseAction, LeaseId,
-    Metadata, Tag,
+    BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, Labels, LeaseAction,
+    LeaseId, Metadata, Tag,
 };
 use smalt_protocol::table::Value as Property;
 
@@ -48,7 +48,7 @@ fn put(seed: u8, if_match: Option<u32>) -> Operation {
         lease: None,
     };
     let content = Content { seed, length: 1 };
-    blob(BlobOperation::Put(content, Metadata::new(), guard))
+    blob(BlobOperation::Put(content, Labels::default(), guard))
 }
 
 fn get() -> Operation {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use smalt_model::vocabulary::{
-    BlobId, BlobOperation, ContainerOperation, Content, Guard, Metadata, QueueOperation,
+    BlobId, BlobOperation, ContainerOperation, Content, Guard, Labels, Metadata, QueueOperation,
 };
 
 use super::*;
@@ -54,7 +54,7 @@ fn put(called: u64, returned: Option<u64>, tag: &'static str) -> Call {
         client: 0,
         operation: on_blob(BlobOperation::Put(
             content,
-            Metadata::new(),
+            Labels::default(),
             Guard::default(),
         )),
         called,
@@ -173,7 +173,7 @@ fn put_of(seed: u8) -> Operation {
     let content = Content { seed, length: 0 };
     on_blob(BlobOperation::Put(
         content,
-        Metadata::new(),
+        Labels::default(),
         Guard::default(),
     ))
 }

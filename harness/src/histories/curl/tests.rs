@@ -11,8 +11,8 @@ use smalt::http::{Listener, Patience};
 use smalt_model::Model;
 use smalt_model::vocabulary::tables::{Action, Change, RowId, TableOperation};
 use smalt_model::vocabulary::{
-    BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, LeaseAction, LeaseId,
-    Metadata, NewBlob, Operation, QueueOperation, TAG,
+    BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, Labels, LeaseAction,
+    LeaseId, Metadata, NewBlob, Operation, QueueOperation, TAG,
 };
 use smalt_protocol::table::Value;
 use tokio::process::Command;
@@ -37,7 +37,7 @@ fn metadata(name: &str, value: &str) -> Metadata {
 }
 
 fn blobs() -> Vec<Operation> {
-    let put = |content| BlobOperation::Put(content, Metadata::new(), Guard::default());
+    let put = |content| BlobOperation::Put(content, Labels::default(), Guard::default());
     let (few, many) = (
         Content {
             seed: 250,
@@ -70,7 +70,7 @@ fn blobs() -> Vec<Operation> {
         },
         snapshot: None,
         source_condition: None,
-        metadata: Metadata::new(),
+        labels: Labels::default(),
         guard: Guard::default(),
     };
     let head = BlobOperation::Head {
@@ -96,7 +96,7 @@ fn blobs() -> Vec<Operation> {
         blob("b1", copied),
         blob(
             "b2",
-            BlobOperation::Create(new, Metadata::new(), Guard::default()),
+            BlobOperation::Create(new, Labels::default(), Guard::default()),
         ),
         blob("b2", pages),
         blob("b0", BlobOperation::Lease(acquire, None)),

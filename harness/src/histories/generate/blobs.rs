@@ -3,14 +3,14 @@
 use smalt_model::Model;
 use smalt_model::hints::Hint;
 use smalt_model::vocabulary::{
-    BlobId, BlobOperation, BlockSource, Content, ContentHeaders, LeaseAction, NewBlob, Operation,
-    PAGE_BYTES, Position, Property, Sequence, Snapshots,
+    BlobId, BlobOperation, BlockSource, Content, ContentHeaders, INLINE_BYTES, LeaseAction,
+    NewBlob, Operation, PAGE_BYTES, Position, Property, Sequence, Snapshots,
 };
 
 use smalt_protocol::ErrorCode;
 
 use super::dice::{Dice, Miss};
-use super::parts::{self, Kind, kind, metadata, wide};
+use super::parts::{self, Kind, kind, labels, metadata, wide};
 
 pub(super) const KINDS: &[Kind] = &[
     kind("blob put", 46, put),
@@ -83,16 +83,20 @@ fn at(
 }
 
 pub(super) fn content(dice: &mut Dice<'_>) -> Content {
+    let lengths: &[u16] = match dice.is_long() {
+        true => &[INLINE_BYTES + 1, INLINE_BYTES],
+        false => &[3, 1, 0, 600],
+    };
     Content {
         seed: dice.byte(),
-        length: dice.one(&[3, 1, 0, 600]).unwrap_or(3),
+        length: dice.one(lengths).unwrap_or(3),
     }
 }
 
 pub(super) fn put(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     at(model, dice, |hint, dice| {
         let guard = parts::guard(hint, model, dice);
-        Some(BlobOperation::Put(content(dice), metadata(dice), guard))
+        Some(BlobOperation::Put(content(dice), labels(dice), guard))
     })
 }
 
@@ -103,7 +107,7 @@ fn create(
 ) -> Option<Operation> {
     at(model, dice, |hint, dice| {
         let guard = parts::guard(hint, model, dice);
-        Some(BlobOperation::Create(new(dice), metadata(dice), guard))
+        Some(BlobOperation::Create(new(dice), labels(dice), guard))
     })
 }
 
@@ -296,7 +300,7 @@ fn put_block_list(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     let hint = model.hint_of_blob(&id);
     let guard = parts::guard(&hint, model, dice);
     let list = block_list(&hint, dice);
-    let operation = BlobOperation::PutBlockList(list, metadata(dice), guard);
+    let operation = BlobOperation::PutBlockList(list, labels(dice), guard);
     Some(Operation::Blob(id, operation))
 }
 
@@ -364,7 +368,7 @@ fn copy(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     let operation = BlobOperation::Copy {
         snapshot: dice.one(&found.snapshots).filter(|_| dice.chance(30)),
         source_condition: parts::source_condition(&found, model, fails, dice),
-        metadata: metadata(dice),
+        labels: labels(dice),
         source,
         guard: parts::guard(&hint, model, dice),
     };
@@ -378,7 +382,7 @@ fn from_url(model: &Model, dice: &mut Dice<'_>, sync: bool) -> Option<Operation>
     let operation = BlobOperation::FromUrl {
         sync,
         source_condition: parts::source_condition(&found, model, fails, dice),
-        metadata: metadata(dice),
+        labels: labels(dice),
         source,
         guard: parts::guard(&hint, model, dice),
     };

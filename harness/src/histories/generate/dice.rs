@@ -11,6 +11,9 @@ pub const DICE: usize = 32;
 /// Number of bytes that a choice of an operation on tables may take: a transaction of four changes.
 pub const TABLE_DICE: usize = 96;
 
+/// Percentage of texts, contents and properties that are long, without a theme.
+const LONG_PERCENT: u8 = 12;
+
 /// The mistake in a near miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
@@ -166,6 +169,13 @@ impl<'a> Dice<'a> {
             E::LeaseNotPresentWithBlobOperation => lease == S::Free,
             _ => true,
         }
+    }
+
+    /// Whether a text, a content or a property should be so long that the service stores it in
+    /// another way.
+    pub fn is_long(&mut self) -> bool {
+        let percent = self.space.theme.map_or(LONG_PERCENT, |it| it.long_percent);
+        self.space.wide && self.chance(percent)
     }
 
     /// Whether the operation should have this mistake.

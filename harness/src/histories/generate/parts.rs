@@ -3,14 +3,16 @@
 use smalt_model::Model;
 use smalt_model::hints::Hint;
 use smalt_model::vocabulary::{
-    BlobId, Condition, Guard, LeaseAction, LeaseId, Metadata, Moment, Operation, PROPOSED_LEASES,
-    Tag,
+    BlobId, Condition, Guard, Labels, LeaseAction, LeaseId, Metadata, Moment, Operation,
+    PROPOSED_LEASES, Tag,
 };
 use smalt_protocol::ErrorCode;
 
 use super::dice::{Dice, Miss};
 use super::space::{CONTAINERS, QUEUES};
 
+/// Percentage of requests that create a blob with index tags.
+const TAGS_PERCENT: u8 = 30;
 /// Values of metadata and tags.
 pub(super) const VALUES: [&str; 3] = ["v0", "v1", "v2"];
 /// Percentage of operations with a condition, among those that may have one.
@@ -131,7 +133,7 @@ pub(super) fn lease(hint: &Hint, dice: &mut Dice<'_>) -> Option<LeaseId> {
         (Some(ErrorCode::LeaseIdMissing), _) => None,
         (Some(ErrorCode::LeaseLost), _) => hint.lapsed,
         (Some(_), _) => Some(any_lease(dice)),
-        (None, 0) if hint.lease.is_some() => None,
+        (None, 0 | 1) if hint.lease.is_some() => None,
         (None, 1) if hint.lapsed.is_some() => hint.lapsed,
         _ => Some(any_lease(dice)),
     }
@@ -263,7 +265,9 @@ pub(super) fn release(hint: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
 
 pub(super) fn end(_: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
     LeaseAction::Break {
-        period_s: dice.one(&[None, Some(0), Some(10), Some(60)]).flatten(),
+        period_s: dice
+            .one(&[None, Some(10), Some(0), Some(60), Some(10)])
+            .flatten(),
     }
 }
 
@@ -301,6 +305,18 @@ pub(super) fn metadata(dice: &mut Dice<'_>) -> Metadata {
     let count = dice.below(3);
     let pair = |name: &&str| ((*name).to_owned(), VALUES[dice.below(3)].to_owned());
     names.iter().take(count).map(pair).collect()
+}
+
+/// Returns metadata, and sometimes tags.
+pub(super) fn labels(dice: &mut Dice<'_>) -> Labels {
+    let metadata = metadata(dice);
+    // A hierarchical account has no index tags.
+    let has_tags = dice.space.wide && !dice.space.lake && dice.chance(TAGS_PERCENT);
+    let tags = has_tags.then(|| self::metadata(dice));
+    Labels {
+        metadata,
+        tags: tags.unwrap_or_default(),
+    }
 }
 
 /// Returns a page size: one that fits everything, or a small one.

@@ -7,9 +7,6 @@ use super::dice::{Dice, Miss};
 use super::parts::{self, Kind, kind, metadata};
 use super::space::QUEUES;
 
-/// Percentage of message texts that are long, without a theme.
-const LONG_PERCENT: u8 = 12;
-
 pub(super) const KINDS: &[Kind] = &[
     kind("queue create", 20, create),
     kind("queue delete", 6, |m, d| {
@@ -55,8 +52,7 @@ fn set_metadata(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
 
 /// Returns a text: usually short, sometimes around the length from which it is stored as a payload.
 fn text(word: &str, dice: &mut Dice<'_>) -> String {
-    let long = dice.space.theme.map_or(LONG_PERCENT, |it| it.long_percent);
-    let length = match dice.space.wide && dice.chance(long) {
+    let length = match dice.is_long() {
         true => dice.one(&[INLINE_TEXT_BYTES + 1, INLINE_TEXT_BYTES]),
         false => None,
     };

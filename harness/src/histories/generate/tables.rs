@@ -26,6 +26,9 @@ fn numbered(number: usize) -> String {
     format!("k{number:02}")
 }
 
+/// Length of a long property: with each of them, an entity needs one value more.
+const LONG_CHARACTERS: usize = 17_000;
+
 /// Numbers of row keys that such batches may have.
 const NUMBERED: usize = 40;
 /// Fewest changes of such a batch: later scans pass its entities by a leap.
@@ -403,6 +406,14 @@ fn properties(dice: &mut Dice<'_>) -> Properties {
 }
 
 fn value(dice: &mut Dice<'_>) -> Value {
+    if dice.is_long() {
+        let character = CHARACTERS[dice.below(3)];
+        return Value::String(character.to_string().repeat(LONG_CHARACTERS));
+    }
+    short(dice)
+}
+
+fn short(dice: &mut Dice<'_>) -> Value {
     let small = dice.one(&[0, 1, 2, -1, -2]).unwrap_or(0);
     let half = f64::from(small) / 2.0;
     match dice.below(7) {
@@ -457,7 +468,7 @@ fn leaf(dice: &mut Dice<'_>) -> TableFilter {
             let name = dice.one(&["PartitionKey", "RowKey"]);
             (name.unwrap_or("RowKey"), Value::String(key))
         }
-        6..9 => (name, value(dice)),
+        6..9 => (name, short(dice)),
         _ => return TableFilter::Holds(name.to_owned()),
     };
     TableFilter::Compare {

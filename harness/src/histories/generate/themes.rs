@@ -10,20 +10,23 @@ pub(super) struct Theme {
     pub(super) kinds: &'static [&'static str],
     /// Percentage of steps that let time pass.
     pub(super) advance_percent: u8,
-    /// Percentage of message texts that are long.
+    /// Number of names of blobs.
+    pub(super) blobs: usize,
+    /// Percentage of texts, contents and properties that are long.
     pub(super) long_percent: u8,
 }
 
 const QUIET: Theme = Theme {
     kinds: &[],
     advance_percent: 4,
+    blobs: 2,
     long_percent: 12,
 };
 
 /// Of this many histories one has a theme.
-const THEMED_EVERY: u8 = 3;
+const THEMED_EVERY: u8 = 2;
 
-static ACCOUNT: [Theme; 7] = [
+static ACCOUNT: [Theme; 13] = [
     Theme {
         kinds: &[
             "account set retention",
@@ -77,6 +80,80 @@ static ACCOUNT: [Theme; 7] = [
         ..QUIET
     },
     Theme {
+        kinds: &[
+            "account set retention",
+            "blob put",
+            "blob put append",
+            "blob append",
+            "blob put block",
+            "blob put block list",
+            "blob copy",
+            "blob copy from url",
+            "blob get",
+            "blob snapshot",
+            "blob delete",
+            "blob undelete",
+        ],
+        long_percent: 60,
+        ..QUIET
+    },
+    Theme {
+        kinds: &[
+            "blob put",
+            "blob lease acquire",
+            "blob lease renew",
+            "blob lease change",
+            "blob lease break",
+        ],
+        advance_percent: 30,
+        blobs: 1,
+        ..QUIET
+    },
+    Theme {
+        kinds: &[
+            "container delete",
+            "container lease acquire",
+            "container lease break",
+        ],
+        advance_percent: 30,
+        ..QUIET
+    },
+    Theme {
+        kinds: &[
+            "container lease acquire",
+            "container lease renew",
+            "container lease change",
+            "container lease break",
+        ],
+        advance_percent: 30,
+        ..QUIET
+    },
+    Theme {
+        kinds: &[
+            "queue create",
+            "queue get",
+            "message put",
+            "message get",
+            "message peek",
+            "message update",
+            "message delete",
+        ],
+        advance_percent: 25,
+        ..QUIET
+    },
+    Theme {
+        kinds: &[
+            "account set retention",
+            "blob put",
+            "blob snapshot",
+            "blob delete",
+            "blob undelete",
+            "container list",
+        ],
+        advance_percent: 20,
+        ..QUIET
+    },
+    Theme {
         kinds: &["container set policy", "container signed list"],
         advance_percent: 12,
         ..QUIET
@@ -88,13 +165,29 @@ static ACCOUNT: [Theme; 7] = [
     },
 ];
 
-static TABLES: [Theme; 3] = [
+static TABLES: [Theme; 4] = [
     Theme {
         kinds: &["entity group transaction", "entity query"],
         ..QUIET
     },
     Theme {
         kinds: &["entity group transaction"],
+        ..QUIET
+    },
+    Theme {
+        kinds: &[
+            "table create",
+            "table delete",
+            "entity insert",
+            "entity insert or replace",
+            "entity insert or merge",
+            "entity update",
+            "entity merge",
+            "entity delete",
+            "entity get",
+            "entity query one page",
+        ],
+        long_percent: 60,
         ..QUIET
     },
     Theme {
@@ -118,7 +211,7 @@ impl Space {
             Some(theme) => Space {
                 theme: Some(theme),
                 containers: 1,
-                blobs: 2,
+                blobs: theme.blobs,
                 queues: 1,
                 ..self
             },

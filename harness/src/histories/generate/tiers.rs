@@ -2,19 +2,16 @@
 
 use smalt_model::Model;
 use smalt_model::tiers::Tiered;
-use smalt_model::vocabulary::{BlobId, BlobOperation, Guard, Metadata, Operation, Priority, Tier};
+use smalt_model::vocabulary::{BlobId, BlobOperation, Guard, Labels, Operation, Priority, Tier};
 
 use super::blobs;
 use super::dice::{Dice, Miss};
 use super::parts::{Kind, metadata, wide};
-use super::space::CONTAINERS;
 
 pub(super) const KINDS: &[Kind] = &[wide("blob set tier", 44, set)];
 
 /// Not among the names of other generators, and before them in listings.
 const BLOB: &str = "archive";
-/// Percentage of time steps that lead to the end of a rehydration, if there is one.
-const END_PERCENT: u8 = 80;
 /// Percentage of requests that touch the blob without a change of its tier.
 const TOUCH_PERCENT: u8 = 55;
 
@@ -25,15 +22,6 @@ fn blob(container: &str) -> BlobId {
     }
 }
 
-/// Returns the seconds to the end of a rehydration, or one less or more.
-pub(super) fn to_an_end(model: &Model, dice: &mut Dice<'_>) -> Option<u64> {
-    let waking = |name: &&str| model.tier_at(&blob(name))?.waking;
-    let waking = CONTAINERS.iter().find_map(waking)?;
-    let left_s = waking.end_s() - model.now_s();
-    let steps = [left_s, left_s - 1, left_s, left_s + 1];
-    dice.chance(END_PERCENT).then(|| dice.one(&steps)).flatten()
-}
-
 /// Creates, archives, rehydrates and reads a blob; for a near miss, the blob is absent, offline or
 /// on its way to another tier.
 fn set(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
@@ -42,7 +30,7 @@ fn set(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     let tiered = model.tier_at(&id);
     let operation = match tiered {
         None if dice.miss.is_none() => {
-            BlobOperation::Put(blobs::content(dice), Metadata::new(), Guard::default())
+            BlobOperation::Put(blobs::content(dice), Labels::default(), Guard::default())
         }
         Some(tiered) if dice.chance(TOUCH_PERCENT) => touch(tiered, dice),
         _ => {

@@ -27,9 +27,9 @@ pub(super) fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Req
     let comp = |comp: &str| Request::blob(Method::PUT, format!("{}?comp={comp}", path(id)));
     let get = |comp: &str| Request::blob(Method::GET, format!("{}?comp={comp}", path(id)));
     match operation {
-        BlobOperation::Put(content, metadata, guard) => Request::blob(Method::PUT, path(id))
+        BlobOperation::Put(content, labels, guard) => Request::blob(Method::PUT, path(id))
             .with("x-ms-blob-type", "BlockBlob")
-            .metadata(metadata)
+            .labels(labels)
             .guard(names, *guard)
             .body(content.bytes()),
         BlobOperation::Get {
@@ -67,8 +67,8 @@ pub(super) fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Req
         BlobOperation::PutBlock(block, content, lease) => comp(&put_block(block))
             .lease(names, *lease)
             .body(content.bytes()),
-        BlobOperation::PutBlockList(list, metadata, guard) => comp("blocklist")
-            .metadata(metadata)
+        BlobOperation::PutBlockList(list, labels, guard) => comp("blocklist")
+            .labels(labels)
             .guard(names, *guard)
             .body(block_list(list)),
         BlobOperation::GetBlockList { lease } => {
@@ -91,18 +91,18 @@ fn wide(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
             source,
             snapshot,
             source_condition,
-            metadata,
+            labels,
             guard,
         } => Request::blob(Method::PUT, path(id))
             .with("x-ms-copy-source", part(source, *snapshot, names))
             .condition(names, "x-ms-source-", *source_condition)
-            .metadata(metadata)
+            .labels(labels)
             .guard(names, *guard),
         BlobOperation::FromUrl {
             sync,
             source,
             source_condition,
-            metadata,
+            labels,
             guard,
         } => {
             let request = Request::blob(Method::PUT, path(id));
@@ -113,11 +113,11 @@ fn wide(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
             request
                 .with("x-ms-copy-source", path(source))
                 .condition(names, "x-ms-source-", *source_condition)
-                .metadata(metadata)
+                .labels(labels)
                 .guard(names, *guard)
         }
-        BlobOperation::Create(new, metadata, guard) => {
-            create(id, *new).metadata(metadata).guard(names, *guard)
+        BlobOperation::Create(new, labels, guard) => {
+            create(id, *new).labels(labels).guard(names, *guard)
         }
         BlobOperation::SetProperties(property, guard) => {
             properties(comp("properties"), *property).guard(names, *guard)

@@ -1,7 +1,9 @@
 //! Requests, and the headers that operations share.
 
 use http::Method;
-use smalt_model::vocabulary::{Condition, Guard, LeaseAction, Metadata, Position, Sequence, TAG};
+use smalt_model::vocabulary::{
+    Condition, Guard, Labels, LeaseAction, Metadata, Position, Sequence, TAG,
+};
 use smalt_protocol::{Service, Timestamp};
 
 use crate::histories::names::Names;
@@ -69,6 +71,15 @@ impl Request {
             self = self.with(&format!("x-ms-meta-{name}"), value);
         }
         self
+    }
+
+    pub(super) fn labels(self, labels: &Labels) -> Self {
+        let tags = labels
+            .tags
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let tags = (!labels.tags.is_empty()).then(|| tags.collect::<Vec<_>>().join("&"));
+        self.metadata(&labels.metadata).maybe("x-ms-tags", tags)
     }
 
     pub(super) fn lease(
