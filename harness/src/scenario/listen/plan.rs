@@ -16,6 +16,8 @@ pub(super) const HANDLER_TIMEOUT_S: u16 = 40;
 pub(super) const TTL_MAX_S: u16 = 400;
 /// Largest number of a request that a fault may be aimed at.
 const REQUESTS_MAX: u16 = 60;
+/// Largest number of the request at which the service becomes busy: the messages come early.
+const BUSY_FROM_MAX: u16 = 20;
 /// Faults on the wire.
 const MENU: Menu = Menu {
     aims: &[
@@ -305,6 +307,8 @@ struct Extras {
     at_the_end: Option<(bool, u16)>,
     /// Faults of requests for payloads.
     faults: Vec<Fault>,
+    /// A period in which the service is busy.
+    busy: Option<Fault>,
 }
 
 impl Extras {
@@ -331,7 +335,7 @@ impl Extras {
         });
         plan.trouble
             .faults
-            .extend(self.faults.into_iter().chain(late));
+            .extend(self.faults.into_iter().chain(late).chain(self.busy));
         plan
     }
 }
@@ -361,14 +365,22 @@ fn extras() -> impl Strategy<Value = Extras> {
     let partitions = prop_oneof![3 => Just(None), 1 => resize.prop_map(Some)];
     let late = prop_oneof![3 => Just(None), 1 => (any::<bool>(), 1u16..5).prop_map(Some)];
     let newer = (any::<bool>(), any::<bool>(), late);
-    let parts = (payloads, faults::swarm(PAYLOAD_MENU), partitions, newer);
-    parts.prop_map(|(payloads, faults, partitions, newer)| Extras {
+    let busy = faults::busy(BUSY_FROM_MAX);
+    let parts = (
+        payloads,
+        faults::swarm(PAYLOAD_MENU),
+        partitions,
+        newer,
+        busy,
+    );
+    parts.prop_map(|(payloads, faults, partitions, newer, busy)| Extras {
         faults: payloads.map(|_| faults).unwrap_or_default(),
         payloads,
         partitions,
         swept: newer.0,
         wakes_apart: newer.1,
         at_the_end: newer.2,
+        busy,
     })
 }
 

@@ -15,6 +15,8 @@ pub(in crate::scenario::listen) const SOMETIMES: &[&str] = &[
     "constant load",
     "copy in the poison queue",
     "delete asked to wait",
+    "delete refused beyond the client's tries",
+    "deleted after a busy service refused it",
     "delete unclear at the end of its lock",
     "account's budget used up",
     "expired",
