@@ -309,6 +309,7 @@ struct Extras {
     faults: Vec<Fault>,
     /// A period in which the service is busy.
     busy: Option<Fault>,
+    drift_s: Option<u16>,
 }
 
 impl Extras {
@@ -318,6 +319,7 @@ impl Extras {
         (shape.payloads, shape.partitions) = (self.payloads, self.partitions);
         shape.swept = self.swept && self.payloads.is_some();
         shape.wakes_apart = self.wakes_apart;
+        shape.drift_s = self.drift_s;
         let late = self.at_the_end.map(|(is_delete, nth)| {
             // A renewal is sent when half of the lock's time is over.
             let (operation, left_s) = match is_delete {
@@ -365,22 +367,24 @@ fn extras() -> impl Strategy<Value = Extras> {
     let partitions = prop_oneof![3 => Just(None), 1 => resize.prop_map(Some)];
     let late = prop_oneof![3 => Just(None), 1 => (any::<bool>(), 1u16..5).prop_map(Some)];
     let newer = (any::<bool>(), any::<bool>(), late);
-    let busy = faults::busy(BUSY_FROM_MAX);
+    let drift_s = proptest::option::weighted(0.25, 60u16..600);
+    let newest = (faults::busy(BUSY_FROM_MAX), drift_s);
     let parts = (
         payloads,
         faults::swarm(PAYLOAD_MENU),
         partitions,
         newer,
-        busy,
+        newest,
     );
-    parts.prop_map(|(payloads, faults, partitions, newer, busy)| Extras {
+    parts.prop_map(|(payloads, faults, partitions, newer, newest)| Extras {
         faults: payloads.map(|_| faults).unwrap_or_default(),
         payloads,
         partitions,
         swept: newer.0,
         wakes_apart: newer.1,
         at_the_end: newer.2,
-        busy,
+        busy: newest.0,
+        drift_s: newest.1,
     })
 }
 

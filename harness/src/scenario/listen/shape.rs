@@ -70,6 +70,9 @@ pub struct Shape {
     pub create_queue: bool,
     /// Seconds by which each listener's clock is ahead.
     pub skew_s: [i32; 3],
+    /// Seconds in which the error of each clock turns into its opposite; `None` for constant
+    /// errors.
+    pub drift_s: Option<u16>,
     /// Milliseconds that each direction of an exchange takes.
     pub lag_ms: u64,
     /// Compression of payloads; when set, every second message has its body in a blob.
@@ -296,6 +299,7 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
             grace_s: pace.2,
             create_queue,
             skew_s: wire.0,
+            drift_s: None,
             lag_ms: wire.1,
             payloads: None,
             partitions: None,
