@@ -163,6 +163,33 @@ pub struct ListenPlan {
 }
 
 impl ListenPlan {
+    /// Returns the plan of one listener, messages of different behaviours, and one fault. Every
+    /// second message has its payload in a blob.
+    pub fn of_fault(fault: Fault) -> Self {
+        let message = |behaviour| MessagePlan {
+            behaviour,
+            arrival: Arrival::First,
+            ttl_s: None,
+        };
+        let behaviours = [
+            Behaviour::Ok(500),
+            Behaviour::FailFirst(1),
+            Behaviour::Reject,
+            Behaviour::Slow(15),
+            Behaviour::RetryAfter(1, 3),
+            Behaviour::Undecodable,
+        ];
+        let (faults, rules) = (vec![fault], Vec::new());
+        ListenPlan {
+            seed: 1,
+            messages: behaviours.map(message).to_vec(),
+            shape: Shape::small(),
+            acts: Vec::new(),
+            wave: Wave::None,
+            trouble: Trouble { faults, rules },
+        }
+    }
+
     /// Returns the body of a message, which its handler must get.
     pub fn body(&self, number: usize) -> String {
         let body = format!("m{number:04} <&> \u{e9}");

@@ -107,6 +107,35 @@ pub(super) const PAYLOADS: &str = "payloads";
 pub(super) const APART_ABOVE_BYTES: usize = 64;
 
 impl Shape {
+    /// Returns the shape of one listener with payloads, which a sweeper sweeps.
+    pub(super) fn small() -> Self {
+        Shape {
+            workers: 1,
+            visibility_s: 10,
+            renew: true,
+            max_dequeue: 4,
+            slots: 2,
+            base64: true,
+            policy: Policy::Fixed,
+            tasks_max: 1,
+            mode: Mode::Poll(1),
+            idle_ms: (500, 10_000),
+            idle_rounds: 2,
+            rate_per_s: 100,
+            account_per_s: None,
+            cooldown_s: 3,
+            grace_s: 20,
+            create_queue: true,
+            skew_s: [0; 3],
+            drift_s: None,
+            lag_ms: 20,
+            payloads: Some(Compression::Zstd),
+            partitions: None,
+            swept: true,
+            wakes_apart: false,
+        }
+    }
+
     /// Returns the longest time that a visible message waits for the next get.
     pub fn longest_sleep(&self) -> Duration {
         match self.mode {
