@@ -11,10 +11,10 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 use smalt_harness::check::Seeds;
-use smalt_harness::scenario::campaign::{self, Scenario};
+use smalt_harness::scenario::campaign::{self, Scenario, Summary};
 use smalt_harness::scenario::faults::{Aim, Fault, Mishap, Operation};
-use smalt_harness::scenario::listen::Listen;
-use smalt_harness::scenario::marks::Marks;
+use smalt_harness::scenario::history::Happening;
+use smalt_harness::scenario::listen::{Listen, ListenPlan};
 use smalt_harness::scenario::sweep::{Sweep, SweepPlan};
 use smalt_harness::scenario::world::Engine;
 
@@ -87,37 +87,75 @@ const REQUESTS: u16 = 64;
 /// is due goes.
 #[test]
 fn fault_at_every_request_of_a_sweep_loses_nothing() {
-    let mut marks = Marks::new();
-    for mishap in [
-        Mishap::Stop,
-        Mishap::CrashBefore,
-        Mishap::CrashAfter,
-        Mishap::AnswerLost,
-    ] {
-        for nth in 1..=REQUESTS {
-            let aim = Aim {
-                operation: Operation::Any,
-                resource: "",
-                nth,
-            };
-            let plan = SweepPlan::of_fault(Fault { aim, mishap });
-            let run = Sweep::run(&plan, Engine::Memory);
-            assert_eq!(run.violations, [], "{mishap:?} at request {nth}");
-            assert!(run.faults.never_fired().is_empty(), "{mishap:?} {nth}");
-            for (mark, count) in run.marks {
-                *marks.entry(mark).or_default() += count;
-            }
-        }
-    }
-    for wanted in [
+    let wanted = [
         "died between copy and delete",
         "page reclaimed",
         "answer lost: delete",
         "answer lost: copy",
         "answer lost: state",
-    ] {
-        assert!(marks.contains_key(wanted), "never seen: {wanted}");
+    ];
+    at_every_request::<Sweep>(SweepPlan::of_fault, REQUESTS, &wanted);
+}
+
+/// Wherever a listener stops, dies or loses an answer, it or the one after it brings every message
+/// to its end.
+#[test]
+fn fault_at_every_request_of_a_listener_loses_nothing() {
+    // A fault that never happens: the run counts the requests.
+    let plan = ListenPlan::of_fault(fault_at(u16::MAX, Mishap::Stop));
+    let whole = Listen::run(&plan, Engine::Memory);
+    assert_eq!(whole.violations, []);
+    let trouble = (whole.history.iter()).take_while(|event| event.what != Happening::Calm);
+    let sent = trouble.filter(|event| {
+        event.actor.starts_with("listener") && matches!(event.what, Happening::Exchange(_))
+    });
+    let requests = u16::try_from(sent.count()).expect("few requests");
+    let wanted = [
+        "answer lost: delete",
+        "answer lost: get",
+        "answer lost: put",
+        "answer lost: update",
+        "handled again after it was done",
+        "payload kept for the poison queue",
+        "payload swept",
+        "poisoned after a crash",
+        "told to stop with work in flight",
+    ];
+    at_every_request::<Listen>(ListenPlan::of_fault, requests, &wanted);
+}
+
+/// Runs a plan with a stop, a death before and after, and a lost answer at each of the first
+/// requests: every run must pass, and all of them together must show the wanted marks.
+fn at_every_request<S: Scenario>(plan: fn(Fault) -> S::Plan, requests: u16, wanted: &[&str]) {
+    let mishaps = [
+        Mishap::Stop,
+        Mishap::CrashBefore,
+        Mishap::CrashAfter,
+        Mishap::AnswerLost,
+    ];
+    let mut all = Summary::default();
+    for mishap in mishaps {
+        for nth in 1..=requests {
+            let run = S::run(&plan(fault_at(nth, mishap)), Engine::Memory);
+            assert_eq!(run.violations, [], "{mishap:?} at request {nth}");
+            assert!(run.faults.never_fired().is_empty(), "{mishap:?} {nth}");
+            all.count(&run);
+        }
     }
+    println!("{}: {} runs, {} events", S::NAME, all.cases, all.events);
+    assert!(all.cases > 0, "no requests, so no runs");
+    for wanted in wanted {
+        assert!(all.marks.contains_key(wanted), "never seen: {wanted}");
+    }
+}
+
+fn fault_at(nth: u16, mishap: Mishap) -> Fault {
+    let aim = Aim {
+        operation: Operation::Any,
+        resource: "",
+        nth,
+    };
+    Fault { aim, mishap }
 }
 
 #[derive(serde::Deserialize)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use smalt_sleeve::port::{
     CallContext, ErrorKind, MessageTtl, PortError, PortResult, QueueMessages, Receipt, Storage,
 };
+use smalt_sleeve::within;
 use tokio::time::Instant;
 
 use crate::observers::{Called, Observers};
@@ -239,7 +240,7 @@ impl Calls {
         call: impl Future<Output = PortResult<T>>,
     ) -> PortResult<Answered<T>> {
         let at = Instant::now();
-        let answer = match tokio::time::timeout(timeout, call).await {
+        let answer = match within(timeout, call).await {
             Ok(answer) => answer,
             Err(_) => Err(self.unanswered(operation)),
         };

@@ -84,6 +84,7 @@ pub use context::{CLIENT_REQUEST_ID_BYTES_MAX, ContextError, StorageContext};
 pub use entra::Identity;
 pub use error::{ErrorKind, PortError};
 pub use policy::backoff::RetrySettings;
+pub use policy::retry::within;
 pub use redact::redact;
 pub use sleeves::{Accounts, BlobSleeve, ContainerSleeve, CopyFrom, Providers, Sleeve};
 pub use storage::{AzureStorage, Settings};

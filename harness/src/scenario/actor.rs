@@ -32,12 +32,8 @@ impl Actor {
         Self::new(name.into(), true, 0, None)
     }
 
-    /// Creates one life of a worker whose clock is `skew_s` seconds ahead.
-    pub fn skewed(name: impl Into<String>, skew_s: i32) -> Arc<Self> {
-        Self::drifting(name, skew_s, None)
-    }
-
-    /// Creates one life of a worker whose clock is `skew_s` seconds ahead and then drifts.
+    /// Creates one life of a worker whose clock is `skew_s` seconds ahead and then drifts, if
+    /// `drift` says so.
     pub fn drifting(
         name: impl Into<String>,
         skew_s: i32,

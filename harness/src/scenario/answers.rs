@@ -4,6 +4,9 @@ use std::io;
 
 use bytes::Bytes;
 use http::Response;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore as _, SeedableRng as _};
+use tokio::time::{Duration, Instant};
 
 /// Returns the answer of a service that is busy (503, `ServerBusy`) or has failed (otherwise,
 /// `InternalError`) before it executed the request.
@@ -36,4 +39,32 @@ pub(super) fn garbled(answer: Response<Bytes>, at: u16) -> io::Result<Response<B
     };
     *byte = 0xFF;
     Ok(Response::from_parts(head, Bytes::from(bytes)))
+}
+
+/// A period in which the service is busy.
+pub(super) struct Busy {
+    until: Instant,
+    percent: u8,
+    retry_after_s: u16,
+    /// Decides which requests are refused.
+    dice: ChaCha8Rng,
+}
+
+impl Busy {
+    /// Begins a period of `for_s` seconds.
+    pub(super) fn begin(for_s: u16, percent: u8, retry_after_s: u16) -> Self {
+        Busy {
+            until: Instant::now() + Duration::from_secs(for_s.into()),
+            percent,
+            retry_after_s,
+            dice: ChaCha8Rng::seed_from_u64(for_s.into()),
+        }
+    }
+
+    /// Returns the answer to the next request; `None` when the service executes it.
+    pub(super) fn answer(&mut self) -> Option<Response<Bytes>> {
+        let is_over = Instant::now() >= self.until;
+        let is_refused = !is_over && self.dice.next_u32() % 100 < u32::from(self.percent);
+        refusal(503, Some(self.retry_after_s)).filter(|_| is_refused)
+    }
 }

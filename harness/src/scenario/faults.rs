@@ -108,6 +108,8 @@ impl Aim {
 pub const CUT: &str = "answer cut";
 /// Kind of [`Mishap::Outage`], and of requests that are sent while it lasts.
 pub const AWAY: &str = "service away";
+/// Kind of [`Mishap::Busy`], and of requests that are refused while it lasts.
+pub const BUSY: &str = "service busy";
 /// Kind of the fault that damages the answer's body.
 pub const GARBLED: &str = "answer garbled";
 
@@ -140,6 +142,9 @@ pub enum Mishap {
     /// The service is unavailable for this many seconds. Requests in flight may or may not be
     /// executed.
     Outage(u16),
+    /// For this many seconds, the service refuses this percentage of the requests of all workers
+    /// with 503 and this `Retry-After` in seconds; this request is the first of them.
+    Busy(u16, u8, u16),
     /// The worker dies before the request is sent.
     CrashBefore,
     /// The service executes the request, and the worker dies.
@@ -172,6 +177,7 @@ impl Mishap {
             Mishap::LateAnswer(_) => "answer late",
             Mishap::Pause(_) => "worker paused",
             Mishap::Outage(_) => AWAY,
+            Mishap::Busy(..) => BUSY,
             Mishap::CrashBefore => "crash before",
             Mishap::CrashAfter => "crash after",
             Mishap::CrashLater(_) => "crash later",
@@ -179,6 +185,17 @@ impl Mishap {
             Mishap::OwnerBefore(_) => "owner before",
             Mishap::OwnerAfter(_) => "owner after",
         }
+    }
+
+    /// Whether the answer reaches the sender at once.
+    pub fn is_delivered(self) -> bool {
+        !matches!(
+            self,
+            Mishap::AnswerLost
+                | Mishap::CrashAfter
+                | Mishap::LateAndLost(_)
+                | Mishap::LateAnswer(_)
+        )
     }
 }
 
@@ -234,7 +251,22 @@ pub fn swarm(menu: Menu) -> BoxedStrategy<Vec<Fault>> {
         .boxed()
 }
 
-/// A kind of mishap: [`Mishap`] without its numbers.
+/// Generates, for one run of four, a period in which the service is busy. It begins at one of the
+/// first `requests_max` requests.
+pub fn busy(requests_max: u16) -> impl Strategy<Value = Option<Fault>> {
+    let numbers = (1..=requests_max, 20u16..140, 30u8..=100, 0u16..20);
+    let busy = numbers.prop_map(|(nth, for_s, percent, retry_after_s)| Fault {
+        aim: Aim {
+            operation: Operation::Any,
+            resource: "",
+            nth,
+        },
+        mishap: Mishap::Busy(for_s, percent, retry_after_s),
+    });
+    proptest::option::weighted(0.25, busy)
+}
+
+/// A kind of mishap that a [`Menu`] draws: [`Mishap`] without its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the mishap of the same name")]
 pub enum Kind {

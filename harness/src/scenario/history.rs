@@ -1,5 +1,8 @@
 //! The history of a run: every exchange in the order of execution, and the acts of the handlers.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde::ser::SerializeMap as _;
 use smalt_protocol::Timestamp;
@@ -11,6 +14,9 @@ use super::listen::Seen;
 /// Headers that differ between two equal runs and mean nothing: they contain the machine's name and
 /// version.
 const HEADERS_LEFT_OUT: [&str; 1] = ["user-agent"];
+
+/// Least error of a clock of which the direction counts.
+const OFF: Duration = Duration::from_secs(60);
 
 /// An event of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -162,6 +168,28 @@ impl Exchange {
             percent_decode(part).unwrap_or_else(|_| part.to_owned())
         };
         (next(), next(), next())
+    }
+}
+
+/// The clocks of all lives, as their requests show them.
+#[derive(Debug, Default)]
+pub struct Clocks {
+    /// Whether the clock of each life was ahead when it was last off by more than [`OFF`].
+    ahead: BTreeMap<String, bool>,
+}
+
+impl Clocks {
+    /// Records the clock of a request's sender. Returns by how much it is off, and whether it has
+    /// drifted past the service's.
+    pub fn seen(&mut self, event: &Event, exchange: &Exchange) -> (Duration, bool) {
+        let date = exchange.header("x-ms-date");
+        let Some(date) = date.and_then(Timestamp::parse_rfc1123) else {
+            return (Duration::ZERO, false);
+        };
+        let off = date.since(exchange.sent).max(exchange.sent.since(date));
+        let ahead = date > exchange.sent;
+        let past = off > OFF && self.ahead.insert(event.actor.clone(), ahead) == Some(!ahead);
+        (off, past)
     }
 }
 

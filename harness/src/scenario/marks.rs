@@ -13,6 +13,9 @@ use super::account::Tally;
 /// Number of runs from which on a campaign must have seen every mark.
 pub const CASES_MIN: u64 = 200;
 
+/// The clock of a worker was ahead of the service's and is behind now, or the other way round.
+pub const DRIFTED: &str = "clock drifted past the service's";
+
 /// Number of times that each mark was seen.
 pub type Marks = BTreeMap<&'static str, u64>;
 

@@ -20,8 +20,8 @@ use tokio::time::Instant;
 
 use super::account::{self, Account};
 use super::actor::Actor;
-use super::answers::{garbled, refusal};
-use super::faults::{AWAY, CUT, Fault, Mishap};
+use super::answers::{Busy, garbled, refusal};
+use super::faults::{AWAY, BUSY, CUT, Fault, Mishap};
 use super::history::{Answer, Event, Exchange, Fate, Happening};
 use crate::wire::in_process::{self, broken_off};
 
@@ -56,6 +56,8 @@ struct State {
     account: Account,
     /// End of the current outage, if there is one.
     away_until: Option<Instant>,
+    /// The last period in which the service is busy.
+    busy: Option<Busy>,
 }
 
 /// A fault with its request, until something has happened to it.
@@ -157,7 +159,9 @@ impl Wire {
 
     /// Ends the trouble: no new fault happens from here on. Returns the account of the faults.
     pub fn calm(&self) -> Account {
-        std::mem::take(&mut self.lock().account)
+        let mut state = self.lock();
+        state.busy = None;
+        std::mem::take(&mut state.account)
     }
 
     /// Records an event other than an exchange.
@@ -218,30 +222,38 @@ impl Wire {
             self.unsent(actor, &request, AWAY);
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        let taken = self.take(actor, &request);
+        let refused = self.refused(actor);
+        // Faults are aimed at the requests that are not refused.
+        let taken = match refused {
+            None => self.take(actor, &request),
+            Some(_) => None,
+        };
         let about = about(&request);
         if let Some(taken) = &taken {
             self.before(actor, taken, &request, about.clone()).await?;
         }
         let mishap = taken.as_ref().map(|taken| taken.mishap);
-        let kind = mishap.map(Mishap::kind);
+        let kind = mishap
+            .map(Mishap::kind)
+            .or(refused.is_some().then_some(BUSY));
         if mishap == Some(Mishap::Twice) {
             let first = Exchange::of(&request, self.clock.now());
             let first = first.with(kind, false);
-            let _ = self.execute(actor, again(&request), first, None).await;
+            let _ = self.execute(actor, request.clone(), first, None).await;
         }
         let exchange = Exchange::of(&request, self.clock.now());
-        let exchange = exchange.with(kind, mishap.is_none_or(is_delivered));
+        let exchange = exchange.with(kind, mishap.is_none_or(Mishap::is_delivered));
         let instead = match mishap {
             Some(Mishap::Refused(status, retry_after_s)) => refusal(status, retry_after_s),
-            _ => None,
+            Some(Mishap::Busy(_, _, retry_after_s)) => refusal(503, Some(retry_after_s)),
+            _ => refused,
         };
         let (number, mut answer) = self.execute(actor, request, exchange, instead).await;
         way.number = Some(number);
         if let Some(taken) = &taken {
             answer = self.after(actor, taken, (number, about), answer).await;
         }
-        if actor.awake().await && mishap.is_none_or(is_delivered) {
+        if actor.awake().await && mishap.is_none_or(Mishap::is_delivered) {
             self.note(&actor.name, Happening::Delivered { number });
         }
         answer
@@ -250,6 +262,12 @@ impl Wire {
     fn is_away(&self) -> bool {
         let until = self.lock().away_until;
         until.is_some_and(|until| until > Instant::now())
+    }
+
+    /// Returns the answer to a worker's request for which the service is too busy.
+    fn refused(&self, actor: &Actor) -> Option<http::Response<Bytes>> {
+        let mut state = self.lock();
+        state.busy.as_mut().filter(|_| actor.is_worker)?.answer()
     }
 
     /// Applies faults before a request is executed; fails when it is never executed.
@@ -276,9 +294,12 @@ impl Wire {
                 } else {
                     let exchange = Exchange::of(request, self.clock.now());
                     let exchange = exchange.with(Some(taken.mishap.kind()), false);
-                    let _ = self.execute(actor, again(request), exchange, None).await;
+                    let _ = self.execute(actor, request.clone(), exchange, None).await;
                 }
                 return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            Mishap::Busy(for_s, percent, retry_after_s) => {
+                self.lock().busy = Some(Busy::begin(for_s, percent, retry_after_s));
             }
             Mishap::CrashBefore => {
                 taken.fired();
@@ -352,7 +373,7 @@ impl Wire {
                 self.owner(act, about).await;
                 taken.fired();
             }
-            Mishap::Twice | Mishap::Refused(..) => taken.fired(),
+            Mishap::Twice | Mishap::Refused(..) | Mishap::Busy(..) => taken.fired(),
             _ => {}
         }
         answer
@@ -468,23 +489,6 @@ fn about(request: &http::Request<Bytes>) -> Option<String> {
         Some(source) => Some(source.parse::<http::Uri>().ok()?.path().to_owned()),
         None => Some(request.uri().path().to_owned()),
     }
-}
-
-/// Whether the answer reaches the sender at once.
-fn is_delivered(mishap: Mishap) -> bool {
-    !matches!(
-        mishap,
-        Mishap::AnswerLost | Mishap::CrashAfter | Mishap::LateAndLost(_) | Mishap::LateAnswer(_)
-    )
-}
-
-/// Copies a request.
-fn again(request: &http::Request<Bytes>) -> http::Request<Bytes> {
-    let mut again = http::Request::new(request.body().clone());
-    *again.method_mut() = request.method().clone();
-    *again.uri_mut() = request.uri().clone();
-    *again.headers_mut() = request.headers().clone();
-    again
 }
 
 async fn sleep(seconds: u16) {

@@ -92,7 +92,7 @@ impl Claimed {
     pub(crate) async fn about_to_delete(&self, within: Duration) -> PortResult<()> {
         let seen = self.read().clone();
         let scheduling = self.store.schedule(&self.claim, seen.clone());
-        match tokio::time::timeout(within, scheduling).await {
+        match smalt_sleeve::within(within, scheduling).await {
             Ok(Ok(seen)) => {
                 *self.read() = seen;
                 Ok(())

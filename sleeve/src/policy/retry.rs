@@ -17,11 +17,34 @@ use azure_core::error::ErrorKind;
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{AsyncRawResponse, Context, Request};
 use smalt_protocol::Timestamp;
+use tokio::time::Instant;
+use tokio::time::error::Elapsed;
 
 use super::backoff::{Dice, RetrySettings};
 use super::{Repeat, call};
 use crate::clock::Clock;
 use crate::transport::TransportError;
+
+tokio::task_local! {
+    /// When the caller of the running call gives up.
+    static DEADLINE: Instant;
+}
+
+/// Runs a call for at most `patience`. Where the service asks for a wait beyond that, the call ends
+/// at once with this answer, so that its caller learns how long to wait.
+///
+/// # Errors
+/// When the call has no result in time.
+pub async fn within<T>(patience: Duration, call: impl Future<Output = T>) -> Result<T, Elapsed> {
+    let call = DEADLINE.scope(Instant::now() + patience, call);
+    tokio::time::timeout(patience, call).await
+}
+
+/// Returns whether the caller of the running call gives up before `wait` is over.
+fn is_too_long(wait: Duration) -> bool {
+    let ends = DEADLINE.try_with(|deadline| Instant::now() + wait >= *deadline);
+    ends.unwrap_or(false)
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
@@ -151,6 +174,9 @@ impl Policy for RetryPolicy {
             else {
                 return result;
             };
+            if attempt.retry_after().is_some_and(is_too_long) {
+                return result;
+            }
             tracing::debug!(
                 operation = call.operation,
                 failed,

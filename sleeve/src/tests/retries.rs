@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::service::{Service, blob, cut, cx, refuse, refused, reply};
-use crate::ErrorKind;
 use crate::port::*;
+use crate::{ErrorKind, within};
 
 const PUT_ANSWER: &str = "<QueueMessagesList><QueueMessage><MessageId>m-1</MessageId>\
     <InsertionTime>Sat, 21 Nov 2026 10:00:00 GMT</InsertionTime>\
@@ -87,6 +87,19 @@ async fn retry_after_is_used_exactly() {
         .unwrap_err();
     assert_eq!(error.retry_after, Some(Duration::from_secs(3600)));
     assert_eq!(service.seen().len(), 1, "the worker waits the hour");
+}
+
+/// A call ends with the service's answer where its caller does not wait as long as that asks.
+#[tokio::test(start_paused = true)]
+async fn retry_after_beyond_the_callers_patience_ends_the_call() {
+    let busy = [("x-ms-error-code", "ServerBusy"), ("Retry-After", "7")];
+    let service = Service::with([reply(503, &busy, ""), reply(503, &busy, "")]);
+    let (storage, cx) = (service.storage(), cx());
+    let call = storage.create_queue(&cx, "jobs");
+    let error = within(Duration::from_secs(10), call).await.unwrap();
+    let asked = error.unwrap_err().retry_after;
+    assert_eq!(asked, Some(Duration::from_secs(7)));
+    assert_eq!(service.waits(), [Duration::from_secs(7)]);
 }
 
 /// Each attempt is stamped and signed anew with its own time, and sends the body again.

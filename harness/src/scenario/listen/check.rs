@@ -32,8 +32,8 @@ pub(super) use self::sometimes::SOMETIMES;
 use super::plan::{ListenPlan, WAVE_FIRST, Wave};
 use super::{Behaviour, Names, Seen};
 use crate::scenario::campaign::Violation;
-use crate::scenario::history::{Event, Exchange, Fate, Happening, element};
-use crate::scenario::marks::{Marks, mark, tested};
+use crate::scenario::history::{Clocks, Event, Exchange, Fate, Happening, element};
+use crate::scenario::marks::{DRIFTED, Marks, mark, tested};
 
 struct Judge<'a> {
     plan: &'a ListenPlan,
@@ -49,6 +49,7 @@ struct Judge<'a> {
     payloads: Payloads,
     /// The last trigger that reached a listener.
     last_woken: Option<(String, Timestamp)>,
+    clocks: Clocks,
     violations: Vec<Violation>,
     marks: Marks,
 }
@@ -69,6 +70,7 @@ pub(super) fn check(
         held: BTreeSet::new(),
         payloads: Payloads::new(plan),
         last_woken: None,
+        clocks: Clocks::default(),
         violations: Vec::new(),
         marks: Marks::new(),
     };
@@ -220,6 +222,11 @@ impl Judge<'_> {
         }
         if actor != "owner" {
             self.mark_fate(exchange);
+            let (_, past) = self.clocks.seen(event, exchange);
+            // A request that was long on its way shows an older date.
+            if past && self.plan.shape.drift_s.is_some() {
+                self.mark(DRIFTED);
+            }
         }
         if is_told(exchange) {
             self.told(event, exchange);

@@ -10,6 +10,7 @@ use rand_core::{RngCore, SeedableRng};
 use smalt_listener::observers::Expiring;
 use smalt_listener::partition::{PartitionSettings, PartitionedListener, Partitions};
 use smalt_listener::{AccountLimit, Decision, Ended, Observer, PoolStatus, QueueListener, Waker};
+use smalt_protocol::Timestamp;
 use smalt_sleeve::port::Storage;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -88,6 +89,7 @@ impl Crew {
                 names: names.clone(),
                 told,
                 skew_s,
+                begun: world.wire.now(),
                 wakers: Arc::clone(&crew.wakers),
                 account: account.clone(),
             };
@@ -211,6 +213,8 @@ struct Lives {
     names: Names,
     told: watch::Receiver<Orders>,
     skew_s: i32,
+    /// When the clocks begin to drift.
+    begun: Timestamp,
     wakers: Wakers,
     account: Option<AccountLimit>,
 }
@@ -223,7 +227,10 @@ impl Lives {
             } else {
                 self.skew_s
             };
-            let actor = Actor::skewed(format!("listener-{}.{number}", self.worker), skew_s);
+            let drift_s = self.plan.shape.drift_s.map(u64::from);
+            let drift = drift_s.map(|drift_s| (self.begun, Duration::from_secs(drift_s)));
+            let name = format!("listener-{}.{number}", self.worker);
+            let actor = Actor::drifting(name, skew_s, drift);
             let ended = match self.plan.shape.set(&self.names) {
                 Some(set) => self.one_life_of_many(&actor, number, set).await,
                 None => {

@@ -16,6 +16,8 @@ pub(super) const HANDLER_TIMEOUT_S: u16 = 40;
 pub(super) const TTL_MAX_S: u16 = 400;
 /// Largest number of a request that a fault may be aimed at.
 const REQUESTS_MAX: u16 = 60;
+/// Largest number of the request at which the service becomes busy: the messages come early.
+const BUSY_FROM_MAX: u16 = 20;
 /// Faults on the wire.
 const MENU: Menu = Menu {
     aims: &[
@@ -161,6 +163,33 @@ pub struct ListenPlan {
 }
 
 impl ListenPlan {
+    /// Returns the plan of one listener, messages of different behaviours, and one fault. Every
+    /// second message has its payload in a blob.
+    pub fn of_fault(fault: Fault) -> Self {
+        let message = |behaviour| MessagePlan {
+            behaviour,
+            arrival: Arrival::First,
+            ttl_s: None,
+        };
+        let behaviours = [
+            Behaviour::Ok(500),
+            Behaviour::FailFirst(1),
+            Behaviour::Reject,
+            Behaviour::Slow(15),
+            Behaviour::RetryAfter(1, 3),
+            Behaviour::Undecodable,
+        ];
+        let (faults, rules) = (vec![fault], Vec::new());
+        ListenPlan {
+            seed: 1,
+            messages: behaviours.map(message).to_vec(),
+            shape: Shape::small(),
+            acts: Vec::new(),
+            wave: Wave::None,
+            trouble: Trouble { faults, rules },
+        }
+    }
+
     /// Returns the body of a message, which its handler must get.
     pub fn body(&self, number: usize) -> String {
         let body = format!("m{number:04} <&> \u{e9}");
@@ -305,6 +334,9 @@ struct Extras {
     at_the_end: Option<(bool, u16)>,
     /// Faults of requests for payloads.
     faults: Vec<Fault>,
+    /// A period in which the service is busy.
+    busy: Option<Fault>,
+    drift_s: Option<u16>,
 }
 
 impl Extras {
@@ -314,6 +346,7 @@ impl Extras {
         (shape.payloads, shape.partitions) = (self.payloads, self.partitions);
         shape.swept = self.swept && self.payloads.is_some();
         shape.wakes_apart = self.wakes_apart;
+        shape.drift_s = self.drift_s;
         let late = self.at_the_end.map(|(is_delete, nth)| {
             // A renewal is sent when half of the lock's time is over.
             let (operation, left_s) = match is_delete {
@@ -331,7 +364,7 @@ impl Extras {
         });
         plan.trouble
             .faults
-            .extend(self.faults.into_iter().chain(late));
+            .extend(self.faults.into_iter().chain(late).chain(self.busy));
         plan
     }
 }
@@ -361,14 +394,24 @@ fn extras() -> impl Strategy<Value = Extras> {
     let partitions = prop_oneof![3 => Just(None), 1 => resize.prop_map(Some)];
     let late = prop_oneof![3 => Just(None), 1 => (any::<bool>(), 1u16..5).prop_map(Some)];
     let newer = (any::<bool>(), any::<bool>(), late);
-    let parts = (payloads, faults::swarm(PAYLOAD_MENU), partitions, newer);
-    parts.prop_map(|(payloads, faults, partitions, newer)| Extras {
+    let drift_s = proptest::option::weighted(0.25, 60u16..600);
+    let newest = (faults::busy(BUSY_FROM_MAX), drift_s);
+    let parts = (
+        payloads,
+        faults::swarm(PAYLOAD_MENU),
+        partitions,
+        newer,
+        newest,
+    );
+    parts.prop_map(|(payloads, faults, partitions, newer, newest)| Extras {
         faults: payloads.map(|_| faults).unwrap_or_default(),
         payloads,
         partitions,
         swept: newer.0,
         wakes_apart: newer.1,
         at_the_end: newer.2,
+        busy: newest.0,
+        drift_s: newest.1,
     })
 }
 

@@ -70,6 +70,9 @@ pub struct Shape {
     pub create_queue: bool,
     /// Seconds by which each listener's clock is ahead.
     pub skew_s: [i32; 3],
+    /// Seconds in which the error of each clock turns into its opposite; `None` for constant
+    /// errors.
+    pub drift_s: Option<u16>,
     /// Milliseconds that each direction of an exchange takes.
     pub lag_ms: u64,
     /// Compression of payloads; when set, every second message has its body in a blob.
@@ -104,6 +107,35 @@ pub(super) const PAYLOADS: &str = "payloads";
 pub(super) const APART_ABOVE_BYTES: usize = 64;
 
 impl Shape {
+    /// Returns the shape of one listener with payloads, which a sweeper sweeps.
+    pub(super) fn small() -> Self {
+        Shape {
+            workers: 1,
+            visibility_s: 10,
+            renew: true,
+            max_dequeue: 4,
+            slots: 2,
+            base64: true,
+            policy: Policy::Fixed,
+            tasks_max: 1,
+            mode: Mode::Poll(1),
+            idle_ms: (500, 10_000),
+            idle_rounds: 2,
+            rate_per_s: 100,
+            account_per_s: None,
+            cooldown_s: 3,
+            grace_s: 20,
+            create_queue: true,
+            skew_s: [0; 3],
+            drift_s: None,
+            lag_ms: 20,
+            payloads: Some(Compression::Zstd),
+            partitions: None,
+            swept: true,
+            wakes_apart: false,
+        }
+    }
+
     /// Returns the longest time that a visible message waits for the next get.
     pub fn longest_sleep(&self) -> Duration {
         match self.mode {
@@ -296,6 +328,7 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
             grace_s: pace.2,
             create_queue,
             skew_s: wire.0,
+            drift_s: None,
             lag_ms: wire.1,
             payloads: None,
             partitions: None,

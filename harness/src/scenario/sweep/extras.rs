@@ -1,5 +1,5 @@
-//! Circumstances of some runs: clocks that drift, a rule by index tag, blobs without an MD5, and
-//! accounts with a hierarchical namespace.
+//! Circumstances of some runs: clocks that drift, a rule by index tag, blobs without an MD5,
+//! accounts with a hierarchical namespace, and a service that is busy.
 //!
 //! They are drawn after everything else, so that a seed keeps its plan.
 
@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use smalt_sweeper::decide::Rule;
 
-use super::plan::{Deed, Life, Names, OwnerAct, SWEPT, SweepPlan};
-use crate::scenario::faults::{Aim, Fault, Mishap, Operation};
+use super::plan::{Deed, Life, Names, OwnerAct, REQUESTS_MAX, SWEPT, SweepPlan};
+use crate::scenario::faults::{self, Aim, Fault, Mishap, Operation};
 
 /// Key and value of the index tag of the rule.
 pub(super) const TAG: (&str, &str) = ("kind", "temporary");
@@ -82,8 +82,8 @@ pub(super) fn extras() -> impl Strategy<Value = Extras> {
     let without_md5 = prop_oneof![2 => Just(false), 1 => Just(true)];
     let nth = (1u16..5, 1u16..5);
     let circumstances = (any::<bool>(), any::<bool>(), rule_h, without_md5, nth);
-    let all = (circumstances, any::<bool>());
-    all.prop_map(|(circumstances, hierarchical)| {
+    let all = (circumstances, any::<bool>(), faults::busy(REQUESTS_MAX));
+    all.prop_map(|(circumstances, hierarchical, busy)| {
         let (any, drifts, rule_h, without_md5, (deletes, copies)) = circumstances;
         if !any {
             return Extras::default();
@@ -112,7 +112,9 @@ pub(super) fn extras() -> impl Strategy<Value = Extras> {
             rule_h,
             without_md5,
             hierarchical,
-            faults: cut.into_iter().chain(retag).map(fault).collect(),
+            faults: (cut.into_iter().chain(retag).map(fault))
+                .chain(busy)
+                .collect(),
         }
     })
 }

@@ -1,15 +1,14 @@
 //! What a run of the sweeper has shown: its marks, and checks of single requests (D4).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 
 use super::model::{self, Deed, Key, Model};
 use super::plan::SweepPlan;
 use crate::scenario::campaign::Violation;
-use crate::scenario::history::{Event, Exchange, Fate};
-use crate::scenario::marks::{Marks, Tests, mark};
+use crate::scenario::history::{Clocks, Event, Exchange, Fate};
+use crate::scenario::marks::{DRIFTED, Marks, Tests, mark};
 
 /// A worker has listed a directory, all of which are due.
 pub(super) const DUE_DIRECTORY: &str = "directory with a time to live listed";
@@ -34,7 +33,7 @@ pub(crate) const SOMETIMES: &[&str] = &[
     "destination taken",
     "circuit breaker tripped",
     "container missing",
-    "clock drifted past the service's",
+    DRIFTED,
     "copy cut short, without an MD5",
     DUE_DIRECTORY,
     "412 on a delete after a change of tags",
@@ -100,9 +99,6 @@ pub(super) const TESTS: Tests = &[
     ("SL5", &["told to stop"]),
 ];
 
-/// Least error of a clock of which the direction counts.
-const OFF: Duration = Duration::from_secs(60);
-
 /// Notes of a run.
 pub(super) struct Notes {
     pub marks: Marks,
@@ -113,8 +109,7 @@ pub(super) struct Notes {
     deleted_in: BTreeSet<String>,
     /// When a request may be tried again, by life, method and path.
     not_before: BTreeMap<(String, String, String), Timestamp>,
-    /// Whether the clock of each life was ahead when it was last off by more than a minute.
-    ahead: BTreeMap<String, bool>,
+    clocks: Clocks,
 }
 
 impl Notes {
@@ -126,7 +121,7 @@ impl Notes {
             copied: BTreeSet::new(),
             deleted_in: BTreeSet::new(),
             not_before: BTreeMap::new(),
-            ahead: BTreeMap::new(),
+            clocks: Clocks::default(),
         }
     }
 
@@ -224,17 +219,11 @@ impl Notes {
         {
             self.mark("page token across a delete");
         }
-        let date = exchange
-            .header("x-ms-date")
-            .and_then(Timestamp::parse_rfc1123);
-        let off = date.map(|date| date.since(exchange.sent).max(exchange.sent.since(date)));
-        if let Some(date) = date.filter(|_| off.is_some_and(|off| off > OFF)) {
-            let ahead = date > exchange.sent;
-            if self.ahead.insert(event.actor.clone(), ahead) == Some(!ahead) {
-                self.mark("clock drifted past the service's");
-            }
+        let (off, past) = self.clocks.seen(event, exchange);
+        if past {
+            self.mark(DRIFTED);
         }
-        if off.is_some_and(|off| off.as_secs() > self.lease_s) && deed == Some(Deed::Put) {
+        if off.as_secs() > self.lease_s && deed == Some(Deed::Put) {
             self.mark("clock off by more than the lease");
         }
         if exchange.is_answer_lost() {

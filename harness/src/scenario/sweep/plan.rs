@@ -27,7 +27,7 @@ pub(super) const SWEPT: [(Which, &str, &str); 4] = [
 /// Index of the target whose container may be missing.
 pub(super) const MEDIA: usize = 2;
 /// Largest number of a request that a fault may be aimed at.
-const REQUESTS_MAX: u16 = 110;
+pub(super) const REQUESTS_MAX: u16 = 110;
 /// Most acts of the owner in one plan.
 const ACTS_MAX: u8 = 5;
 /// Faults on the wire.

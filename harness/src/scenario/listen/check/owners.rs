@@ -7,9 +7,10 @@ use std::time::Duration;
 use smalt_listener::{Ended, Outcome};
 use smalt_protocol::Timestamp;
 
-use super::message::{Taken, is_told, never_expires, put_at, taken};
+use super::message::{is_told, put_at, taken};
 use super::owner::Owner;
 use crate::scenario::campaign::Violation;
+use crate::scenario::faults::BUSY;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
 use crate::scenario::listen::plan::{HANDLER_TIMEOUT_S, ListenPlan};
 use crate::scenario::listen::shape::RETRY_S;
@@ -22,6 +23,8 @@ const ROUNDING: Duration = Duration::from_secs(1);
 const CANCELLED_WITHIN: Duration = Duration::from_secs(4);
 /// A listener with renewal tries until this time is left of the lock.
 const LAST_ATTEMPT: Duration = Duration::from_secs(3);
+/// Number of times that the storage client sends a request before it leaves it to the listener.
+const CLIENT_TRIES: u32 = 5;
 /// Requests with this fault are executed twice.
 const TWICE: &str = "delivered twice";
 /// Visibility timeout in seconds, and rate, below which there is no time to try again.
@@ -137,7 +140,7 @@ impl Hands<'_> {
         self.owners.iter().rposition(is)
     }
 
-    /// LS4: checks that nothing is acknowledged after a lock is lost.
+    /// LS4: checks that nothing is acknowledged after a lock is lost, or twice.
     fn sent(&mut self, number: usize, event: &Event, exchange: &Exchange) {
         let (_, queue, rest) = exchange.segments();
         if exchange.method == "POST" && queue == self.names.poison && rest == "messages" {
@@ -152,7 +155,7 @@ impl Hands<'_> {
         };
         let owner = &mut self.owners[at];
         if owner.lost.is_some_and(|lost| exchange.sent >= lost) {
-            let what = format!("{} settles {id}, which it knows it has lost", event.actor);
+            let what = format!("{} settles {id}, which it has lost or deleted", event.actor);
             return self.violated("LS4", number, what);
         }
         owner.unsure |= !is_told(exchange);
@@ -164,6 +167,14 @@ impl Hands<'_> {
         } else {
             let early = owner.not_before.is_some_and(|at| exchange.sent < at);
             owner.deletes += 1;
+            if exchange.fault == Some(BUSY) {
+                owner.refused += 1;
+                if owner.refused == CLIENT_TRIES {
+                    mark(self.marks, "delete refused beyond the client's tries");
+                }
+            } else if owner.refused > 0 && exchange.done().is_some() {
+                mark(self.marks, "deleted after a busy service refused it");
+            }
             // Where the network delivers a request twice, the sender cannot know that the first one
             // succeeded; the answer tells it whether the second one did.
             let known = exchange.fault != Some(TWICE) || is_told(exchange);
@@ -186,7 +197,7 @@ impl Hands<'_> {
         }
     }
 
-    /// LS4: checks that only the owner of a message copies it to the poison queue.
+    /// LS4: checks that only the owner of a message copies it to the poison queue, and only once.
     fn copied(&mut self, number: usize, event: &Event, exchange: &Exchange) {
         let text = smalt_protocol::xml::read_queue_message(&exchange.body).unwrap_or_default();
         let envelope: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -194,6 +205,11 @@ impl Hands<'_> {
         let Some(at) = self.of(&event.actor, id, |owner| owner.decided.is_none()) else {
             return;
         };
+        let told = exchange.done().is_some() && is_told(exchange);
+        if std::mem::replace(&mut self.owners[at].copied, told) {
+            let what = format!("{} copies {id} again", event.actor);
+            self.violated("LS4", number, what);
+        }
         let (until, got_at) = (self.owners[at].until, self.owners[at].got_at);
         let known = self.calm || !self.plan.hides_requests();
         if exchange.sent > until.plus(ROUNDING) && known && !self.slept_since(got_at) {
@@ -214,7 +230,7 @@ impl Hands<'_> {
         let (_, _, rest) = exchange.segments();
         if exchange.method == "GET" && rest == "messages" && answer.status == 200 {
             for message in taken(&answer.text()) {
-                self.took(event, exchange, &message);
+                self.owners.push(Owner::new(event, exchange, &message));
             }
             return;
         }
@@ -232,6 +248,9 @@ impl Hands<'_> {
             owner.not_before = after_s.map(|after_s| event.at.plus_s(after_s));
             if after_s.is_some() {
                 mark(self.marks, "delete asked to wait");
+            }
+            if exchange.done().is_some() {
+                owner.lost = Some(event.at);
             }
         }
         if answer.status == 404 || code == "PopReceiptMismatch" {
@@ -252,31 +271,6 @@ impl Hands<'_> {
                 mark(self.marks, "lock renewed");
             }
         }
-    }
-
-    fn took(&mut self, event: &Event, exchange: &Exchange, message: &Taken<'_>) {
-        let expires = Some(message.expires).filter(|expires| !never_expires(*expires));
-        self.owners.push(Owner {
-            actor: event.actor.clone(),
-            id: message.id.to_owned(),
-            count: message.count,
-            got_at: event.at,
-            until: message.until,
-            expires,
-            receipt: message.receipt.to_owned(),
-            started: None,
-            ended: None,
-            lost: None,
-            asked: exchange.sent,
-            hidden_s: None,
-            deletes: 0,
-            deleted: false,
-            unsure: false,
-            told_late: false,
-            failed: false,
-            not_before: None,
-            decided: None,
-        });
     }
 
     /// LS4, LS7: checks that a handler starts with enough visibility time, while no other one has

@@ -1,6 +1,6 @@
 //! The marks that a campaign of the listener must have seen.
 
-use crate::scenario::marks::Tests;
+use crate::scenario::marks::{DRIFTED, Tests};
 
 /// Marks that a campaign must have seen.
 pub(in crate::scenario::listen) const SOMETIMES: &[&str] = &[
@@ -10,11 +10,14 @@ pub(in crate::scenario::listen) const SOMETIMES: &[&str] = &[
     "answer lost: put",
     "answer lost: update",
     "clock off beyond the visibility",
+    DRIFTED,
     "clock refused",
     "connection reset",
     "constant load",
     "copy in the poison queue",
     "delete asked to wait",
+    "delete refused beyond the client's tries",
+    "deleted after a busy service refused it",
     "delete unclear at the end of its lock",
     "account's budget used up",
     "expired",
@@ -91,5 +94,5 @@ pub(super) const TESTS: Tests = &[
     ("LL2", &["expiry alarm"]),
     ("LL3", &["constant load"]),
     ("LL4", &["told to stop with work in flight"]),
-    ("LL5", &["clock off beyond the visibility"]),
+    ("LL5", &["clock off beyond the visibility", DRIFTED]),
 ];

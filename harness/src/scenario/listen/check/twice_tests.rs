@@ -42,8 +42,8 @@ fn exchange(method: &str, rest: &str, status: u16, body: &'static str) -> Exchan
 }
 
 /// Returns the violations of a listener that reports success after a delete which was delivered
-/// twice.
-fn judge(first: u16, second: u16) -> Vec<Violation> {
+/// twice; the flag says whether the first answer arrived as well.
+fn judge((first, told): (u16, bool), second: u16) -> Vec<Violation> {
     let sent = |exchange| event(Happening::Exchange(Box::new(exchange)));
     let delete = |status, delivered| {
         let delete = exchange("DELETE", "messages/m?popreceipt=r", status, "");
@@ -52,7 +52,7 @@ fn judge(first: u16, second: u16) -> Vec<Violation> {
     let id = "m".to_owned();
     let history = [
         sent(exchange("GET", "messages", 200, MESSAGE)),
-        delete(first, false),
+        delete(first, told),
         delete(second, true),
         event(Happening::Listener(Seen::Decided {
             id,
@@ -72,8 +72,15 @@ fn judge(first: u16, second: u16) -> Vec<Violation> {
 /// succeeds, it is not.
 #[test]
 fn the_second_of_two_deletes_may_succeed() {
-    assert_eq!(judge(503, 204), []);
-    assert_eq!(judge(204, 404), []);
-    let wrong = judge(503, 503);
+    assert_eq!(judge((503, false), 204), []);
+    assert_eq!(judge((204, false), 404), []);
+    let wrong = judge((503, false), 503);
     assert!(wrong.iter().any(|v| v.property == "log"), "{wrong:?}");
+}
+
+/// A listener that knows that its delete succeeded must not send another one.
+#[test]
+fn delete_after_a_known_success_is_found() {
+    let wrong = judge((204, true), 404);
+    assert!(wrong.iter().any(|v| v.property == "LS4"), "{wrong:?}");
 }
