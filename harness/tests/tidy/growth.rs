@@ -29,7 +29,7 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "sleeve/",
-        9_800,
+        9_850,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
     ("sweeper/", 20_900, "Directories stay."),
@@ -41,7 +41,7 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        72_260,
+        72_560,
         "Facts distilled from recordings; renames of a million files.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 244_950;
+pub(crate) const TOTAL: usize = 245_300;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -150,7 +150,12 @@ impl<'a> Pace<'a> {
                 Happening::Exchange(exchange) if event.actor.starts_with("listener") => {
                     self.exchange(number, event, exchange, life, stage);
                 }
-                Happening::Started { .. } => life.running += 1,
+                Happening::Started { .. } => {
+                    life.running += 1;
+                    // A get that was under way may have taken the last free slot.
+                    let is_full = life.running >= self.plan.shape.slots;
+                    life.woken_at = life.woken_at.filter(|_| !is_full);
+                }
                 Happening::Handled { .. } => life.running = life.running.saturating_sub(1),
                 Happening::ToldToStop => {
                     life.told_at = Some(event.at);
