@@ -49,6 +49,16 @@ fn durable_on(dir: &Path, disk: &Arc<impl Disk + 'static>) -> Store {
     Store::open_on(config(dir), Arc::clone(disk) as Arc<dyn Disk>).unwrap()
 }
 
+/// Returns choices that depend on a seed.
+fn luck(mut seed: u64) -> impl FnMut() -> bool {
+    move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed.is_multiple_of(2)
+    }
+}
+
 /// Returns bytes that differ between payloads and between places.
 fn pattern(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;

@@ -24,7 +24,7 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        85_450,
+        85_490,
         "A commit log in front of sled; an audit of the parts of entities.",
     ),
     (
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 245_300;
+pub(crate) const TOTAL: usize = 245_340;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::fault_disk::Faults;
-use super::{config, dump, get_payload, pattern, put_payload};
+use super::{config, dump, get_payload, luck, pattern, put_payload};
 use crate::disk::Disk;
 use crate::store::{PayloadId, Store, StoreError, location, release};
 
@@ -83,7 +83,7 @@ fn check(store: &Store, model: &Model) {
     }
 }
 
-async fn die_and_recover(steps: Vec<Step>, dies_at: u64, mut luck: u64) {
+async fn die_and_recover(steps: Vec<Step>, dies_at: u64, seed: u64) {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(Faults::default());
     disk.die_at_sync(dies_at);
@@ -99,13 +99,7 @@ async fn die_and_recover(steps: Vec<Step>, dies_at: u64, mut luck: u64) {
         }
         Err(_) => Model::default(),
     };
-    let mut choose = || {
-        luck ^= luck << 13;
-        luck ^= luck >> 7;
-        luck ^= luck << 17;
-        luck.is_multiple_of(2)
-    };
-    let image = Arc::new(disk.after_crash(&mut choose));
+    let image = Arc::new(disk.after_crash(luck(seed)));
     let store = on(&image).unwrap();
     check(&store, &model);
     // C5: unreferenced data is removed, except for at most one segment.

@@ -32,6 +32,8 @@ struct State {
     syncs: u64,
     /// From this sync on every call fails, as after a crash of the machine.
     dies_at_sync: Option<u64>,
+    /// Number of syncs of files in `sync_fails` that still succeed.
+    passing: u64,
     /// Syncs of files with this name ending fail.
     sync_fails: Option<&'static str>,
     /// Bytes that can still be written.
@@ -98,7 +100,13 @@ impl Faults {
     }
 
     pub(super) fn fail_syncs_of(&self, name: Option<&'static str>) {
-        self.0.state.lock().sync_fails = name;
+        self.fail_syncs_after(0, name);
+    }
+
+    /// Like [`Faults::fail_syncs_of`], after this many syncs of such files have succeeded.
+    pub(super) fn fail_syncs_after(&self, passing: u64, name: Option<&'static str>) {
+        let mut state = self.0.state.lock();
+        (state.passing, state.sync_fails) = (passing, name);
     }
 
     /// Makes calls on files with this name ending fail.
@@ -235,7 +243,7 @@ impl State {
         self.syncs += 1;
         self.alive()?;
         if self.sync_fails.is_some_and(|name| path.ends_with(name)) {
-            return Err(self.failure());
+            self.passing = self.passing.checked_sub(1).ok_or_else(|| self.failure())?;
         }
         Ok(())
     }

@@ -5,7 +5,12 @@ use std::path::{Path, PathBuf};
 use super::fault_disk::Faults;
 use super::{config, dump, durable, get, put};
 use crate::disk::{Disk, SystemDisk, files_below, read_small};
+use crate::store::engine::Engine as _;
+use crate::store::home::FORMAT;
+use crate::store::keys;
+use crate::store::log::Found;
 use crate::store::sled_engine::{Damage, SledEngine};
+use crate::store::view::Writes;
 use crate::store::{OpenError, Store, StoreConfig, Transaction};
 
 fn rewrite(path: &Path, bytes: &[u8]) {
@@ -240,10 +245,26 @@ async fn store_is_created_beside_other_files_and_over_an_unfinished_one() {
 fn commits_found_on_opening_are_synced() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Faults::default();
-    let open = || SledEngine::open(&disk, dir.path(), 1 << 20, 0, true, Damage::Refuse).map(drop);
-    open().unwrap();
-    disk.fail_syncs_of(Some("db"));
-    assert!(open().is_err());
+    let open = |new| SledEngine::open(&disk, dir.path(), 1 << 20, 1 << 20, new, Damage::Refuse);
+    let engine = open(true).unwrap();
+    let format = (
+        keys::FORMAT.to_vec(),
+        Some(keys::value(&[FORMAT.into()]).into()),
+    );
+    engine.apply(&Writes::from([format])).unwrap();
+    let written = Writes::from([(b"\x20".to_vec(), Some("logged".into()))]);
+    engine.record(&written).unwrap();
+    engine.sync_log().unwrap();
+    drop(engine);
+    // The file of sled is synced as it was found, and again before the log begins anew.
+    for passing in 0..2 {
+        disk.fail_syncs_after(passing, Some("db"));
+        assert!(open(false).is_err(), "{passing}");
+        assert_eq!(Found::read(&disk, dir.path()).unwrap().writes, written);
+    }
     disk.fail_syncs_of(None);
-    open().unwrap();
+    assert_eq!(
+        open(false).unwrap().get(b"\x20").unwrap(),
+        Some("logged".into())
+    );
 }
