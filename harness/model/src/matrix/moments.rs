@@ -185,13 +185,14 @@ impl Watch {
         let (now_s, Some(queue)) = (model.now_s, model.queues.get(name)) else {
             return;
         };
+        // Otherwise the answer depends on the other messages as well.
+        let has_room = |most: u32| most as usize >= queue.messages.len();
         for (id, message) in &queue.messages {
             let is_alive = message.is_alive(now_s);
             let is_visible = message.visible_s <= now_s;
             let request = match operation {
-                // A page that has room for every message.
-                QueueOperation::Receive { most, .. } if *most > 2 => "get",
-                QueueOperation::Peek { most } if *most > 2 => "peek",
+                QueueOperation::Receive { most, .. } if has_room(*most) => "get",
+                QueueOperation::Peek { most } if has_room(*most) => "peek",
                 QueueOperation::Update {
                     id: of, receipt, ..
                 } if of == id && *receipt == message.receipt => "update",
