@@ -159,9 +159,8 @@ impl Counted {
         }
         for (key, (counted, existing)) in &self.parts {
             // Those of a deleted table are removed step by step.
-            let garbage = keys::generation_of_entity(key).map(keys::garbage);
-            let is_deleted = garbage.is_some_and(|key| matches!(view.get(&key), Ok(Some(_))));
-            if counted != existing && !is_deleted {
+            let garbage = keys::garbage(keys::generation(key));
+            if counted != existing && view.get(&garbage)?.is_none() {
                 let (partition, row) = keys::entity_names(key);
                 let told = format!("entity ({partition}, {row}): {existing} parts of {counted}");
                 differences.push(told);

@@ -20,8 +20,7 @@ pub use queue::{expiry, message, message_count, queue, visible};
 pub use tree::{deleted_name, deleted_path, deleted_paths};
 
 pub use entity::{
-    entities, entity, entity_names, entity_of_part, entity_part, generation_of_entity, partition,
-    position, table,
+    entities, entity, entity_names, entity_of_part, entity_part, partition, position, table,
 };
 
 use smalt_protocol::Timestamp;

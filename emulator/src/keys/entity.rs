@@ -60,11 +60,6 @@ pub fn entity_of_part(part: &[u8]) -> Vec<u8> {
     key(ENTITY, &[part.get(1..end).unwrap_or_default()])
 }
 
-/// Returns the generation of the table that an entity belongs to.
-pub fn generation_of_entity(key: &[u8]) -> Option<Generation> {
-    Some(Generation::from_be_bytes(key.get(1..9)?.try_into().ok()?))
-}
-
 /// Returns partition key and row key from the key of an [`entity`].
 pub fn entity_names(key: &[u8]) -> (String, String) {
     let mut names = key.get(9..).unwrap_or_default().split(|byte| *byte == END);

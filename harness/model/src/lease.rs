@@ -81,7 +81,7 @@ impl Lease {
         ]
     }
 
-    fn id(self) -> Option<LeaseId> {
+    pub(crate) fn id(self) -> Option<LeaseId> {
         match self {
             Lease::Available => None,
             Lease::Leased { id, .. }

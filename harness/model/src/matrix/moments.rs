@@ -107,15 +107,11 @@ impl Watch {
         [term, breaking]: [&'static str; 2],
         used: impl Fn(LeaseId) -> Option<&'static str>,
     ) {
-        let (what, id, end_s) = match lease {
-            Lease::Leased {
-                id,
-                term: Some((_, end_s)),
-            } => (term, id, end_s),
-            Lease::Breaking { id, until_s } => (breaking, id, until_s),
-            _ => return,
+        let what = match lease {
+            Lease::Breaking { .. } => breaking,
+            _ => term,
         };
-        if let Some(request) = used(id) {
+        if let (Some(end_s), Some(request)) = (lease.end_s(), lease.id().and_then(used)) {
             self.ends(what, request, now_s, end_s);
         }
     }
@@ -127,7 +123,7 @@ impl Watch {
         };
         let now_s = model.now_s;
         if *operation == On::Undelete {
-            for end_s in container.ends_of_deleted(&id.blob) {
+            for end_s in container.ends_of_deleted(|name| name == id.blob) {
                 self.ends(DORMANT, "undelete", now_s, end_s);
             }
         }
@@ -170,11 +166,8 @@ impl Watch {
                 prefix,
                 ..
             } => {
-                let names = container.dormant.keys().chain(container.snapshots.keys());
-                for name in names.filter(|name| name.starts_with(prefix)) {
-                    for end_s in container.ends_of_deleted(name) {
-                        self.ends(DORMANT, "list", now_s, end_s);
-                    }
+                for end_s in container.ends_of_deleted(|name| name.starts_with(prefix)) {
+                    self.ends(DORMANT, "list", now_s, end_s);
                 }
             }
             _ => {}
@@ -215,34 +208,37 @@ impl Watch {
     }
 }
 
+impl Lease {
+    /// Returns when it ends by itself, if it does.
+    fn end_s(self) -> Option<u64> {
+        match self {
+            Lease::Leased { term, .. } => term.map(|(_, end_s)| end_s),
+            Lease::Breaking { until_s, .. } => Some(until_s),
+            _ => None,
+        }
+    }
+}
+
 impl Container {
-    /// Returns until when what was deleted under a name is kept.
-    fn ends_of_deleted(&self, name: &str) -> impl Iterator<Item = u64> {
-        let snapshots = self.snapshots.get(name);
-        let snapshots = snapshots.into_iter().flat_map(|taken| taken.values());
-        let deleted = self.dormant.get(name).into_iter().chain(snapshots);
-        deleted.filter_map(|kept| kept.until_s)
+    /// Returns until when what was deleted under these names is kept.
+    fn ends_of_deleted(&self, fits: impl Fn(&str) -> bool) -> impl Iterator<Item = u64> {
+        let snapshots = self.snapshots.iter();
+        let snapshots =
+            snapshots.flat_map(|(name, taken)| taken.values().map(move |it| (name, it)));
+        let deleted = self.dormant.iter().chain(snapshots);
+        deleted.filter_map(move |(name, kept)| kept.until_s.filter(|_| fits(name)))
     }
 }
 
 impl Model {
     /// Returns when something ends that has not ended yet, the next end first.
     pub fn ends_s(&self) -> Vec<u64> {
-        let of_lease = |lease: Lease| match lease {
-            Lease::Leased {
-                term: Some((_, end_s)),
-                ..
-            } => Some(end_s),
-            Lease::Breaking { until_s, .. } => Some(until_s),
-            _ => None,
-        };
         let mut ends = Vec::new();
         for container in self.containers.values() {
-            let names = container.dormant.keys().chain(container.snapshots.keys());
-            ends.extend(names.flat_map(|name| container.ends_of_deleted(name)));
-            ends.extend(of_lease(container.lease));
+            ends.extend(container.ends_of_deleted(|_| true));
+            ends.extend(container.lease.end_s());
             for blob in container.blobs.values() {
-                ends.extend(of_lease(blob.lease));
+                ends.extend(blob.lease.end_s());
                 ends.extend(blob.state.tier.waking.map(Waking::end_s));
             }
         }

@@ -21,14 +21,16 @@ const SIZES: [&str; 3] = [SHORT, FULL, LONG];
 const VALUES: [&str; 3] = ["one value", "two values", "more values"];
 const KEPT: &str = "kept";
 const ABSENT: &str = "absent";
+const FOUND: &[&str] = &[ABSENT, SHORT, FULL, LONG];
+const LEFT: &[&str] = &[SHORT, FULL, LONG, KEPT];
 
 /// What an operation finds, and what it leaves.
 pub(super) const TEXTS: Area = Area {
     name: "message text",
     axes: [
         &["put", "update", "get", "peek", "delete", "clear"],
-        &[ABSENT, SHORT, FULL, LONG],
-        &[SHORT, FULL, LONG, KEPT],
+        FOUND,
+        LEFT,
         NONE,
     ],
     exists: |[operation, before, after, _]| match *operation {
@@ -54,8 +56,8 @@ pub(super) const CONTENTS: Area = Area {
             "snapshot",
             "delete",
         ],
-        &[ABSENT, SHORT, FULL, LONG],
-        &[SHORT, FULL, LONG, KEPT],
+        FOUND,
+        LEFT,
         NONE,
     ],
     exists: |[operation, before, after, _]| match *operation {
