@@ -9,7 +9,7 @@ use smalt_protocol::Timestamp;
 use super::fault_disk::Faults;
 use super::{SEGMENT_BYTES, clock, dump, get, get_payload, luck, pattern, put, put_payload};
 use crate::disk::{Disk, SystemDisk, files_below};
-use crate::store::{Stamp, Store, StoreConfig, Transaction, release};
+use crate::store::{PayloadId, Stamp, Store, StoreConfig, Transaction, release};
 
 /// Far more copies than can be made and opened in the allowed time.
 const COPIES_MAX: usize = 200;
@@ -60,32 +60,46 @@ fn power_lost(
     (fast_on(dir, &image), image)
 }
 
-/// A segment is deleted when the state without it is durable, not when that is published: the
-/// payloads that compaction has moved were durable before.
+/// Compacts a segment: one of its payloads is moved, the other one was released.
+async fn compacted(open: impl Fn() -> Store) -> (Store, [PayloadId; 2]) {
+    let store = open();
+    let stays = put_payload(&store, &pattern(1, 100_000)).await.unwrap();
+    let goes = put_payload(&store, &pattern(2, 150_000)).await.unwrap();
+    // Later payloads go to another segment; the state so far is durable.
+    put_payload(&store, &pattern(3, 200_000)).await.unwrap();
+    store.close().unwrap();
+    drop(store);
+    let store = open();
+    let job = move |tx: &mut Transaction<'_>, _: &Stamp| Ok(release(tx, goes)?);
+    store.commit(job).await.unwrap();
+    let report = store.maintain(100).unwrap();
+    assert_eq!((report.payloads_moved, report.segments_removed), (1, 1));
+    (store, [stays, goes])
+}
+
+/// Whether or not the deletion was lost, every recorded payload is readable.
+fn check(store: &Store, [stays, goes]: [PayloadId; 2]) {
+    assert_eq!(get_payload(store, stays).unwrap(), pattern(1, 100_000));
+    match get_payload(store, goes) {
+        Ok(found) => assert_eq!(found, pattern(2, 150_000)),
+        Err(error) => assert!(error.to_string().contains("payload"), "{error}"),
+    }
+}
+
+/// A segment is deleted when the state without it is durable, not when that is published.
 #[tokio::test]
-async fn payload_that_is_moved_survives_a_loss_of_power() {
-    let kept = pattern(1, 100_000);
+async fn payloads_of_a_compacted_segment_are_readable() {
+    let (at, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (store, payloads) = compacted(|| fast(at.path())).await;
+    check(&killed(at.path(), to.path()), payloads);
+    check(&store, payloads);
     for seed in 0..16 {
-        let dir = tempfile::tempdir().unwrap();
-        let disk = Arc::new(Faults::default());
-        let store = fast_on(dir.path(), &disk);
-        let (stays, goes) = (
-            put_payload(&store, &kept).await.unwrap(),
-            put_payload(&store, &pattern(2, 150_000)).await.unwrap(),
+        let (dir, disk) = (tempfile::tempdir().unwrap(), Arc::new(Faults::default()));
+        let (store, payloads) = compacted(|| fast_on(dir.path(), &disk)).await;
+        check(
+            &power_lost(store, (dir.path(), &disk), luck(seed)).0,
+            payloads,
         );
-        // Later payloads go to another segment; the state so far is durable.
-        put_payload(&store, &pattern(3, 200_000)).await.unwrap();
-        store.close().unwrap();
-        drop(store);
-        let store = fast_on(dir.path(), &disk);
-        store
-            .commit(move |tx, _| Ok(release(tx, goes)?))
-            .await
-            .unwrap();
-        let report = store.maintain(100).unwrap();
-        assert_eq!((report.payloads_moved, report.segments_removed), (1, 1));
-        let (after, _) = power_lost(store, (dir.path(), &disk), luck(seed));
-        assert_eq!(get_payload(&after, stays).unwrap(), kept, "{seed}");
     }
 }
 
@@ -93,11 +107,9 @@ async fn payload_that_is_moved_survives_a_loss_of_power() {
 /// they name ETags and snapshots.
 #[tokio::test]
 async fn lost_ticks_are_not_reused() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut disk = Arc::new(Faults::default());
+    let (dir, mut disk) = (tempfile::tempdir().unwrap(), Arc::new(Faults::default()));
     let mut store = fast_on(dir.path(), &disk);
-    let mut last = tick(&store).await;
-    let mut opened = store.opened_after();
+    let (mut last, mut opened) = (tick(&store).await, store.opened_after());
     for _ in 1..4 {
         for _ in 0..20 {
             let next = tick(&store).await;
@@ -112,10 +124,10 @@ async fn lost_ticks_are_not_reused() {
         assert!(next > last, "{next:?} after {last:?}");
         last = next;
     }
+    assert_eq!(dump(&store).len(), 3);
 }
 
-/// A commit is written to the file without a later one: sled's own thread does it, by the machine's
-/// clock.
+/// A commit is written to the file without a later one.
 #[tokio::test]
 async fn commit_is_written_without_a_later_one() {
     let dir = tempfile::tempdir().unwrap();
