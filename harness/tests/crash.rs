@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use smalt_harness::crash::files;
 use smalt_harness::crash::fixture::dump;
 use smalt_harness::crash::images::scratch;
+use smalt_harness::crash::kill::{End, Stage};
 use smalt_harness::crash::kills::kills;
 use smalt_harness::crash::promise::Promise;
 
@@ -34,6 +35,23 @@ fn fifty_kills_lose_nothing() {
     assert!(all.acknowledged > 1_000 && all.in_flight > 50, "{all:?}");
     assert!(all.payloads > 500 && all.messages > 500, "{all:?}");
     assert!(all.entities > 500, "{all:?}");
+}
+
+/// Whoever examines the store after a kill makes the containers that the child did not get to, in
+/// the namespace that the next child expects.
+#[test]
+fn a_kill_before_the_first_operation_leaves_work_for_the_next_child() {
+    let dir = tempfile::tempdir_in(scratch()).unwrap();
+    let dir = dir.path().to_owned();
+    let mut stage = Stage::new(program().to_owned(), dir, 1, 2);
+    let early = stage.next_child().unwrap();
+    let death = stage.die(&early, &[], End::KilledAfter(0)).unwrap();
+    assert_eq!(death.flaws, []);
+    let mut next = stage.next_child().unwrap();
+    next.operations = Some(100);
+    let death = stage.die(&next, &[], End::OfItself).unwrap();
+    assert_eq!(death.flaws, []);
+    assert!(death.told.acknowledged > 150, "{:?}", death.told);
 }
 
 /// Kills while busy, while moderately busy and while idle. The mode fast has its own check, since

@@ -170,8 +170,18 @@ pub async fn run_child(options: &str) -> anyhow::Result<ExitCode> {
 }
 
 /// Whether a connection's container has a hierarchical namespace.
-fn is_lake(worker: usize, seed: u64) -> bool {
+pub fn is_lake(worker: usize, seed: u64) -> bool {
     (worker as u64).wrapping_add(seed) % 2 == 1
+}
+
+/// Lets containers that are made from now on have a hierarchical namespace, or a flat one. The
+/// others keep theirs.
+pub fn set_namespace(emulator: &Emulator, hierarchical_namespace: bool) {
+    let settings = AccountSettings {
+        hierarchical_namespace,
+        ..AccountSettings::default()
+    };
+    emulator.change_settings(ACCOUNT, settings);
 }
 
 /// Makes the flat containers, and lets all others be hierarchical from then on.
@@ -185,11 +195,7 @@ async fn make_namespaces(
         // On a failing disk, the connection reports the failure.
         let _ = way.client(emulator, &name(worker)).await?.create().await;
     }
-    let settings = AccountSettings {
-        hierarchical_namespace: true,
-        ..AccountSettings::default()
-    };
-    emulator.change_settings(ACCOUNT, settings);
+    set_namespace(emulator, true);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use smalt::store::{OpenError, PayloadId, Store, StoreConfig, StoreResult, location};
 use smalt::{Clock, Emulator};
 
-use super::child::{SEGMENT_BYTES, check_time, name};
+use super::child::{SEGMENT_BYTES, check_time, is_lake, name, set_namespace};
 use super::history::{Cut, History};
 use super::model::{Model, Unique};
 use super::promise::{Lost, Promise};
@@ -51,6 +51,8 @@ pub struct Examined {
 pub struct Scene<'a> {
     /// Directory of the store.
     pub dir: &'a Path,
+    /// Seed of the children, which determines the namespaces.
+    pub seed: u64,
     /// Number of the round, which determines the time of the check.
     pub round: u64,
     /// Values that were given before.
@@ -137,6 +139,8 @@ async fn connection(
     model: &mut Model,
     verified: &mut Verified,
 ) -> Result<Cut, ServerError> {
+    // The crash may have come before the connection made its container.
+    set_namespace(emulator, is_lake(worker, scene.seed));
     let mut client = Client::within(emulator, &name(worker));
     let is_new = client.create().await?;
     if is_new && scene.half_reset {

@@ -192,6 +192,7 @@ fn boundary(
         let store = place.join(STORE);
         let scene = Scene {
             dir: &store,
+            seed: plan.seed,
             round: ROUND,
             unique: &unique,
             half_reset: false,

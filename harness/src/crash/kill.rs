@@ -136,6 +136,7 @@ impl Stage {
         let in_flight = in_flight.count() as u64;
         let scene = Scene {
             dir: &options.location,
+            seed: self.seed,
             round: self.round,
             unique: &self.unique,
             half_reset: told.reset == Some(false),
