@@ -264,8 +264,7 @@ impl Builder {
         self
     }
 
-    /// Keeps the state in this directory; a crash may lose the most recent writes, but nothing
-    /// else.
+    /// Keeps the state in this directory; a loss of power may take the most recent writes.
     #[must_use]
     pub fn fast(mut self, dir: impl Into<PathBuf>) -> Self {
         self.mode = Mode::Fast;

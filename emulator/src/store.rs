@@ -62,7 +62,7 @@ mod tests;
 mod trouble;
 mod view;
 
-pub use config::{FAST_LOSS_MS_MAX, Mode, StoreConfig};
+pub use config::{Mode, StoreConfig};
 pub use error::{CUT_OFF, OpenError, StoreError, StoreResult};
 pub use extents::{Carved, Segment};
 pub use handle::Store;

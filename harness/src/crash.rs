@@ -14,9 +14,8 @@
 //! # Layout
 //! - [`content`]: bytes from a seed; [`model`]: what is expected; [`transport`], [`wire`],
 //!   [`wire_entities`]: the operations; [`worker`]: one connection at work.
-//! - [`promise`]: what the modes promise; [`history`]: the states to which a crash may lead, in the
-//!   mode durable the last one; [`prefix`], [`items`]: which of them explains what exists;
-//!   [`survey`], [`verify_queue`], [`verify_lease`]: what exists. [`beat`]: the clock of a history.
+//! - [`survey`], [`verify_queue`], [`verify_lease`]: what exists; [`compare`], [`items`]: how it
+//!   differs from the model. [`mode`]: the modes on disk.
 //! - [`round`]: start, work, kill, start, verify. [`options`]: the command line and the table.
 //! - [`child`]: the process that dies; [`events`]: its log; [`kill`]: its end; [`examine`]:
 //!   its store afterwards. [`kills`], [`failpoints`], [`errors`]: many of them. [`campaign`]: their
@@ -24,9 +23,9 @@
 //! - [`shim`], [`journal`], [`image`], [`images`]: power failures.
 //! - [`fixture`]: stores of releases. [`files`]: all access to files.
 
-pub mod beat;
 pub mod campaign;
 pub mod child;
+pub mod compare;
 pub mod content;
 pub mod errors;
 pub mod events;
@@ -34,17 +33,15 @@ pub mod examine;
 pub mod failpoints;
 pub mod files;
 pub mod fixture;
-pub mod history;
 pub mod image;
 pub mod images;
 pub mod items;
 pub mod journal;
 pub mod kill;
 pub mod kills;
+pub mod mode;
 pub mod model;
 pub mod options;
-pub mod prefix;
-pub mod promise;
 pub mod property;
 pub mod round;
 pub mod shim;

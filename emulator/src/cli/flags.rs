@@ -252,7 +252,7 @@ pub enum OAuthLevel {
 pub enum Durability {
     /// After it survives kill -9 and power loss.
     Durable,
-    /// Immediately; a crash may lose the most recent writes.
+    /// After it survives kill -9; a power loss may take the most recent writes.
     Fast,
 }
 

@@ -12,18 +12,14 @@ const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 /// that a million payloads of 64 KiB take a thousand files.
 const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Most milliseconds of commits before a kill -9 that [`Mode::Fast`] may lose.
-pub const FAST_LOSS_MS_MAX: u64 = 100;
-
 /// What an acknowledged commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Commits survive kill -9 and power loss.
     Durable,
-    /// Commits survive kill -9 after at most [`FAST_LOSS_MS_MAX`], or after a sync that takes
-    /// longer. Order is kept: only the last commits are lost, and their ETags and ids are not used
-    /// again. After a power loss the system decides, and may keep a later commit without an earlier
-    /// one.
+    /// Commits survive kill -9. After a power loss the last ones are missing, and their ETags and ids
+    /// are not used again; the system decides how many, and may keep a later payload without an
+    /// earlier one.
     Fast,
     /// Commits live as long as the process; they run inline and in a deterministic order.
     Memory,
@@ -61,8 +57,8 @@ impl StoreConfig {
         Self::new(Mode::Durable, Some(dir.into()), clock)
     }
 
-    /// Returns the options of a store in `dir` that may lose the last commits in a crash, for
-    /// speed.
+    /// Returns the options of a store in `dir` that may lose the last commits when the power goes,
+    /// for speed.
     pub fn fast(dir: impl Into<PathBuf>, clock: Clock) -> Self {
         Self::new(Mode::Fast, Some(dir.into()), clock)
     }

@@ -10,8 +10,8 @@ use super::errors::{self, Errors};
 use super::failpoints::{self, Visits};
 use super::images::{self, Images, Plan};
 use super::kills::{self, Kills};
+use super::mode::Mode;
 use super::options::{Options, Part};
-use super::promise::Promise;
 use crate::check::exit_code;
 use crate::servers::files::write_report;
 
@@ -46,7 +46,7 @@ const WORKLOADS: u64 = 1;
 /// # Errors
 /// When a child or the shim cannot be started, or files cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    if options.mode == Promise::Fast && options.part != Part::Kills {
+    if options.mode == Mode::Fast && options.part != Part::Kills {
         anyhow::bail!(
             "--mode fast needs --part rounds or --part kills: the other parts run in durable mode \
              only"
@@ -120,9 +120,6 @@ fn kills_part(
         all.open_ms_max,
         all.flaws.len()
     ));
-    if options.mode == Promise::Fast {
-        say(&all.lost.to_string());
-    }
     show(
         all.flaws
             .iter()

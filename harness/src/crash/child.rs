@@ -17,16 +17,14 @@ use smalt::store::CUT_OFF;
 use smalt::{AccountSettings, Clock, Emulator, Service, Timestamp};
 use tokio::task::JoinSet;
 
-use super::beat::Beat;
-use super::content::{below, stream};
+use super::content::stream;
 use super::events::{Event, Log};
 use super::files;
-use super::history::History;
+use super::mode::Mode;
 use super::model::{Model, Op, Unique};
-use super::promise::Promise;
 use super::property::{Flaw, Property, Verified};
 use super::wire::Client;
-use super::{prefix, survey, worker};
+use super::{compare, survey, worker};
 use crate::servers::ServerError;
 use crate::wire::access::ACCOUNT;
 
@@ -42,8 +40,6 @@ const OPERATION: Duration = Duration::from_millis(1);
 /// Size of a segment: small enough that segments roll, fill up with garbage and are compacted
 /// within a few operations.
 pub const SEGMENT_BYTES: u64 = 128 * 1024;
-/// Time between two lines of an idle connection.
-const IDLE: Duration = Duration::from_millis(4);
 /// Steps of maintenance at a time.
 const MAINTENANCE_BUDGET: usize = 20;
 
@@ -72,12 +68,8 @@ pub struct ChildOptions {
     pub sockets: bool,
     /// Reading payloads may fail: answers may then be missing, but not wrong.
     pub reads_fail: bool,
-    /// Storage mode, with its promise.
-    pub mode: Promise,
-    /// Wait up to this many milliseconds of real time between two operations of a connection.
-    pub pause_ms: u64,
-    /// Wait at the end until the process is killed.
-    pub idle: bool,
+    /// Storage mode.
+    pub mode: Mode,
     /// Close the store at the end instead of dying with it open.
     pub close: bool,
     /// Die at this step of the store: `name:nth`. Needs the feature `failpoints`.
@@ -139,7 +131,6 @@ pub async fn run_child(options: &str) -> anyhow::Result<ExitCode> {
         }
     };
     log.tell(&Event::Opened)?;
-    let beat = Beat::start()?;
     let way = Way::open(&emulator, options.sockets).await?;
     make_namespaces(&emulator, way, &options).await?;
     let mut workers = JoinSet::new();
@@ -151,7 +142,6 @@ pub async fn run_child(options: &str) -> anyhow::Result<ExitCode> {
             way,
             emulator: emulator.clone(),
             log: Arc::clone(&log),
-            beat: beat.clone(),
             model,
             reads_fail: options.reads_fail,
         };
@@ -238,7 +228,6 @@ struct Worker {
     emulator: Emulator,
     client: Client,
     log: Arc<Log>,
-    beat: Beat,
     model: Model,
     reads_fail: bool,
 }
@@ -257,10 +246,6 @@ impl Worker {
         let mut done = 0;
         while options.operations.is_none_or(|most| done < most) {
             done += 1;
-            if options.pause_ms > 0 {
-                let pause_ms = below(&mut random, options.pause_ms + 1);
-                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-            }
             if options.reset_after == Some(done) && worker == 0 {
                 self.reset().await?;
             }
@@ -275,7 +260,6 @@ impl Worker {
                     let told = Event::Done {
                         worker,
                         outcome: outcome.clone(),
-                        at_ms: self.beat.ms(),
                     };
                     self.log.tell(&told)?;
                     self.model.acknowledge(op, outcome, &unique);
@@ -297,19 +281,7 @@ impl Worker {
                 let _ = tokio::task::spawn_blocking(run).await?;
             }
         }
-        if options.idle {
-            self.idle().await?;
-        }
         Ok(())
-    }
-
-    /// Logs the time now and then, until the process is killed.
-    async fn idle(&self) -> anyhow::Result<()> {
-        loop {
-            let at_ms = self.beat.ms();
-            self.log.tell(&Event::Idle { at_ms })?;
-            tokio::time::sleep(IDLE).await;
-        }
     }
 
     /// Checks that an error is a 5xx, and that a store that has failed accepts no other write.
@@ -364,9 +336,10 @@ impl Worker {
     /// Checks that reads still work and show what was acknowledged.
     async fn look(&mut self) -> anyhow::Result<()> {
         let mut verified = Verified::default();
-        let history = History::after(&self.model);
-        match survey::look(&mut self.client, &history, &mut verified).await {
-            Ok(seen) => verified.flaws.extend(prefix::cut(&history, &seen).1),
+        match survey::look(&mut self.client, &self.model, &mut verified).await {
+            Ok(seen) => verified
+                .flaws
+                .extend(compare::differences(&self.model, &seen)),
             Err(error) if self.reads_fail && worker::refusal(&error).is_some() => {}
             Err(error) => {
                 let text = format!("reads fail after the error: {error}");

@@ -11,7 +11,6 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::files;
-use super::history::History;
 use super::model::{Model, Op, Outcome, Unique};
 use super::property::{Flaw, Property};
 
@@ -35,8 +34,6 @@ pub enum Event {
         worker: usize,
         /// Contents of the acknowledgement.
         outcome: Outcome,
-        /// Milliseconds of the child's [beat](super::beat).
-        at_ms: u64,
     },
     /// An operation failed with a 5xx, and the store accepts writes: it did not happen.
     Refused {
@@ -60,11 +57,6 @@ pub enum Event {
     Reset {
         /// Whether it ended.
         done: bool,
-    },
-    /// A connection has done its operations and waits to be killed.
-    Idle {
-        /// Milliseconds of the child's beat.
-        at_ms: u64,
     },
     /// A flaw that the child itself found.
     Wrong(Flaw),
@@ -147,9 +139,7 @@ pub fn replay(events: &[Event], models: &mut [Model], unique: &Unique) -> Told {
                     model.pending = Some(op.clone());
                 }
             }
-            Event::Done {
-                worker, outcome, ..
-            } => {
+            Event::Done { worker, outcome } => {
                 let Some(model) = models.get_mut(*worker) else {
                     continue;
                 };
@@ -189,42 +179,10 @@ pub fn replay(events: &[Event], models: &mut [Model], unique: &Unique) -> Told {
                 }
             }
             Event::Wrong(flaw) => told.flaws.push(flaw.clone()),
-            Event::Idle { .. } => {}
             Event::End => told.ended = true,
         }
     }
     told
-}
-
-/// Returns what each connection did in a round that began with these models.
-pub fn histories(events: &[Event], models: &[Model]) -> Vec<History> {
-    let mut all: Vec<History> = models.iter().map(History::of).collect();
-    let mut until_ms = 0;
-    for (event, place) in events.iter().zip(0..) {
-        match event {
-            Event::Begin { worker, op } => {
-                if let Some(history) = all.get_mut(*worker) {
-                    history.begin(op.clone(), place);
-                }
-            }
-            Event::Done {
-                worker,
-                outcome,
-                at_ms,
-            } => {
-                until_ms = until_ms.max(*at_ms);
-                if let Some(history) = all.get_mut(*worker) {
-                    history.acknowledge(outcome.clone(), place, *at_ms);
-                }
-            }
-            Event::Idle { at_ms } => until_ms = until_ms.max(*at_ms),
-            _ => {}
-        }
-    }
-    for history in &mut all {
-        history.until_ms = until_ms;
-    }
-    all
 }
 
 #[cfg(test)]
@@ -251,7 +209,6 @@ mod tests {
                 etag: etag.to_owned(),
                 ..Outcome::default()
             },
-            at_ms: 0,
         }
     }
 

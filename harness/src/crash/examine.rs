@@ -10,9 +10,8 @@ use smalt::store::{OpenError, PayloadId, Store, StoreConfig, StoreResult, locati
 use smalt::{Clock, Emulator};
 
 use super::child::{SEGMENT_BYTES, check_time, is_lake, name, set_namespace};
-use super::history::{Cut, History};
+use super::mode::Mode;
 use super::model::{Model, Unique};
-use super::promise::{Lost, Promise};
 use super::property::{Flaw, Property, Verified};
 use super::wire::Client;
 use super::{files, survey};
@@ -42,8 +41,6 @@ pub struct Examined {
     pub entities: u64,
     /// Duration of the first opening, in milliseconds.
     pub open_ms: u64,
-    /// Acknowledged operations that the kill took.
-    pub lost: Lost,
 }
 
 /// What to examine.
@@ -59,10 +56,8 @@ pub struct Scene<'a> {
     pub unique: &'a Unique,
     /// Whether a reset began and did not end.
     pub half_reset: bool,
-    /// Promise of the store's mode.
-    pub promise: Promise,
-    /// History of each connection, where its end may be lost.
-    pub histories: &'a [History],
+    /// Mode of the store.
+    pub mode: Mode,
 }
 
 /// Examines everything. Afterwards the models contain what exists.
@@ -92,7 +87,7 @@ async fn look(
 ) -> Result<(), Flaw> {
     let config = StoreConfig {
         segment_bytes: SEGMENT_BYTES,
-        ..(scene.promise).store(scene.dir, Clock::manual(check_time(scene.round)))
+        ..(scene.mode).store(scene.dir, Clock::manual(check_time(scene.round)))
     };
     let first = open_once(&config, examined, flaws)?;
     let again = open_again(&config)?;
@@ -103,17 +98,13 @@ async fn look(
     let builder = Emulator::builder()
         .clock(Clock::tokio(check_time(scene.round)))
         .segment_bytes(SEGMENT_BYTES);
-    let builder = scene.promise.emulator(builder, scene.dir);
+    let builder = scene.mode.emulator(builder, scene.dir);
     let emulator = builder.open().map_err(cannot_open)?;
-    let mut cuts = Vec::new();
     for (worker, model) in models.iter_mut().enumerate() {
         let mut verified = Verified::default();
-        match connection(&emulator, scene, worker, model, &mut verified).await {
-            Ok(cut) => cuts.extend(scene.histories.get(worker).map(|history| (history, cut))),
-            Err(error) => {
-                let text = format!("{} cannot be checked: {error}", name(worker));
-                verified.flaws.push(Flaw::new(Property::C1, text));
-            }
+        if let Err(error) = connection(&emulator, scene, worker, model, &mut verified).await {
+            let text = format!("{} cannot be checked: {error}", name(worker));
+            verified.flaws.push(Flaw::new(Property::C1, text));
         }
         model.pending = None;
         examined.blobs += verified.blobs;
@@ -121,7 +112,6 @@ async fn look(
         examined.entities += verified.entities;
         flaws.extend(verified.all_flaws());
     }
-    examined.lost = scene.promise.lost(&cuts, flaws);
     maintain(&emulator, scene.dir, flaws);
     audit(&emulator, flaws);
     let closed = emulator.close();
@@ -131,14 +121,14 @@ async fn look(
     garbage(&config, flaws)
 }
 
-/// Returns how much of a connection's history exists.
+/// Examines a connection's data. Afterwards the model contains what exists.
 async fn connection(
     emulator: &Emulator,
     scene: &Scene<'_>,
     worker: usize,
     model: &mut Model,
     verified: &mut Verified,
-) -> Result<Cut, ServerError> {
+) -> Result<(), ServerError> {
     // The crash may have come before the connection made its container.
     set_namespace(emulator, is_lake(worker, scene.seed));
     let mut client = Client::within(emulator, &name(worker));
@@ -147,11 +137,8 @@ async fn connection(
         *model = Model::default();
     }
     let expires = scene.round.is_multiple_of(2);
-    let durable = History::after(model);
-    let history = scene.histories.get(worker).unwrap_or(&durable);
-    let found = survey::connection(&mut client, history, expires, scene.unique, verified).await?;
-    *model = found.model;
-    Ok(found.cut)
+    *model = survey::connection(&mut client, model, expires, scene.unique, verified).await?;
+    Ok(())
 }
 
 type Dump = Vec<(Vec<u8>, Vec<u8>)>;

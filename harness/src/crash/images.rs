@@ -13,8 +13,8 @@ use super::examine::{Scene, examine};
 use super::image::{Disk, Image, Survival};
 use super::journal::{self, Change, Record};
 use super::kill::{End, run};
+use super::mode::Mode;
 use super::model::{Model, Unique};
-use super::promise::Promise;
 use super::property::Flaw;
 use super::{ChildOptions, files, shim};
 
@@ -196,8 +196,7 @@ fn boundary(
             round: ROUND,
             unique: &unique,
             half_reset: false,
-            promise: Promise::Durable,
-            histories: &[],
+            mode: Mode::Durable,
         };
         let examined = examine(&scene, &mut models, &mut flaws);
         all.images += 1;

@@ -1,9 +1,8 @@
-//! Compares blobs and entities with a state of a history. An operation that changes several must
-//! exist completely or not at all.
+//! Compares blobs and entities with what is expected. An operation that changes several must exist
+//! completely or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::history::History;
 use super::model::{Effect, Item, Kind, Model, Op, Unique};
 use super::property::{Flaw, Property};
 use super::wire::Read;
@@ -15,7 +14,7 @@ pub enum Version {
     Told(String),
     /// It is as the unanswered operation would have made it, with this ETag.
     Unanswered(String),
-    /// Nobody wrote it like this, or it is an earlier version.
+    /// It is an earlier version, or nobody wrote it like this.
     Other,
 }
 
@@ -26,8 +25,8 @@ pub type Seen = BTreeMap<String, Option<Version>>;
 #[derive(Debug, Default)]
 pub struct Known {
     kind: Kind,
-    /// Every item that was acknowledged, by name and ETag.
-    told: BTreeMap<(String, String), Item>,
+    /// Every item that was acknowledged.
+    told: BTreeMap<String, Item>,
     /// What the unanswered operation would have made of items.
     unanswered: BTreeMap<String, Effect>,
     /// Whether the unanswered operation is a rename, which keeps ETags.
@@ -37,36 +36,18 @@ pub struct Known {
 }
 
 impl Known {
-    /// Collects the items of a history.
-    pub fn of(kind: Kind, history: &History) -> Self {
-        let mut model = history.base.clone();
-        let mut known = Known {
+    /// Collects the items of a model and of its unanswered operation.
+    pub fn of(kind: Kind, model: &Model) -> Self {
+        let pending = model.pending.as_ref();
+        let effects = pending.map(|op| op.effects(kind, model));
+        let unanswered: BTreeMap<String, Effect> = effects.into_iter().flatten().collect();
+        let told = model.items(kind);
+        Known {
             kind,
-            ..Known::default()
-        };
-        known.note(&model, model.items(kind).keys());
-        for step in &history.steps {
-            let effects = step.op.effects(kind, &model);
-            if !effects.is_empty() {
-                model.acknowledge(step.op.clone(), step.outcome.clone(), &Unique::default());
-                known.note(&model, effects.iter().map(|(name, _)| name));
-            }
-        }
-        if let Some((op, _)) = &history.pending {
-            known.unanswered = op.effects(kind, &model).into_iter().collect();
-            known.is_renamed = matches!(op, Op::Rename { .. });
-            known.names.extend(known.unanswered.keys().cloned());
-        }
-        known
-    }
-
-    fn note<'a>(&mut self, model: &Model, names: impl Iterator<Item = &'a String>) {
-        for name in names {
-            self.names.insert(name.clone());
-            if let Some(item) = model.items(self.kind).get(name) {
-                let place = (name.clone(), item.etag.clone());
-                self.told.insert(place, item.clone());
-            }
+            told: told.clone(),
+            names: told.keys().chain(unanswered.keys()).cloned().collect(),
+            unanswered,
+            is_renamed: matches!(pending, Some(Op::Rename { .. })),
         }
     }
 
@@ -78,7 +59,7 @@ impl Known {
         let is = |content, mark| {
             read.mark == Some(mark) && read.bytes == self.kind.bytes(content).as_slice()
         };
-        let told = self.told.get(&(name.to_owned(), read.etag.clone()));
+        let told = self.told.get(name).filter(|item| item.etag == read.etag);
         match (told, self.unanswered.get(name)) {
             (Some(told), _) if is(told.content, told.mark) => Ok(Version::Told(read.etag.clone())),
             (Some(_), _) => {
@@ -105,7 +86,7 @@ impl Known {
         for (name, version) in seen {
             let item = match version {
                 None | Some(Version::Other) => None,
-                Some(Version::Told(etag)) => self.told.get(&(name.clone(), etag.clone())).cloned(),
+                Some(Version::Told(_)) => self.told.get(name).cloned(),
                 Some(Version::Unanswered(etag)) => {
                     if !self.is_renamed {
                         given.insert(etag);
@@ -142,7 +123,7 @@ fn is_as_after(effect: Effect, seen: Option<&Version>) -> bool {
     }
 }
 
-/// Returns how the items differ from a state. C2: the unanswered operation happened completely or
+/// Returns how the items differ from what is expected. C2: the unanswered operation happened completely or
 /// not at all.
 pub fn differences(kind: Kind, model: &Model, seen: &Seen) -> Vec<Flaw> {
     let pending = model.pending.as_ref();
@@ -180,9 +161,7 @@ pub fn differences(kind: Kind, model: &Model, seen: &Seen) -> Vec<Flaw> {
 mod tests {
     use super::*;
     use crate::crash::content::Content;
-    use crate::crash::history::Cut;
     use crate::crash::model::{Change, Op, Outcome};
-    use crate::crash::prefix;
 
     fn content(seed: u64) -> Content {
         Content { seed, length: 9 }
@@ -198,45 +177,45 @@ mod tests {
         }
     }
 
-    /// Three entities with the ETag 1, one of them alone with 2, and three at once with 3: one
-    /// replaced, one deleted, one new.
-    fn history() -> History {
-        let (insert, replace) = (
-            |seed| Change::Insert(content(seed)),
-            |seed| Change::Replace(content(seed)),
-        );
+    fn insert(seed: u64) -> Change {
+        Change::Insert(content(seed))
+    }
+
+    fn replace(seed: u64) -> Change {
+        Change::Replace(content(seed))
+    }
+
+    /// Three entities with the ETag 1, of which one was then written alone with the ETag 2.
+    fn model() -> Model {
         let ops = [
             op(1, &[("a", insert(1)), ("b", insert(2)), ("c", insert(3))]),
             op(2, &[("b", replace(4))]),
-            op(
-                3,
-                &[("a", replace(5)), ("c", Change::Delete), ("d", insert(6))],
-            ),
         ];
-        let mut all = History::default();
-        for (op, n) in ops.into_iter().zip(1_u64..) {
-            all.begin(op, 2 * n);
+        let mut model = Model::default();
+        for (op, n) in ops.into_iter().zip(1..) {
             let outcome = Outcome {
                 etags: vec![n.to_string(); 3],
                 ..Outcome::default()
             };
-            all.acknowledge(outcome, 2 * n + 1, n);
+            model.acknowledge(op, outcome, &Unique::default());
         }
-        all
+        model
     }
 
-    /// The same history with the last operation unanswered.
-    fn unanswered() -> History {
-        let mut all = history();
-        all.pending = all.steps.pop().map(|step| (step.op, step.begun));
-        all
+    /// The same with a transaction in flight: one entity replaced, one deleted, one new.
+    fn unanswered() -> Model {
+        let changes = [("a", replace(5)), ("c", Change::Delete), ("d", insert(6))];
+        Model {
+            pending: Some(op(3, &changes)),
+            ..model()
+        }
     }
 
     /// Rows of a query: key, seed of the text, mark, ETag.
     type Shown<'a> = &'a [(&'a str, u64, u64, &'a str)];
 
-    fn judge(history: &History, shown: Shown<'_>) -> (Cut, Vec<Flaw>) {
-        let known = Known::of(Kind::Entity, history);
+    fn judge(model: &Model, shown: Shown<'_>) -> Vec<Flaw> {
+        let known = Known::of(Kind::Entity, model);
         let mut entities: Seen = known.names.iter().map(|row| (row.clone(), None)).collect();
         let mut flaws = Vec::new();
         for (row, seed, mark, etag) in shown {
@@ -253,18 +232,12 @@ mod tests {
                 }
             }
         }
-        let seen = prefix::Seen {
-            entities,
-            ..prefix::Seen::default()
-        };
-        let (cut, differences) = prefix::cut(history, &seen);
-        flaws.extend(differences);
-        (cut, flaws)
+        flaws.extend(differences(Kind::Entity, model, &entities));
+        flaws
     }
 
-    const FIRST: Shown<'_> = &[("a", 1, 1, "1"), ("b", 2, 1, "1"), ("c", 3, 1, "1")];
-    const SECOND: Shown<'_> = &[("a", 1, 1, "1"), ("b", 4, 2, "2"), ("c", 3, 1, "1")];
-    const THIRD: Shown<'_> = &[("a", 5, 3, "3"), ("b", 4, 2, "2"), ("d", 6, 3, "3")];
+    const BEFORE: Shown<'_> = &[("a", 1, 1, "1"), ("b", 4, 2, "2"), ("c", 3, 1, "1")];
+    const AFTER: Shown<'_> = &[("a", 5, 3, "3"), ("b", 4, 2, "2"), ("d", 6, 3, "3")];
     /// Every way in which some of the last three changes are missing.
     const HALVES: [Shown<'_>; 6] = [
         &[("a", 5, 3, "3"), ("b", 4, 2, "2"), ("c", 3, 1, "1")],
@@ -285,49 +258,33 @@ mod tests {
         &[("a", 1, 1, "1"), ("b", 4, 2, "2"), ("d", 6, 3, "3")],
     ];
 
-    fn exactly(count: usize) -> Cut {
-        Cut {
-            first: count,
-            last: count,
-        }
-    }
-
     #[test]
-    fn every_end_may_be_lost_but_no_half() {
-        let all = history();
-        for (shown, count) in [(&[][..], 0), (FIRST, 1), (SECOND, 2), (THIRD, 3)] {
-            assert_eq!(judge(&all, shown), (exactly(count), Vec::new()));
+    fn everything_that_was_acknowledged_exists() {
+        let all = model();
+        assert_eq!(judge(&all, BEFORE), []);
+        // An earlier version, a missing entity, and one that nobody put.
+        let earlier = &[("a", 1, 1, "1"), ("b", 2, 1, "1"), ("c", 3, 1, "1")];
+        for wrong in [earlier, &BEFORE[..2], AFTER] {
+            assert_eq!(judge(&all, wrong)[0].property, Property::C1, "{wrong:?}");
         }
-        for half in HALVES {
-            assert_ne!(judge(&all, half).1, [], "{half:?}");
-        }
-        // The last change exists without the one before it.
-        let hole = &[("a", 5, 3, "3"), ("b", 2, 1, "1"), ("d", 6, 3, "3")];
-        assert_eq!(judge(&all, hole).1[0].property, Property::C1);
     }
 
     #[test]
     fn an_unanswered_transaction_exists_completely_or_not_at_all() {
         let all = unanswered();
-        assert_eq!(judge(&all, SECOND), (Cut { first: 2, last: 3 }, Vec::new()));
-        assert_eq!(judge(&all, THIRD), (exactly(3), Vec::new()));
+        assert_eq!(judge(&all, BEFORE), []);
+        assert_eq!(judge(&all, AFTER), []);
         for half in HALVES {
-            // The check for a mode without loss finds it as well.
-            let mut model = all.state(2);
-            model.pending = all.pending.clone().map(|(op, _)| op);
-            let durable = History::after(&model);
-            for history in [&all, &durable] {
-                let (_, flaws) = judge(history, half);
-                assert_eq!(flaws.len(), 1, "{half:?}: {flaws:?}");
-                assert_eq!(flaws[0].property, Property::C2);
-                assert!(flaws[0].text.contains("half of a transaction"), "{flaws:?}");
-            }
+            let flaws = judge(&all, half);
+            assert_eq!(flaws.len(), 1, "{half:?}: {flaws:?}");
+            assert_eq!(flaws[0].property, Property::C2);
+            assert!(flaws[0].text.contains("half of a transaction"), "{flaws:?}");
         }
         // The text of one write with the mark of another, and a mark that belongs to another ETag.
         let mixed = &[("a", 5, 1, "3"), ("b", 4, 2, "2"), ("d", 6, 3, "3")];
-        assert_ne!(judge(&all, mixed).1, []);
+        assert_ne!(judge(&all, mixed), []);
         let mixed = &[("a", 1, 3, "1"), ("b", 4, 2, "2"), ("c", 3, 1, "1")];
-        assert_eq!(judge(&all, mixed).1[0].property, Property::C3);
+        assert_eq!(judge(&all, mixed)[0].property, Property::C3);
     }
 
     #[test]
@@ -376,24 +333,20 @@ mod tests {
                 model.acknowledge(put(old, 1), outcome, &Unique::default());
             }
             model.pending = pending;
-            let history = History::after(&model);
             let version = read.map(|(content, mark, etag)| {
                 let read = Read {
                     bytes: content.bytes().into(),
                     mark: Some(mark),
                     etag: etag.to_owned(),
                 };
-                Known::of(Kind::Blob, &history).recognise("b", &read)
+                Known::of(Kind::Blob, &model).recognise("b", &read)
             });
             let version = match version.transpose() {
                 Ok(version) => version,
                 Err(flaw) => return Some(flaw.property),
             };
-            let seen = prefix::Seen {
-                blobs: [("b".to_owned(), version)].into(),
-                ..prefix::Seen::default()
-            };
-            let (_, flaws) = prefix::cut(&history, &seen);
+            let seen = [("b".to_owned(), version)].into();
+            let flaws = differences(Kind::Blob, &model, &seen);
             flaws.first().map(|flaw| flaw.property)
         };
         use Property::{C1, C2, C3};

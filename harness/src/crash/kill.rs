@@ -8,8 +8,8 @@ use super::child::ChildOptions;
 use super::events::{self, Told};
 use super::examine::{Examined, Scene, examine};
 use super::files;
+use super::mode::Mode;
 use super::model::{Model, Unique};
-use super::promise::Promise;
 use super::property::{Flaw, Property};
 
 /// Time after which a child that should have ended counts as hanging.
@@ -25,7 +25,7 @@ pub struct Stage {
     seed: u64,
     round: u64,
     connections: usize,
-    promise: Promise,
+    mode: Mode,
     models: Vec<Model>,
     unique: Unique,
 }
@@ -59,19 +59,19 @@ pub enum End {
 impl Stage {
     /// Creates an empty store below `dir`, with children of this program.
     pub fn new(program: PathBuf, dir: PathBuf, seed: u64, connections: usize) -> Self {
-        Self::promising(Promise::Durable, program, dir, seed, connections)
+        Self::in_mode(Mode::Durable, program, dir, seed, connections)
     }
 
     /// Like [`Stage::new`], with children in this mode.
-    pub fn promising(
-        promise: Promise,
+    pub fn in_mode(
+        mode: Mode,
         program: PathBuf,
         dir: PathBuf,
         seed: u64,
         connections: usize,
     ) -> Self {
         Stage {
-            promise,
+            mode,
             program,
             dir,
             seed,
@@ -105,7 +105,7 @@ impl Stage {
             round: self.round,
             connections: self.connections,
             maintain_every: 8,
-            mode: self.promise,
+            mode: self.mode,
             ..ChildOptions::default()
         })
     }
@@ -123,10 +123,6 @@ impl Stage {
         let (status, said) = run(&self.program, options, environment, end)?;
         let text = files::read(&options.events)?;
         let events = events::parse(&String::from_utf8_lossy(&text));
-        let histories = match self.promise {
-            Promise::Durable => Vec::new(),
-            Promise::Fast => events::histories(&events, &self.models),
-        };
         let mut told = events::replay(&events, &mut self.models, &self.unique);
         let mut flaws = std::mem::take(&mut told.flaws);
         if status.is_none() {
@@ -140,8 +136,7 @@ impl Stage {
             round: self.round,
             unique: &self.unique,
             half_reset: told.reset == Some(false),
-            promise: self.promise,
-            histories: &histories,
+            mode: self.mode,
         };
         let examined = examine(&scene, &mut self.models, &mut flaws);
         Ok(Death {

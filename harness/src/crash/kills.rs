@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::ChildOptions;
 use super::content::{below, stream};
 use super::files;
 use super::kill::{End, Stage};
-use super::promise::{Lost, Promise};
+use super::mode::Mode;
 use super::property::Flaw;
 
 /// Most lines that a child logs before it is killed, two per operation. So it is killed in the
@@ -17,11 +16,6 @@ use super::property::Flaw;
 const LINES: u64 = 400;
 /// Concurrent connections: enough for groups of several commits.
 const CONNECTIONS: usize = 4;
-/// Longest wait in milliseconds of a connection between two operations, in some children whose
-/// store may lose an interval: they then live for several intervals without more to examine.
-const PAUSE_MS: u64 = 20;
-/// Operations before a child becomes idle: maintenance is the last of them.
-const BEFORE_IDLE: u64 = 8;
 /// Deaths after which a new store begins: a store grows, and everything in it is examined.
 const DEATHS_PER_STORE: u64 = 20;
 /// Random stream that chooses the moments.
@@ -46,8 +40,6 @@ pub struct Kills {
     pub entities: u64,
     /// Duration of the slowest opening, in milliseconds.
     pub open_ms_max: u64,
-    /// Acknowledged operations that the kills took.
-    pub lost: Lost,
     /// Number of the kill, and the flaw.
     pub flaws: Vec<(u64, Flaw)>,
 }
@@ -57,7 +49,7 @@ pub struct Kills {
 /// # Errors
 /// When a child cannot be started, or files cannot be read and written.
 pub fn kills(
-    promise: Promise,
+    mode: Mode,
     program: &Path,
     dir: &Path,
     seed: u64,
@@ -74,18 +66,15 @@ pub fn kills(
             stage = None;
         }
         let stage = stage.get_or_insert_with(|| {
-            Stage::promising(
-                promise,
+            Stage::in_mode(
+                mode,
                 program.to_owned(),
                 PathBuf::from(dir),
                 seed + number,
                 CONNECTIONS,
             )
         });
-        let mut options = stage.next_child()?;
-        if promise == Promise::Fast {
-            slow_down(&mut options, number);
-        }
+        let options = stage.next_child()?;
         let lines = usize::try_from(below(&mut moments, LINES)).unwrap_or_default();
         let death = stage.die(&options, &[], End::KilledAfter(lines))?;
         all.kills += 1;
@@ -96,24 +85,9 @@ pub fn kills(
         all.messages += death.examined.messages;
         all.entities += death.examined.entities;
         all.open_ms_max = all.open_ms_max.max(death.examined.open_ms);
-        all.lost.add(death.examined.lost);
         all.flaws
             .extend(death.flaws.into_iter().map(|flaw| (number, flaw)));
         each();
     }
     Ok(all)
-}
-
-/// Makes a child slower, so that a store that writes in intervals is killed at work, at slow work,
-/// and when idle: new data is written by a later commit or after an interval.
-fn slow_down(options: &mut ChildOptions, number: u64) {
-    match number % 3 {
-        0 => options.pause_ms = PAUSE_MS,
-        1 => {
-            options.operations = Some(BEFORE_IDLE);
-            options.maintain_every = BEFORE_IDLE;
-            options.idle = true;
-        }
-        _ => {}
-    }
 }

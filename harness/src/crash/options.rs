@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::campaign;
-use super::promise::{Lost, Promise};
+use super::mode::Mode;
 use super::round::{Round, Run};
 use crate::check::exit_code;
 use crate::servers::files;
@@ -32,9 +32,9 @@ pub struct Options {
     /// Keep the store in this directory, which must be empty, instead of a temporary one.
     #[arg(long, value_name = "DIR")]
     pub location: Option<PathBuf>,
-    /// Storage mode, for rounds and kills; the store must keep the promise of this mode.
+    /// Storage mode, for rounds and kills.
     #[arg(long, default_value = "durable")]
-    pub mode: Promise,
+    pub mode: Mode,
     /// Write the results to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -129,11 +129,6 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         "{acknowledged} acknowledged operations, seed {}",
         options.seed
     );
-    if options.mode == Promise::Fast {
-        let mut taken = Lost::default();
-        rounds.iter().for_each(|round| taken.add(round.taken));
-        println!("{taken}");
-    }
     println!("{} rounds, {lost} lost, {corrupt} corrupt", rounds.len());
     let is_sound = lost + corrupt == 0 && acknowledged > 0;
     Ok(exit_code(is_sound))

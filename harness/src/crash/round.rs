@@ -7,13 +7,12 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::content::{below, stream};
-use super::history::{Cut, History};
+use super::mode::Mode;
 use super::model::{Model, Unique};
-use super::promise::{Lost, Promise};
 use super::property::{Flaw, Property, Verified};
 use super::survey;
 use super::wire::Client;
-use super::worker::{self, Order, Work};
+use super::worker::{self, Work};
 use crate::servers::ServerError;
 use crate::servers::smalt::{Launch, Smalt};
 use crate::target::control::Control;
@@ -50,8 +49,6 @@ pub struct Round {
     pub messages: u64,
     /// Number of entities and free rows that were examined.
     pub entities: u64,
-    /// Acknowledged operations that the kill took, where the mode allows it.
-    pub taken: Lost,
     /// Properties that do not hold.
     pub flaws: Vec<Flaw>,
 }
@@ -68,18 +65,9 @@ impl Round {
 /// A run in progress: the store, and what every connection expects of it.
 pub struct Run {
     launch: Launch,
-    promise: Promise,
     seed: u64,
     models: Vec<Model>,
-    /// History of each connection in this round.
-    histories: Vec<History>,
-    order: Order,
     unique: Unique,
-}
-
-/// Waits until nothing that was acknowledged so far may be lost.
-async fn settle(promise: Promise) {
-    tokio::time::sleep(Duration::from_millis(promise.loss_ms_max())).await;
 }
 
 fn name(worker: usize) -> String {
@@ -93,26 +81,22 @@ impl Run {
     /// When the server does not start.
     pub async fn begin(
         mut launch: Launch,
-        promise: Promise,
+        mode: Mode,
         seed: u64,
         connections: usize,
     ) -> Result<Self, ServerError> {
         launch.flags.push("--mode".to_owned());
-        launch.flags.push(promise.mode().to_owned());
+        launch.flags.push(mode.name().to_owned());
         let server = launch.start().await?;
         for worker in 0..connections {
             let mut client = Client::open(&server, &name(worker)).await?;
             client.create().await?;
         }
-        settle(promise).await;
         server.kill().await?;
         Ok(Run {
             launch,
-            promise,
             seed,
             models: vec![Model::default(); connections],
-            histories: Vec::new(),
-            order: Order::start().map_err(ServerError::call)?,
             unique: Unique::default(),
         })
     }
@@ -131,7 +115,6 @@ impl Run {
         round.in_flight = in_flight.count() as u64;
         let server = self.start_twice(&mut round).await?;
         self.verify(&server, &mut round).await?;
-        settle(self.promise).await;
         server.kill().await?;
         Ok(round)
     }
@@ -142,10 +125,10 @@ impl Run {
         for (worker, mut model) in std::mem::take(&mut self.models).into_iter().enumerate() {
             let mut client = Client::open(&server, &name(worker)).await?;
             let random = stream(self.seed, round.number, worker as u64);
-            let (unique, order, number) = (self.unique.clone(), self.order.clone(), round.number);
+            let (unique, number) = (self.unique.clone(), round.number);
             workers.spawn(async move {
                 let (client, random) = (&mut client, (random, number));
-                let work = worker::work(client, &mut model, &unique, random, &order).await;
+                let work = worker::work(client, &mut model, &unique, random).await;
                 (worker, model, work)
             });
         }
@@ -157,20 +140,12 @@ impl Run {
         };
         round.killed_after_ms = range.start + below(&mut moments, range.end - range.start);
         tokio::time::sleep(Duration::from_millis(round.killed_after_ms)).await;
-        let until_ms = self.order.ms();
         server.kill().await?;
         let mut done: Vec<(usize, Model, Work)> = workers.join_all().await;
         done.sort_by_key(|(worker, ..)| *worker);
         for (_, model, work) in done {
             round.acknowledged += work.acknowledged;
             round.flaws.extend(work.flaws);
-            self.histories.push(match self.promise {
-                Promise::Durable => History::after(&model),
-                Promise::Fast => History {
-                    until_ms,
-                    ..work.history
-                },
-            });
             self.models.push(model);
         }
         Ok(())
@@ -197,23 +172,18 @@ impl Run {
 
     async fn verify(&mut self, server: &Smalt, round: &mut Round) -> Result<(), ServerError> {
         let mut checks = JoinSet::new();
-        let histories = std::mem::take(&mut self.histories);
-        let all = std::mem::take(&mut self.models).into_iter().zip(histories);
-        for (worker, (model, history)) in all.enumerate() {
+        for (worker, model) in std::mem::take(&mut self.models).into_iter().enumerate() {
             let check = Check {
                 client: Client::open(server, &name(worker)).await?,
                 unique: self.unique.clone(),
                 worker,
                 model,
-                history,
-                cut: None,
                 verified: Verified::default(),
             };
             checks.spawn(check.done());
         }
         let mut done: Vec<Check> = checks.join_all().await;
         done.sort_by_key(|check| check.worker);
-        let mut cuts = Vec::new();
         for check in &mut done {
             self.models.push(std::mem::take(&mut check.model));
             let verified = std::mem::take(&mut check.verified);
@@ -221,9 +191,7 @@ impl Run {
             round.messages += verified.messages;
             round.entities += verified.entities;
             round.flaws.extend(verified.all_flaws());
-            cuts.extend(check.cut.map(|cut| (&check.history, cut)));
         }
-        round.taken = self.promise.lost(&cuts, &mut round.flaws);
         Ok(())
     }
 }
@@ -233,10 +201,7 @@ struct Check {
     worker: usize,
     client: Client,
     model: Model,
-    history: History,
     unique: Unique,
-    /// How much of its history exists, if it could be checked.
-    cut: Option<Cut>,
     verified: Verified,
 }
 
@@ -252,10 +217,9 @@ impl Check {
     }
 
     async fn run(&mut self) -> Result<(), ServerError> {
-        let (client, history) = (&mut self.client, &self.history);
-        let found = survey::connection(client, history, false, &self.unique, &mut self.verified);
-        let found = found.await?;
-        (self.model, self.cut) = (found.model, Some(found.cut));
+        let (client, verified) = (&mut self.client, &mut self.verified);
+        let found = survey::connection(client, &self.model, false, &self.unique, verified);
+        self.model = found.await?;
         Ok(())
     }
 }

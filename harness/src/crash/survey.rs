@@ -1,55 +1,44 @@
-//! Examines a store after a crash: compares everything that a connection wrote with every state of
-//! its history.
+//! Examines a store after a crash: reads everything that a connection wrote, and compares it with
+//! what is expected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::history::{Cut, History};
+use super::compare::{self, Seen, SeenMessage};
+use super::content::Content;
 use super::items::{self, Known};
-use super::model::{Kind, Message, Model, Op, Unique};
-use super::prefix::{self, Seen, SeenMessage};
+use super::model::{Kind, Model, Op, Unique};
 use super::property::{Flaw, Property, Verified};
 use super::verify_lease;
 use super::verify_queue::{self, Awaited, Taken};
 use super::wire::Client;
 use crate::servers::ServerError;
 
-/// The state of a connection's data.
-#[derive(Debug)]
-pub struct Found {
-    /// How much of its history exists.
-    pub cut: Cut,
-    /// State at the start of the next round.
-    pub model: Model,
-}
-
-/// Examines all data of a connection. If `expires`, waits for a lease to expire, which requires
+/// Examines all data of a connection. Returns the state at the start of the next round. If `expires`, waits for a lease to expire, which requires
 /// paused time.
 ///
 /// # Errors
 /// When the server does not answer.
 pub async fn connection(
     client: &mut Client,
-    history: &History,
+    model: &Model,
     expires: bool,
     unique: &Unique,
     verified: &mut Verified,
-) -> Result<Found, ServerError> {
-    let mut seen = look(client, history, verified).await?;
-    let leases = leases(history, &states(history, &seen));
-    let lease = verify_lease::honoured(client, leases, verified).await?;
+) -> Result<Model, ServerError> {
+    let mut seen = look(client, model, verified).await?;
+    let lease = verify_lease::honoured(client, leases(model), verified).await?;
     let is_over = expires && lease.is_some();
     seen.lease = Some(lease);
     if is_over {
         verify_lease::expiry(client, verified).await?;
     }
-    messages(client, history, &mut seen, verified).await?;
-    let (cut, flaws) = prefix::cut(history, &seen);
-    verified.flaws.extend(flaws);
-    let mut model = prefix::settled(history, &seen, unique, &mut verified.flaws);
+    seen.messages = Some(messages(client, model, verified).await?);
+    verified.flaws.extend(compare::differences(model, &seen));
+    let mut next = compare::settled(model, &seen, unique, &mut verified.flaws);
     if is_over {
-        model.lease = None;
+        next.lease = None;
     }
-    Ok(Found { cut, model })
+    Ok(next)
 }
 
 /// Reads all blobs and entities.
@@ -58,27 +47,22 @@ pub async fn connection(
 /// When the server does not answer.
 pub async fn look(
     client: &mut Client,
-    history: &History,
+    model: &Model,
     verified: &mut Verified,
 ) -> Result<Seen, ServerError> {
     Ok(Seen {
-        blobs: blobs(client, history, verified).await?,
-        entities: entities(client, history, verified).await?,
+        blobs: blobs(client, model, verified).await?,
+        entities: entities(client, model, verified).await?,
         ..Seen::default()
     })
 }
 
-/// Returns the states that explain what has been seen so far, or the nearest one.
-fn states(history: &History, seen: &Seen) -> Vec<usize> {
-    prefix::explained(history, seen).unwrap_or_else(|(nearest, _)| vec![nearest])
-}
-
 async fn blobs(
     client: &mut Client,
-    history: &History,
+    model: &Model,
     verified: &mut Verified,
 ) -> Result<items::Seen, ServerError> {
-    let known = Known::of(Kind::Blob, history);
+    let known = Known::of(Kind::Blob, model);
     let mut seen = items::Seen::new();
     let mut there = Vec::new();
     for name in &known.names {
@@ -109,10 +93,10 @@ async fn blobs(
 
 async fn entities(
     client: &mut Client,
-    history: &History,
+    model: &Model,
     verified: &mut Verified,
 ) -> Result<items::Seen, ServerError> {
-    let known = Known::of(Kind::Entity, history);
+    let known = Known::of(Kind::Entity, model);
     let rows = match client.query_entities().await {
         Err(ServerError::Call(text)) => {
             let flaw = Flaw::new(Property::C3, format!("the partition: {text}"));
@@ -136,80 +120,59 @@ async fn entities(
     Ok(seen)
 }
 
-/// Returns the leases that one of these states has.
-fn leases(history: &History, states: &[usize]) -> BTreeSet<String> {
-    let mut ids = BTreeSet::new();
-    history.each_state(|count, model| {
-        if states.contains(&count) {
-            ids.extend(model.lease.clone());
-            if let Some(Op::AcquireLease { id }) = &model.pending {
-                ids.insert(id.clone());
-            }
-        }
-    });
-    ids
+/// Returns the leases that may exist.
+fn leases(model: &Model) -> BTreeSet<String> {
+    let unanswered = match &model.pending {
+        Some(Op::AcquireLease { id }) => Some(id),
+        _ => None,
+    };
+    model.lease.iter().chain(unanswered).cloned().collect()
 }
 
 /// Checks C4 for pop receipts; then takes every message.
 async fn messages(
     client: &mut Client,
-    history: &History,
-    seen: &mut Seen,
+    model: &Model,
     verified: &mut Verified,
-) -> Result<(), ServerError> {
-    let states = states(history, seen);
-    let (common, awaited) = expected(history, &states);
-    verify_queue::receipts(client, &common, verified).await?;
-    let found = verify_queue::take_all(client, &awaited, verified).await?;
+) -> Result<BTreeMap<String, SeenMessage>, ServerError> {
+    verify_queue::receipts(client, model, verified).await?;
+    let found = verify_queue::take_all(client, &awaited(model), verified).await?;
     verified.messages += found.len() as u64;
-    let texts = history.texts();
-    let known = |id: &str| {
-        texts
-            .get(id)
-            .or_else(|| texts.get(""))
-            .into_iter()
-            .flatten()
-    };
     let message = |(id, taken): (String, Taken)| {
-        let content = known(&id).find(|content| content.text() == taken.shown.text);
+        let content = contents(model, &id).find(|content| content.text() == taken.shown.text);
         let message = SeenMessage {
-            content: content.copied(),
+            content,
             receipt: taken.shown.receipt,
             dequeue_count: taken.shown.dequeue_count,
             times: taken.times,
         };
         (id, message)
     };
-    seen.messages = Some(found.into_iter().map(message).collect::<BTreeMap<_, _>>());
-    Ok(())
+    Ok(found.into_iter().map(message).collect())
 }
 
-/// Returns the messages that are the same in all of these states, and those that one of them has.
-fn expected(history: &History, states: &[usize]) -> (BTreeMap<String, Message>, Awaited) {
-    let mut common: Option<BTreeMap<String, Message>> = None;
-    let mut certain: Option<BTreeSet<String>> = None;
-    let mut doubtful = BTreeSet::new();
-    history.each_state(|count, model| {
-        if !states.contains(&count) {
-            return;
-        }
-        let ids = || model.messages.keys().cloned();
-        doubtful.extend(ids());
-        let is_doomed = |id: &String| {
-            matches!(&model.pending, Some(Op::DeleteMessage { id: deleted }) if deleted == id)
-        };
-        certain
-            .get_or_insert_with(|| ids().collect())
-            .retain(|id| model.messages.contains_key(id) && !is_doomed(id));
-        common
-            .get_or_insert_with(|| model.messages.clone())
-            .retain(|id, message| {
-                model.messages.get(id) == Some(message) && !model.is_uncertain(id)
-            });
-    });
-    let certain = certain.unwrap_or_default();
-    doubtful.retain(|id| !certain.contains(id));
-    (common.unwrap_or_default(), Awaited { certain, doubtful })
+/// Returns the messages that exist, and those that may.
+fn awaited(model: &Model) -> Awaited {
+    let doubtful = match &model.pending {
+        Some(Op::DeleteMessage { id }) => BTreeSet::from([id.clone()]),
+        _ => BTreeSet::new(),
+    };
+    let certain = model.messages.keys().filter(|id| !doubtful.contains(*id));
+    Awaited {
+        certain: certain.cloned().collect(),
+        doubtful,
+    }
+}
+
+/// Returns the texts that a message may have.
+fn contents(model: &Model, message: &str) -> impl Iterator<Item = Content> {
+    let told = model.messages.get(message).map(|message| message.content);
+    let unanswered = match &model.pending {
+        Some(Op::UpdateMessage { id, content }) if id == message => Some(*content),
+        Some(Op::PutMessage { content }) if told.is_none() => Some(*content),
+        _ => None,
+    };
+    told.into_iter().chain(unanswered)
 }
 
 #[cfg(test)]
@@ -217,7 +180,6 @@ mod tests {
     use smalt::{Clock, Emulator, Timestamp};
 
     use super::*;
-    use crate::crash::content::Content;
     use crate::crash::model::{Change, Op, Outcome};
 
     fn changes(all: &[(&str, Change)]) -> Vec<(String, Change)> {
@@ -260,11 +222,12 @@ mod tests {
             let mut verified = Verified::default();
             // ETags that are seen twice were given once.
             let unique = Unique::default();
-            let history = History::after(model);
-            let found = connection(client, &history, false, &unique, &mut verified);
-            let pending = model.pending.clone();
-            *model = found.await.unwrap().model;
-            model.pending = pending;
+            let found = connection(client, model, false, &unique, &mut verified).await;
+            let pending = model.pending.take();
+            *model = Model {
+                pending,
+                ..found.unwrap()
+            };
             verified.all_flaws().collect::<Vec<_>>()
         };
         model.pending = Some(op(2, &next));

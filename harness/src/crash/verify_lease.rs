@@ -69,9 +69,8 @@ mod tests {
     use smalt::{Clock, Emulator, Timestamp};
 
     use super::*;
-    use crate::crash::history::History;
+    use crate::crash::compare::{self, Seen};
     use crate::crash::model::Model;
-    use crate::crash::prefix;
 
     const ID: &str = "aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa";
 
@@ -102,11 +101,11 @@ mod tests {
             lease: Some(ID.to_owned()),
             ..Model::default()
         };
-        let seen = prefix::Seen {
+        let seen = Seen {
             lease,
-            ..prefix::Seen::default()
+            ..Seen::default()
         };
-        let (_, flaws) = prefix::cut(&History::after(&model), &seen);
+        let flaws = compare::differences(&model, &seen);
         assert_eq!((flaws.len(), flaws[0].property), (1, Property::C4));
     }
 }

@@ -1,15 +1,11 @@
 //! One connection that works until the server is gone.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore as _;
 
-use super::beat::Beat;
 use super::content::{Content, below};
-use super::history::History;
 use super::model::{Change, Model, Op, Outcome, Unique};
 use super::property::{Flaw, Property};
 use super::wire::Client;
@@ -44,37 +40,8 @@ const ENTITY_LENGTHS: [usize; 2] = [256, 20 * 1024];
 pub struct Work {
     /// Number of acknowledged operations.
     pub acknowledged: u64,
-    /// The acknowledged operations, and the unanswered one.
-    pub history: History,
     /// Flaws that were found meanwhile.
     pub flaws: Vec<Flaw>,
-}
-
-/// Positions of the events of all connections, and their times.
-#[derive(Clone, Debug)]
-pub struct Order {
-    places: Arc<AtomicU64>,
-    beat: Beat,
-}
-
-impl Order {
-    /// Starts with the first position.
-    ///
-    /// # Errors
-    /// When the thread cannot be started.
-    pub fn start() -> std::io::Result<Self> {
-        let (places, beat) = (Arc::default(), Beat::start()?);
-        Ok(Order { places, beat })
-    }
-
-    /// Returns the time in milliseconds.
-    pub fn ms(&self) -> u64 {
-        self.beat.ms()
-    }
-
-    fn next(&self) -> u64 {
-        self.places.fetch_add(1, Ordering::SeqCst)
-    }
 }
 
 /// Works until the connection breaks. Afterwards the model contains the acknowledged operations and
@@ -84,20 +51,13 @@ pub async fn work(
     model: &mut Model,
     unique: &Unique,
     (mut random, round): (ChaCha8Rng, u64),
-    order: &Order,
 ) -> Work {
-    let mut work = Work {
-        history: History::of(model),
-        ..Work::default()
-    };
+    let mut work = Work::default();
     loop {
         let op = choose(model, &mut random, round);
         model.pending = Some(op.clone());
-        work.history.begin(op.clone(), order.next());
         match perform(client, model, &op).await {
             Ok(outcome) => {
-                let (place, at_ms) = (order.next(), order.ms());
-                work.history.acknowledge(outcome.clone(), place, at_ms);
                 work.flaws.extend(model.acknowledge(op, outcome, unique));
                 work.acknowledged += 1;
             }
@@ -106,7 +66,6 @@ pub async fn work(
                 // is expected.
                 if let Some(text) = refusal(&error) {
                     let op = model.pending.take();
-                    work.history.pending = None;
                     let text = format!("{op:?} was answered {text}");
                     work.flaws.push(Flaw::new(Property::C1, text));
                 }

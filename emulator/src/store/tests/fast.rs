@@ -11,9 +11,6 @@ use super::{SEGMENT_BYTES, clock, dump, get, get_payload, luck, pattern, put, pu
 use crate::disk::{Disk, SystemDisk, files_below};
 use crate::store::{PayloadId, Stamp, Store, StoreConfig, Transaction, release};
 
-/// Far more copies than can be made and opened in the allowed time.
-const COPIES_MAX: usize = 200;
-
 fn config(dir: &Path) -> StoreConfig {
     StoreConfig {
         segment_bytes: SEGMENT_BYTES,
@@ -127,25 +124,9 @@ async fn lost_ticks_are_not_reused() {
     assert_eq!(dump(&store).len(), 3);
 }
 
-/// A commit is written to the file without a later one.
+/// A kill right after an answer takes nothing, and nothing later has to write it.
 #[tokio::test]
-async fn commit_is_written_without_a_later_one() {
-    let dir = tempfile::tempdir().unwrap();
-    let at = dir.path().join("store");
-    let store = Store::open(config(&at)).unwrap();
-    // The first commit reserves ticks, which writes it.
-    put(&store, &[0x20, 0], b"first").await.unwrap();
-    put(&store, &[0x20, 1], b"last").await.unwrap();
-    let is_written = |n: usize| {
-        let after = killed(&at, &dir.path().join(format!("killed-{n}")));
-        get(&after, &[0x20, 1]).is_some()
-    };
-    assert!((0..COPIES_MAX).any(is_written), "nothing is written");
-}
-
-/// For every commit that is found, all earlier ones are found as well.
-#[tokio::test]
-async fn kill_loses_only_the_last_commits() {
+async fn kill_loses_no_commit() {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().join("store");
     let store = fast(&at);
@@ -153,13 +134,5 @@ async fn kill_loses_only_the_last_commits() {
         put(&store, &[0x20, n], &[n]).await.unwrap();
     }
     let after = killed(&at, &dir.path().join("killed"));
-    let there: Vec<u8> = dump(&after)
-        .into_iter()
-        .filter(|(key, _)| key[0] == 0x20)
-        .map(|(key, _)| key[1])
-        .collect();
-    assert_eq!(
-        there,
-        (0..u8::try_from(there.len()).unwrap()).collect::<Vec<_>>()
-    );
+    assert!((0..100).all(|n| get(&after, &[0x20, n]).as_deref() == Some(&[n][..])));
 }
