@@ -17,8 +17,8 @@ fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_harness"))
 }
 
-/// A kill does not lose the page cache, so a file system in memory serves as well as a disk, and the
-/// mode `fast` loses as little as the mode `durable`.
+/// A kill does not lose the page cache, so a file system in memory serves as well as a disk, and
+/// the mode `fast` loses as little as the mode `durable`.
 fn kills_lose_nothing(mode: Mode) {
     let dir = tempfile::tempdir_in(scratch()).unwrap();
     let all = kills(mode, program(), &dir.path().join("kills"), 1, 50, &|| ()).unwrap();

@@ -17,9 +17,9 @@ const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 pub enum Mode {
     /// Commits survive kill -9 and power loss.
     Durable,
-    /// Commits survive kill -9. After a power loss the last ones are missing, and their ETags and ids
-    /// are not used again; the system decides how many, and may keep a later payload without an
-    /// earlier one.
+    /// Commits survive kill -9. After a power loss the last ones are missing, and their ETags and
+    /// ids are not used again; the system decides how many, and may keep a later payload without
+    /// an earlier one.
     Fast,
     /// Commits live as long as the process; they run inline and in a deterministic order.
     Memory,

@@ -123,8 +123,8 @@ fn is_as_after(effect: Effect, seen: Option<&Version>) -> bool {
     }
 }
 
-/// Returns how the items differ from what is expected. C2: the unanswered operation happened completely or
-/// not at all.
+/// Returns how the items differ from what is expected. C2: the unanswered operation happened
+/// completely or not at all.
 pub fn differences(kind: Kind, model: &Model, seen: &Seen) -> Vec<Flaw> {
     let pending = model.pending.as_ref();
     let effects = pending.map(|op| op.effects(kind, model));

@@ -13,8 +13,8 @@ use super::verify_queue::{self, Awaited, Taken};
 use super::wire::Client;
 use crate::servers::ServerError;
 
-/// Examines all data of a connection. Returns the state at the start of the next round. If `expires`, waits for a lease to expire, which requires
-/// paused time.
+/// Examines all data of a connection. Returns the state at the start of the next round. If
+/// `expires`, waits for a lease to expire, which requires paused time.
 ///
 /// # Errors
 /// When the server does not answer.

@@ -41,7 +41,7 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        72_560,
+        71_640,
         "Facts distilled from recordings; renames of a million files.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 245_340;
+pub(crate) const TOTAL: usize = 244_420;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
