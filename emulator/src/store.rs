@@ -57,6 +57,8 @@ mod stepped;
 mod successor;
 mod sync;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
 mod tests;
 mod trouble;

@@ -1,4 +1,4 @@
-//! Locks, channels and threads of the committer and its readers.
+//! Locks, atomics, channels and threads of the committer, its readers and the segments.
 //!
 //! With the feature `shuttle` they are those of the model checker of that name, which runs the same
 //! code in many thread schedules (`kernels`). Such a store cannot serve: only tests enable the
@@ -7,12 +7,18 @@
 #[cfg(not(feature = "shuttle"))]
 pub(super) use parking_lot::{Mutex, RwLock};
 #[cfg(not(feature = "shuttle"))]
-pub(super) use std::{sync::mpsc, thread};
+pub(super) use std::{
+    sync::{atomic, mpsc},
+    thread,
+};
 
 #[cfg(feature = "shuttle")]
 pub(super) use checked::{Mutex, RwLock};
 #[cfg(feature = "shuttle")]
-pub(super) use shuttle::{sync::mpsc, thread};
+pub(super) use shuttle::{
+    sync::{atomic, mpsc},
+    thread,
+};
 
 /// Whether the model checker runs the store. Then a store in memory also has a committer thread and
 /// hides unsynced writes, so that the checked code is the code that serves on disk.

@@ -5,7 +5,6 @@ mod durability;
 mod engines;
 mod failing;
 mod fast;
-mod fault_disk;
 mod logs;
 mod losses;
 mod opening;
@@ -19,16 +18,12 @@ use std::sync::Arc;
 
 use smalt_protocol::{StorageError, Timestamp};
 
-use super::{PayloadId, Store, StoreConfig, Transaction, adopt, location};
-use crate::clock::Clock;
+use super::testing::{clock, fault_disk, get_payload, luck, pattern, put_payload};
+use super::{PayloadId, Store, StoreConfig, Transaction};
 use crate::disk::Disk;
 
 /// Small, so that tests close, compact and delete segments.
 const SEGMENT_BYTES: u64 = 256 * 1024;
-
-fn clock() -> Clock {
-    Clock::manual(Timestamp::from_unix_s(1_000_000))
-}
 
 fn memory() -> Store {
     Store::open(StoreConfig::memory(clock())).unwrap()
@@ -49,30 +44,6 @@ fn durable_on(dir: &Path, disk: &Arc<impl Disk + 'static>) -> Store {
     Store::open_on(config(dir), Arc::clone(disk) as Arc<dyn Disk>).unwrap()
 }
 
-/// Returns choices that depend on a seed.
-fn luck(mut seed: u64) -> impl FnMut() -> bool {
-    move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed.is_multiple_of(2)
-    }
-}
-
-/// Returns bytes that differ between payloads and between places.
-fn pattern(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(len);
-    bytes
-}
-
 async fn put(store: &Store, key: &[u8], value: &[u8]) -> Result<(), StorageError> {
     let (key, value) = (key.to_vec(), value.to_vec());
     let job = move |tx: &mut Transaction<'_>, _: &_| {
@@ -85,21 +56,6 @@ async fn put(store: &Store, key: &[u8], value: &[u8]) -> Result<(), StorageError
 fn get(store: &Store, key: &[u8]) -> Option<Vec<u8>> {
     let value = store.read(|view| view.get(key)).unwrap();
     value.map(|value| value.to_vec())
-}
-
-async fn put_payload(store: &Store, bytes: &[u8]) -> Result<PayloadId, StorageError> {
-    let mut writer = store.stage(bytes.len() as u64)?;
-    for piece in bytes.chunks(10_000) {
-        writer.write(piece)?;
-    }
-    let staged = writer.finish().await?;
-    store.commit(move |tx, _| Ok(adopt(tx, staged)?)).await
-}
-
-fn get_payload(store: &Store, id: PayloadId) -> super::StoreResult<Vec<u8>> {
-    let payload = store.read(|view| location(view, id))?;
-    let reader = store.payload(&payload, 0..payload.len());
-    Ok(reader.read_all()?.to_vec())
 }
 
 /// Returns all entries of the store, as readers see them.

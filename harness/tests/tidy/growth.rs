@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        85_490,
-        "A commit log in front of sled; an audit of the parts of entities.",
+        85_760,
+        "A commit log in front of sled; the segments under the model checker.",
     ),
     (
         "sleeve/",
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 244_420;
+pub(crate) const TOTAL: usize = 244_700;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use parking_lot::{Mutex, RwLock};
 
 use super::super::error::{StoreError, StoreResult};
 use super::super::failpoint;
+use super::super::sync::atomic::Ordering;
+use super::super::sync::{Mutex, RwLock};
 use super::memory::Memory;
 use super::segment::{Files, Segment, number_of};
 use super::{CHECKSUM_BYTES, FRAME_BYTES, Segments, framed_bytes};

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
-use parking_lot::{Mutex, RwLock};
 
 use super::super::error::{StoreError, StoreResult};
 use super::super::failpoint;
+use super::super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use super::super::sync::{Mutex, RwLock};
 use super::memory::Room;
 use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
 use crate::disk::{Disk, DiskFile, check_is_at};

@@ -49,7 +49,7 @@ struct State {
 
 /// A kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+pub(in super::super) enum Call {
     /// Opening or creating a file.
     Open,
     /// Reading a file.
@@ -69,7 +69,7 @@ struct Gate {
 
 /// A disk in memory with faults.
 #[derive(Debug, Default)]
-pub(super) struct FaultDisk {
+pub(in super::super) struct FaultDisk {
     state: Mutex<State>,
     gate: Condvar,
 }
@@ -83,39 +83,39 @@ struct FaultFile {
 
 /// A handle that is used as `Arc<dyn Disk>` and whose files refer to the disk.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Faults(pub(super) Arc<FaultDisk>);
+pub(in super::super) struct Faults(pub(in super::super) Arc<FaultDisk>);
 
 impl Faults {
     /// Makes every call fail from the `n`th sync on.
-    pub(super) fn die_at_sync(&self, n: u64) {
+    pub(in super::super) fn die_at_sync(&self, n: u64) {
         self.0.state.lock().dies_at_sync = Some(n);
     }
 
-    pub(super) fn syncs(&self) -> u64 {
+    pub(in super::super) fn syncs(&self) -> u64 {
         self.0.state.lock().syncs
     }
 
-    pub(super) fn is_dead(&self) -> bool {
+    pub(in super::super) fn is_dead(&self) -> bool {
         self.0.state.lock().is_dead()
     }
 
-    pub(super) fn fail_syncs_of(&self, name: Option<&'static str>) {
+    pub(in super::super) fn fail_syncs_of(&self, name: Option<&'static str>) {
         self.fail_syncs_after(0, name);
     }
 
     /// Like [`Faults::fail_syncs_of`], after this many syncs of such files have succeeded.
-    pub(super) fn fail_syncs_after(&self, passing: u64, name: Option<&'static str>) {
+    pub(in super::super) fn fail_syncs_after(&self, passing: u64, name: Option<&'static str>) {
         let mut state = self.0.state.lock();
         (state.passing, state.sync_fails) = (passing, name);
     }
 
     /// Makes calls on files with this name ending fail.
-    pub(super) fn fail_calls(&self, fails: Option<(Call, &'static str)>) {
+    pub(in super::super) fn fail_calls(&self, fails: Option<(Call, &'static str)>) {
         self.0.state.lock().call_fails = fails;
     }
 
     /// Sets the room that the file system reports, from which a reserve is subtracted.
-    pub(super) fn show_room(&self, available: u64, total: u64) {
+    pub(in super::super) fn show_room(&self, available: u64, total: u64) {
         self.0.state.lock().shown = Some(Room {
             available,
             total,
@@ -124,23 +124,23 @@ impl Faults {
     }
 
     /// Sets the error kind of failing calls and syncs.
-    pub(super) fn fail_as(&self, kind: io::ErrorKind) {
+    pub(in super::super) fn fail_as(&self, kind: io::ErrorKind) {
         self.0.state.lock().fails_as = Some(kind);
     }
 
-    pub(super) fn limit_room(&self, bytes: Option<usize>) {
+    pub(in super::super) fn limit_room(&self, bytes: Option<usize>) {
         self.0.state.lock().room = bytes;
     }
 
     /// Blocks syncs of files with this name until [`Faults::open_gate`].
-    pub(super) fn close_gate(&self, name: &'static str) {
+    pub(in super::super) fn close_gate(&self, name: &'static str) {
         let name = Some(name);
         let reached = false;
         self.0.state.lock().gate = Gate { name, reached };
     }
 
     /// Waits until a sync is blocked. Fails, instead of hanging, when the store forgets to sync.
-    pub(super) fn wait_at_gate(&self) {
+    pub(in super::super) fn wait_at_gate(&self) {
         let mut state = self.0.state.lock();
         while !state.gate.reached {
             let waited = self.0.gate.wait_for(&mut state, GATE_WAIT_MAX);
@@ -148,13 +148,13 @@ impl Faults {
         }
     }
 
-    pub(super) fn open_gate(&self) {
+    pub(in super::super) fn open_gate(&self) {
         self.0.state.lock().gate = Gate::default();
         self.0.gate.notify_all();
     }
 
     /// Flips a byte of a file.
-    pub(super) fn damage(&self, path: &Path, at: usize) {
+    pub(in super::super) fn damage(&self, path: &Path, at: usize) {
         let mut state = self.0.state.lock();
         let inode = state.live_names[path];
         state.inodes[inode].live[at] ^= 0x10;
@@ -162,7 +162,7 @@ impl Faults {
     }
 
     /// Returns the names of files with this ending, with their lengths.
-    pub(super) fn files(&self, ending: &str) -> Vec<(PathBuf, usize)> {
+    pub(in super::super) fn files(&self, ending: &str) -> Vec<(PathBuf, usize)> {
         let state = self.0.state.lock();
         let all = state.live_names.iter();
         all.filter(|(path, _)| path.to_string_lossy().ends_with(ending))
@@ -172,7 +172,7 @@ impl Faults {
 
     /// Returns the disk after a power loss: all synced data, and the unsynced writes that `choose`
     /// keeps, with the last write of each file cut at a sector boundary.
-    pub(super) fn after_crash(&self, mut choose: impl FnMut() -> bool) -> Faults {
+    pub(in super::super) fn after_crash(&self, mut choose: impl FnMut() -> bool) -> Faults {
         let state = self.0.state.lock();
         let mut names = state.durable_names.clone();
         for (path, inode) in &state.live_names {
