@@ -22,6 +22,8 @@ struct Policy {
     days: u32,
     #[serde(default)]
     allow_protected_append_writes: bool,
+    #[serde(default)]
+    allow_protected_append_writes_all: bool,
 }
 
 #[derive(Deserialize)]
@@ -34,6 +36,14 @@ struct Extension {
 #[serde(deny_unknown_fields)]
 struct Tags {
     tags: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hold {
+    tags: BTreeSet<String>,
+    #[serde(default)]
+    allow_protected_append_writes_all: bool,
 }
 
 /// Serves the path after `/accounts/{account}/containers/`.
@@ -54,6 +64,7 @@ pub(super) async fn serve(
                 allow_protected_append_writes: policy.allow_protected_append_writes,
                 locked: false,
                 extensions: 0,
+                allow_protected_append_writes_all: policy.allow_protected_append_writes_all,
             }))
         }
         ("immutability-policy", &Method::DELETE) => Some(Change::Delete),
@@ -63,8 +74,9 @@ pub(super) async fn serve(
             Some(Change::Extend(days))
         }
         ("legal-hold", &Method::PUT) => {
-            let Tags { tags } = parse(body).await?;
-            Some(Change::Hold(tags))
+            let hold: Hold = parse(body).await?;
+            let allows_appends = hold.allow_protected_append_writes_all;
+            Some(Change::Hold(hold.tags, allows_appends))
         }
         ("legal-hold", &Method::DELETE) => {
             let Tags { tags } = parse(body).await?;

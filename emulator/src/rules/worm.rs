@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use smalt_protocol::{ErrorCode, Timestamp};
 
 use super::immutability::Protection;
+use crate::records::BlobKind;
 
 const DAY_S: u64 = 24 * 60 * 60;
 /// Valid retention periods, in days.
@@ -31,6 +32,9 @@ pub struct Worm {
     /// Tags of the legal holds, in lower case.
     #[serde(default)]
     pub legal_hold: BTreeSet<String>,
+    /// Whether clients may append to blobs of both kinds in spite of the legal holds.
+    #[serde(default)]
+    pub legal_hold_allow_protected_append_writes_all: bool,
 }
 
 /// An immutability policy.
@@ -44,6 +48,9 @@ pub struct Retention {
     pub locked: bool,
     /// Number of times that the locked policy was extended.
     pub extensions: u8,
+    /// Whether clients may append to append blobs and to block blobs.
+    #[serde(default)]
+    pub allow_protected_append_writes_all: bool,
 }
 
 /// A change of policy or legal holds.
@@ -57,8 +64,8 @@ pub enum Change {
     Lock,
     /// Extends a locked policy to this number of days.
     Extend(u32),
-    /// Adds tags of legal holds.
-    Hold(BTreeSet<String>),
+    /// Adds tags of legal holds, and says whether they allow appends.
+    Hold(BTreeSet<String>, bool),
     /// Removes tags of legal holds.
     Release(BTreeSet<String>),
 }
@@ -86,10 +93,17 @@ impl Worm {
         })
     }
 
-    /// Returns whether clients may append to append blobs all the same.
-    pub fn allows_appends(&self) -> bool {
+    /// Returns whether clients may append to blobs of this kind all the same. Block blobs have an
+    /// append only in the Data Lake interface.
+    pub fn allows_appends(&self, kind: BlobKind) -> bool {
         let policy = self.immutability_policy;
-        self.legal_hold.is_empty() && policy.is_none_or(|it| it.allow_protected_append_writes)
+        let is_held =
+            !self.legal_hold.is_empty() && !self.legal_hold_allow_protected_append_writes_all;
+        !is_held
+            && policy.is_none_or(|it| {
+                it.allow_protected_append_writes_all
+                    || it.allow_protected_append_writes && kind == BlobKind::Append
+            })
     }
 
     /// Checks that clients may delete the container: one with a policy must be empty, whether the
@@ -122,6 +136,14 @@ impl Worm {
             Change::Set(policy) if !DAYS.contains(&policy.days) => {
                 return Err(Invalid("days: 1 to 146000"));
             }
+            Change::Set(policy)
+                if policy.allow_protected_append_writes
+                    && policy.allow_protected_append_writes_all =>
+            {
+                return Err(Invalid(
+                    "allow_protected_append_writes, allow_protected_append_writes_all: one of them",
+                ));
+            }
             Change::Set(policy) => self.immutability_policy = Some(policy),
             Change::Delete => {
                 current.ok_or(NO_POLICY)?;
@@ -150,10 +172,14 @@ impl Worm {
                     ..policy
                 });
             }
-            Change::Hold(tags) => self.legal_hold.extend(checked(tags)?),
+            Change::Hold(tags, allows_appends) => {
+                self.legal_hold.extend(checked(tags)?);
+                self.legal_hold_allow_protected_append_writes_all = allows_appends;
+            }
             Change::Release(tags) => {
                 let tags = checked(tags)?;
                 self.legal_hold.retain(|tag| !tags.contains(tag));
+                self.legal_hold_allow_protected_append_writes_all &= !self.legal_hold.is_empty();
             }
         }
         Ok(())
@@ -180,9 +206,10 @@ mod tests {
     fn policy(days: u32, locked: bool, extensions: u8) -> Retention {
         Retention {
             days,
-            allow_protected_append_writes: false,
             locked,
             extensions,
+            allow_protected_append_writes: false,
+            allow_protected_append_writes_all: false,
         }
     }
 
@@ -237,15 +264,54 @@ mod tests {
     fn tags_of_legal_holds_add_up() {
         let mut worm = Worm::default();
         for wrong in [tags(&[]), tags(&["ab"]), tags(&["a-b"]), tags(&["x"; 1])] {
-            assert!(worm.change(Change::Hold(wrong)).is_err());
+            assert!(worm.change(Change::Hold(wrong, false)).is_err());
         }
-        worm.change(Change::Hold(tags(&["Case1", "case2"])))
+        worm.change(Change::Hold(tags(&["Case1", "case2"]), false))
             .unwrap();
-        worm.change(Change::Hold(tags(&["case1", "case3"])))
+        worm.change(Change::Hold(tags(&["case1", "case3"]), true))
             .unwrap();
         assert_eq!(worm.legal_hold, tags(&["case1", "case2", "case3"]));
         worm.change(Change::Release(tags(&["case1", "case9"])))
             .unwrap();
         assert_eq!(worm.legal_hold, tags(&["case2", "case3"]));
+        assert!(worm.legal_hold_allow_protected_append_writes_all);
+        worm.change(Change::Release(tags(&["case2", "case3"])))
+            .unwrap();
+        assert_eq!(worm, Worm::default());
+    }
+
+    /// What policy and hold allow, and to which kinds of blobs clients may append.
+    #[test]
+    fn appends_are_allowed_to_append_blobs_or_to_all() {
+        let policy = |appends, all| Retention {
+            allow_protected_append_writes: appends,
+            allow_protected_append_writes_all: all,
+            ..policy(5, true, 0)
+        };
+        for (policy, hold, to_append, to_block) in [
+            (None, None, true, true),
+            (Some(policy(false, false)), None, false, false),
+            (Some(policy(true, false)), None, true, false),
+            (Some(policy(false, true)), None, true, true),
+            (None, Some(false), false, false),
+            (None, Some(true), true, true),
+            (Some(policy(false, true)), Some(false), false, false),
+            (Some(policy(true, false)), Some(true), true, false),
+            (Some(policy(false, false)), Some(true), false, false),
+        ] {
+            let worm = Worm {
+                immutability_policy: policy,
+                legal_hold: hold.map_or(tags(&[]), |_| tags(&["case1"])),
+                legal_hold_allow_protected_append_writes_all: hold == Some(true),
+            };
+            let kinds = [BlobKind::Append, BlobKind::Block];
+            let allowed = kinds.map(|kind| worm.allows_appends(kind));
+            assert_eq!(allowed, [to_append, to_block], "{worm:?}");
+        }
+        let both = Change::Set(policy(true, true));
+        assert!(matches!(
+            Worm::default().change(both),
+            Err(Refused::Invalid(_))
+        ));
     }
 }

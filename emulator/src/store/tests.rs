@@ -16,10 +16,10 @@ mod schedules;
 use std::path::Path;
 use std::sync::Arc;
 
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::StorageError;
 
 use super::testing::{clock, fault_disk, get_payload, luck, pattern, put_payload};
-use super::{PayloadId, Store, StoreConfig, Transaction};
+use super::{Store, StoreConfig, Transaction};
 use crate::disk::Disk;
 
 /// Small, so that tests close, compact and delete segments.

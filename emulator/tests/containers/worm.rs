@@ -126,6 +126,40 @@ async fn policy_may_allow_appends_to_append_blobs() {
     );
 }
 
+/// A retained file of the Data Lake interface grows, and nothing else of it changes.
+#[tokio::test]
+async fn policy_and_hold_may_allow_appends_to_all_blobs() {
+    let client = Client::of_account(AccountSettings {
+        hierarchical_namespace: true,
+        ..AccountSettings::default()
+    });
+    assert_eq!(send(&client, "PUT", "?restype=container", &[]).await, "201");
+    assert_eq!(
+        send(&client, "PUT", "/file?resource=file", &[]).await,
+        "201"
+    );
+    let append = async |position, text| {
+        let path = format!("/box/file?action=append&flush=true&position={position}");
+        client.send("PATCH", &path, &[], text).await.status
+    };
+    let all = "allow_protected_append_writes_all";
+    for (allows, status) in [(false, 409), (true, 202)] {
+        retain(&client, json!({ "days": 2, all: allows })).await;
+        assert_eq!(append(0, "abc").await, status);
+    }
+    let due = "409 BlobImmutableDueToPolicy";
+    assert_eq!(send(&client, "PUT", "/file", &BLOCK).await, due);
+    for (allows, status) in [(false, 409), (true, 202)] {
+        let hold = json!({ "tags": ["case1"], all: allows });
+        assert_eq!(control(&client, "PUT", "/legal-hold", &hold).await, 200);
+        assert_eq!(append(3, "def").await, status);
+    }
+    let held = "409 BlobImmutableDueToLegalHold";
+    assert_eq!(send(&client, "PUT", "/file", &BLOCK).await, held);
+    let read = client.send("GET", "/box/file", &[], "").await;
+    assert_eq!(read.body, "abcdef");
+}
+
 /// A directory of a container with a policy or a hold must be empty to be deleted or moved, and no
 /// file moves before its retention ends.
 #[tokio::test]
@@ -220,10 +254,14 @@ async fn locked_policy_stays_and_protects_the_container() {
     let (_, shown) = client.control("GET", CONTROL, String::new()).await;
     let policy = json!({
         "days": 3, "allow_protected_append_writes": false, "locked": true, "extensions": 1,
+        "allow_protected_append_writes_all": false,
     });
     assert_eq!(
         shown,
-        json!({ "immutability_policy": policy, "legal_hold": [] })
+        json!({
+            "immutability_policy": policy, "legal_hold": [],
+            "legal_hold_allow_protected_append_writes_all": false,
+        })
     );
     let head = client.send("HEAD", "/box?restype=container", &[], "").await;
     assert_eq!(head.header("x-ms-has-immutability-policy"), "true");

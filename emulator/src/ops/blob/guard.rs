@@ -256,13 +256,14 @@ pub fn check_not_retained(blob: &BlobRecord) -> Result<(), StorageError> {
     immutability::judge(blob.worm, Change::InPlace)
 }
 
-/// Checks as [`check_rewritable`] does, for appends, which the policy of the container may allow.
+/// Checks as [`check_rewritable`] does, for appends, which policy and holds of the container may
+/// allow.
 ///
 /// # Errors
 /// As [`check_rewritable`].
 pub fn check_appendable(found: &Found) -> Result<(), StorageError> {
     let blob = &found.blob;
-    if blob.worm == blob.protection && found.container.worm.allows_appends() {
+    if blob.worm == blob.protection && found.container.worm.allows_appends(blob.kind) {
         return check_changeable(blob);
     }
     check_rewritable(blob)

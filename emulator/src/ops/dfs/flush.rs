@@ -176,7 +176,7 @@ impl Flush {
         more: Option<(u64, u64)>,
         stamp: &Stamp,
     ) -> Result<(), StorageError> {
-        guard::check_rewritable(&found.blob)?;
+        guard::check_appendable(found)?;
         let folder = found.container.generation;
         let waiting = uncommitted::read(view, folder, &name.blob, stamp.now)?;
         let mut ends: Vec<(u64, u64)> = waiting
