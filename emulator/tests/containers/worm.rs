@@ -2,7 +2,6 @@
 //! endpoint.
 
 use serde_json::{Value, json};
-use smalt::AccountSettings;
 
 use crate::support::{BLOCK, Client};
 
@@ -124,10 +123,7 @@ async fn policy_may_allow_appends_to_append_blobs() {
 /// file moves before its retention ends.
 #[tokio::test]
 async fn retained_paths_are_neither_moved_nor_deleted_with_their_directory() {
-    let client = Client::of_account(AccountSettings {
-        hierarchical_namespace: true,
-        ..AccountSettings::default()
-    });
+    let client = Client::hierarchical();
     client.create("box").await;
     client.put("/box/old/young", "").await;
     retain(&client, json!({ "days": 2 })).await;

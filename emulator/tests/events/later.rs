@@ -1,7 +1,6 @@
 //! Events of changes that take their time: they come when the change completes, and only then.
 
 use serde_json::json;
-use smalt::AccountSettings;
 use smalt::faults::{Fault, Hold, Rule};
 
 use super::world::{short, with_boxes};
@@ -90,13 +89,7 @@ async fn copy_that_fails_or_is_aborted_raises_no_event() {
 /// An event that waits beside a file moves with it, and takes the place of another one.
 #[tokio::test]
 async fn event_of_a_renamed_file_comes_when_its_change_completes() {
-    let lake = || {
-        Client::of_account(AccountSettings {
-            hierarchical_namespace: true,
-            ..AccountSettings::default()
-        })
-    };
-    let world = copying_in(lake(), None).await;
+    let world = copying_in(Client::hierarchical(), None).await;
     world.advance_s(61);
     let (of_a, of_b) = (
         [("x-ms-rename-source", "/box/a")],
@@ -118,7 +111,7 @@ async fn event_of_a_renamed_file_comes_when_its_change_completes() {
     assert_eq!(shown(&world).await, ["BlobTierChanged SetBlobTier a"]);
 
     // A file without such an event replaces one that has it.
-    let world = copying_in(lake(), None).await;
+    let world = copying_in(Client::hierarchical(), None).await;
     for tier in ["Archive", "Cool"] {
         set_tier(&world, tier).await;
     }

@@ -1,7 +1,6 @@
 //! Which operation raises which event, and what the event says.
 
 use serde_json::json;
-use smalt::AccountSettings;
 
 use super::world::with_boxes;
 use crate::support::{BLOCK, Client};
@@ -85,13 +84,7 @@ async fn creation_raises_an_event_with_its_api() {
 /// A directory raises one event, whatever it holds, and a file that stays open none.
 #[tokio::test]
 async fn paths_raise_the_events_of_a_hierarchical_account() {
-    let client = Client::new();
-    let settings = AccountSettings {
-        hierarchical_namespace: true,
-        ..AccountSettings::default()
-    };
-    client.change_settings(settings);
-    let world = with_boxes(client).await;
+    let world = with_boxes(Client::hierarchical()).await;
     world.subscribe("all", json!({})).await;
     let rename = |source| [("x-ms-rename-source", source)];
     let (file, directory) = (rename("/box/d/a"), rename("/box/d"));

@@ -71,6 +71,13 @@ impl Client {
         Self::with(config)
     }
 
+    pub(crate) fn hierarchical() -> Self {
+        Self::of_account(AccountSettings {
+            hierarchical_namespace: true,
+            ..AccountSettings::default()
+        })
+    }
+
     /// Returns the owner of an emulator's account, as a user of the Blob service.
     pub(crate) fn to(emulator: &Emulator) -> Self {
         Client {
