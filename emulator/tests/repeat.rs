@@ -4,9 +4,8 @@
 
 use std::fmt::Write as _;
 
-use crate::support::Client;
+use crate::support::{BLOCK, Client};
 
-const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const ACQUIRE: (&str, &str) = ("x-ms-lease-action", "acquire");
 const DURATION: (&str, &str) = ("x-ms-lease-duration", "15");
 /// More bytes than fit in a record.
@@ -61,13 +60,9 @@ async fn reopened_store_uses_no_id_twice() {
     let mut ids = std::collections::BTreeSet::new();
     for round in 0..3 {
         let client = Client::of(|builder| builder.fast(dir.path()));
-        let container = format!("/box{round}?restype=container");
-        let made = client.send("PUT", &container, &[], vec![]).await;
-        assert_eq!(made.status, 201);
-        let lease = format!("{container}&comp=lease");
-        let leased = client
-            .send("PUT", &lease, &[ACQUIRE, DURATION], vec![])
-            .await;
+        client.create(&format!("box{round}")).await;
+        let lease = format!("/box{round}?restype=container&comp=lease");
+        let leased = client.send("PUT", &lease, &[ACQUIRE, DURATION], "").await;
         assert!(
             ids.insert(leased.headers["x-ms-lease-id"].clone()),
             "round {round}"

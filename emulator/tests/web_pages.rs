@@ -5,14 +5,9 @@
 
 use std::net::IpAddr;
 
-use bytes::Bytes;
-use http::Request;
-use http_body_util::BodyExt as _;
-use smalt::{Clock, Emulator, Service, Socket, Timestamp, body};
-use smalt_protocol::ApiVersion;
-use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
-use smalt_protocol::signing::AccountKey;
-use smalt_protocol::signing::sas::build::AccountSas;
+use smalt::{Service, Socket};
+
+use crate::support::{ACCOUNT, Answer, Client, key, request};
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
@@ -29,29 +24,21 @@ const RULES: &str = "<StorageServiceProperties><Cors><CorsRule>\
     </StorageServiceProperties>";
 
 /// An emulator with the queue `jobs`, the blob `box/b` and the table `rows`.
-struct World(Emulator);
+struct World(Client);
 
 impl World {
     async fn new() -> Self {
-        let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
-        let builder = Emulator::builder().clock(clock).seed(1);
-        let world = World(builder.open().unwrap());
-        let block = [("x-ms-blob-type", "BlockBlob")];
-        let json = [("content-type", "application/json")];
-        let table = r#"{"TableName":"rows"}"#;
-        for (service, method, path, headers, content) in [
-            (Service::Queue, "PUT", "/jobs", &[][..], ""),
-            (Service::Blob, "PUT", "/box?restype=container", &[], ""),
-            (Service::Blob, "PUT", "/box/b", &block, "a picture"),
-            (Service::Table, "POST", "/Tables", &json, table),
-        ] {
-            let made = world.ask(service, method, path, headers, content).await;
-            assert_eq!(made.0, 201, "{path}: {}", made.1);
-        }
-        world
+        let client = Client::new();
+        client.create("box").await;
+        client.put("/box/b", "a picture").await;
+        let queue = client.at(Service::Queue).try_("PUT", "/jobs", &[]).await;
+        assert_eq!(queue, "201");
+        let table = client.at(Service::Table).create_table("rows").await;
+        assert_eq!(table.outcome(), "201");
+        World(client)
     }
 
-    /// Sends a request over a connection to 127.0.0.1. Returns the response's status and body.
+    /// Sends a request over a connection to 127.0.0.1.
     async fn ask(
         &self,
         service: Service,
@@ -59,7 +46,7 @@ impl World {
         path: &str,
         headers: Headers<'_>,
         content: &str,
-    ) -> (u16, String) {
+    ) -> Answer {
         let headers = [&[("host", "127.0.0.1:10000")], headers].concat();
         let request = (method, path, headers.as_slice(), content);
         self.ask_at("127.0.0.1", service, request).await
@@ -71,66 +58,48 @@ impl World {
         local: &str,
         service: Service,
         (method, path, headers, content): (&str, &str, Headers<'_>, &str),
-    ) -> (u16, String) {
-        let sas = AccountSas {
-            version: ApiVersion::LATEST,
-            account: EMULATOR_ACCOUNT_NAME,
-            services: "bqt",
-            resource_types: "sco",
-            permissions: "rwdlacup",
-            start: None,
-            expiry: self.0.now().plus_s(3600),
-            ip: "",
-            protocol: "",
-            encryption_scope: "",
-        };
-        let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap();
-        let sas = sas.sign(key.as_bytes());
+    ) -> Answer {
+        let sas = self.0.account_sas("rwdlacup").sign(key().as_bytes());
         let join = if path.contains('?') { '&' } else { '?' };
-        let mut request = Request::builder()
-            .method(method)
-            .uri(format!("/{EMULATOR_ACCOUNT_NAME}{path}{join}{sas}"))
-            .header("content-length", content.len());
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
+        let url = format!("/{ACCOUNT}{path}{join}{sas}");
+        let length = content.len().to_string();
+        let headers = [&[("content-length", length.as_str())], headers].concat();
+        let request = request(method, &url, &headers, content.to_owned());
         let socket = Socket {
             service: Some(service),
             peer: Some(IpAddr::from([127, 0, 0, 1])),
             local: Some(local.parse().unwrap()),
             ..Socket::default()
         };
-        let content = Bytes::from(content.to_owned());
-        let request = request.body(body::full(content)).unwrap();
-        let response = self.0.call_on(request, socket).await.unwrap();
-        let (head, body) = response.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        let body = String::from_utf8_lossy(&body).into_owned();
-        (head.status.as_u16(), body)
+        let emulator = self.0.emulator();
+        Answer::of(emulator.call_on(request, socket).await.unwrap()).await
     }
 
     async fn put_message(&self, headers: Headers<'_>) -> u16 {
         let path = "/jobs/messages";
         let put = self.ask(Service::Queue, "POST", path, headers, MESSAGE);
-        put.await.0
+        put.await.status
     }
 
     async fn take_messages(&self, headers: Headers<'_>) -> u16 {
         let path = "/jobs/messages?numofmessages=32&visibilitytimeout=604800";
-        self.ask(Service::Queue, "GET", path, headers, "").await.0
+        self.ask(Service::Queue, "GET", path, headers, "")
+            .await
+            .status
     }
 
     /// Returns the number of visible messages.
     async fn visible(&self) -> usize {
         let path = "/jobs/messages?peekonly=true&numofmessages=32";
-        let (_, body) = self.ask(Service::Queue, "GET", path, &[], "").await;
-        body.matches("<QueueMessage>").count()
+        let page = self.ask(Service::Queue, "GET", path, &[], "").await;
+        page.text().matches("<QueueMessage>").count()
     }
 
     async fn allow_app(&self) {
         for service in [Service::Queue, Service::Blob, Service::Table] {
             let path = "/?restype=service&comp=properties";
-            assert_eq!(self.ask(service, "PUT", path, &[], RULES).await.0, 202);
+            let set = self.ask(service, "PUT", path, &[], RULES).await;
+            assert_eq!(set.status, 202);
         }
     }
 }
@@ -177,7 +146,7 @@ async fn cors_rule_allows_its_origin() {
         world
             .ask(Service::Queue, "OPTIONS", path, &headers, "")
             .await
-            .0
+            .status
     };
     assert_eq!(preflight(APP, "POST").await, 403);
     world.allow_app().await;
@@ -188,7 +157,7 @@ async fn cors_rule_allows_its_origin() {
     assert_eq!(world.visible().await, 1);
     assert_eq!(world.take_messages(&[APP]).await, 200);
     let deleted = world.ask(Service::Queue, "DELETE", "/jobs", &[APP], "");
-    assert_eq!(deleted.await.0, 403, "the rule has no such method");
+    assert_eq!(deleted.await.status, 403, "the rule has no such method");
 }
 
 /// Content that a page shows without reading it is served: images, downloads, followed links.
@@ -204,7 +173,7 @@ async fn images_are_served_and_foreign_scripts_read_nothing() {
         (&[OPAQUE], 403),
     ] {
         let answer = world.ask(Service::Blob, "GET", "/box/b", headers, "").await;
-        assert_eq!(answer.0, expected, "{headers:?}: {}", answer.1);
+        assert_eq!(answer.status, expected, "{headers:?}: {}", answer.text());
     }
 }
 
@@ -217,16 +186,16 @@ async fn refusal_names_the_origin_and_the_host() {
         (Service::Queue, "/jobs?comp=metadata"),
         (Service::Table, "/rows()"),
     ] {
-        let (status, body) = world.ask(service, "GET", path, &[EVIL], "").await;
-        assert_eq!(status, 403);
+        let answer = world.ask(service, "GET", path, &[EVIL], "").await;
+        assert_eq!(answer.status, 403);
         for part in ["AuthorizationFailure", "https://evil.example", "CORS"] {
-            assert!(body.contains(part), "{part}: {body}");
+            assert!(answer.text().contains(part), "{part}: {answer:?}");
         }
         let request = ("GET", path, &[("host", "evil.example:10000")][..], "");
-        let (status, body) = world.ask_at("127.0.0.1", service, request).await;
-        assert_eq!(status, 400);
+        let answer = world.ask_at("127.0.0.1", service, request).await;
+        assert_eq!(answer.status, 400);
         for part in ["InvalidHeaderValue", "evil.example", "--allowHost"] {
-            assert!(body.contains(part), "{part}: {body}");
+            assert!(answer.text().contains(part), "{part}: {answer:?}");
         }
     }
 }
@@ -245,10 +214,10 @@ async fn other_machines_may_use_any_host_name() {
     ] {
         let headers = [("host", "storage.example:10000")];
         let request = ("GET", "/box/b", &headers[..], "");
-        let (status, body) = world.ask_at(local, Service::Blob, request).await;
-        assert_eq!(status, expected, "{local}: {body}");
+        let answer = world.ask_at(local, Service::Blob, request).await;
+        assert_eq!(answer.status, expected, "{local}: {answer:?}");
         let from_page = ("GET", "/box/b", &[headers[0], EVIL][..], "");
-        let (status, _) = world.ask_at(local, Service::Blob, from_page).await;
-        assert!(status >= 400, "{local}");
+        let answer = world.ask_at(local, Service::Blob, from_page).await;
+        assert!(answer.status >= 400, "{local}");
     }
 }

@@ -1,15 +1,16 @@
 //! User delegation keys and their signatures.
 
-use smalt::{AccountSettings, Role, RoleAssignment};
+use smalt::{AccountSettings, Role, RoleAssignment, Service};
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::{ApiVersion, Timestamp};
 
-use super::world::{ACCOUNT, Answer, By, OBJECT_ID, TENANT_ID, World, config, sign_lines};
+use super::world::{By, OBJECT_ID, TENANT_ID, new_world, sign_lines, world_with};
+use crate::support::{self, Answer, Client, config};
 
 const ASK: &str = "/?restype=service&comp=userdelegationkey";
 const DAY_S: u64 = 24 * 3600;
 
-async fn ask(world: &World, start: Timestamp, expiry: Timestamp) -> Answer {
+async fn ask(world: &Client, start: Timestamp, expiry: Timestamp) -> Answer {
     let (start, expiry) = (start.iso_s(), expiry.iso_s());
     let body = format!("<KeyInfo><Start>{start}</Start><Expiry>{expiry}</Expiry></KeyInfo>");
     let token = world.token();
@@ -17,12 +18,11 @@ async fn ask(world: &World, start: Timestamp, expiry: Timestamp) -> Answer {
 }
 
 fn element<'a>(answer: &'a Answer, name: &str) -> &'a str {
-    let (_, rest) = answer.body.split_once(&format!("<{name}>")).unwrap();
-    rest.split_once("</").unwrap().0
+    answer.elements(name)[0]
 }
 
 /// Gets a key for the next day.
-async fn key(world: &World) -> (AccountKey, String, String) {
+async fn key(world: &Client) -> (AccountKey, String, String) {
     let answer = ask(world, world.now(), world.now().plus_s(DAY_S)).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let (start, expiry) = (
@@ -36,7 +36,7 @@ async fn key(world: &World) -> (AccountKey, String, String) {
 /// The signature gives no more than the roles of its signer.
 #[tokio::test]
 async fn signature_needs_a_role_of_its_signer() {
-    let world = World::new().await;
+    let world = new_world().await;
     let signed = sas(&key(&world).await, "rd", &[]);
     let assign = |role| {
         let assigned = RoleAssignment {
@@ -48,14 +48,14 @@ async fn signature_needs_a_role_of_its_signer() {
             role_assignments: Some([assigned].into()),
             ..AccountSettings::default()
         };
-        assert!(world.emulator.change_settings(ACCOUNT, settings));
+        world.change_settings(settings);
     };
-    let refused = (403, "AuthorizationPermissionMismatch");
+    let refused = "403 AuthorizationPermissionMismatch";
     assign(Role::BlobDelegator);
-    let answer = world.get(By::Sas(&signed), "/box/b").await;
+    let answer = world.get_as(By::Sas(&signed), "/box/b").await;
     assert_eq!(answer.outcome(), refused);
     assign(Role::BlobDataReader);
-    assert_eq!(world.get(By::Sas(&signed), "/box/b").await.status, 200);
+    assert_eq!(world.get_as(By::Sas(&signed), "/box/b").await.status, 200);
     let answer = world.ask(By::Sas(&signed), "DELETE", "/box/b", &[], "");
     assert_eq!(answer.await.outcome(), refused);
 }
@@ -117,7 +117,7 @@ fn sas_of(
 
 #[tokio::test]
 async fn delegation_key_needs_a_token() {
-    let world = World::new().await;
+    let world = new_world().await;
     let now = world.now();
     let answer = ask(&world, now, now.plus_s(7 * DAY_S)).await;
     assert_eq!(answer.status, 200);
@@ -141,20 +141,21 @@ async fn delegation_key_needs_a_token() {
     );
     let body = "<KeyInfo><Expiry>2023-11-15T00:00:00Z</Expiry></KeyInfo>";
     let everything = world.account_sas("rwdlacup");
+    let everything = everything.sign(support::key().as_bytes());
     for by in [By::Owner, By::Sas(&everything)] {
         let refused = world.ask(by, "POST", ASK, &[], body).await;
-        assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
+        assert_eq!(refused.outcome(), "403 AuthenticationFailed");
         let detail = "Only authentication scheme Bearer is supported";
-        assert!(refused.body.contains(detail), "{}", refused.body);
+        assert!(refused.text().contains(detail), "{}", refused.text());
     }
     let old = world.under(ApiVersion::V2018_03_28);
     let refused = ask(&old, now, now.plus_s(DAY_S)).await;
-    assert_eq!(refused.outcome(), (400, "InvalidQueryParameterValue"));
+    assert_eq!(refused.outcome(), "400 InvalidQueryParameterValue");
 }
 
 #[tokio::test]
 async fn delegation_key_lasts_seven_days_at_most() {
-    let world = World::new().await;
+    let world = new_world().await;
     let now = world.now();
     for (start, expiry) in [
         (now, now.plus_s(7 * DAY_S + 1)),
@@ -164,7 +165,7 @@ async fn delegation_key_lasts_seven_days_at_most() {
         (now.plus_s(20), now.plus_s(10)),
     ] {
         let refused = ask(&world, start, expiry).await;
-        assert_eq!(refused.outcome(), (400, "InvalidXmlNodeValue"));
+        assert_eq!(refused.outcome(), "400 InvalidXmlNodeValue");
         // Azure returns the value as the name, too.
         assert_eq!(
             element(&refused, "XmlNodeName"),
@@ -185,7 +186,7 @@ async fn delegation_key_lasts_seven_days_at_most() {
 
 #[tokio::test]
 async fn delegation_sas_is_valid_in_every_version() {
-    let world = World::new().await;
+    let world = new_world().await;
     let key = key(&world).await;
     for version in [
         "2018-11-09",
@@ -195,19 +196,19 @@ async fn delegation_sas_is_valid_in_every_version() {
         "2026-04-06",
     ] {
         let signed = sas_of(version, &key, "r", &[("rsct", "a/b"), ("spr", "https")]);
-        let read = world.get(By::Sas(&signed), "/box/b").await;
-        assert_eq!(read.status, 200, "{version}: {}", read.body);
+        let read = world.get_as(By::Sas(&signed), "/box/b").await;
+        assert_eq!(read.status, 200, "{version}: {}", read.text());
         assert_eq!(read.header("content-type"), "a/b");
-        let other = world.get(By::Sas(&signed), "/box/other").await;
-        assert_eq!(other.outcome(), (403, "AuthenticationFailed"));
+        let other = world.get_as(By::Sas(&signed), "/box/other").await;
+        assert_eq!(other.outcome(), "403 AuthenticationFailed");
         let write = world
             .ask(By::Sas(&signed), "DELETE", "/box/b", &[], "")
             .await;
-        assert_eq!(write.outcome(), (403, "AuthorizationPermissionMismatch"));
+        assert_eq!(write.outcome(), "403 AuthorizationPermissionMismatch");
     }
     let more = [("saoid", OBJECT_ID), ("scid", "corr"), ("ses", "scope")];
     let signed = sas(&key, "r", &more);
-    assert_eq!(world.get(By::Sas(&signed), "/box/b").await.status, 200);
+    assert_eq!(world.get_as(By::Sas(&signed), "/box/b").await.status, 200);
     for forged in [
         signed.replace("scid=corr", "scid=other"),
         signed.replace(OBJECT_ID, TENANT_ID),
@@ -215,15 +216,15 @@ async fn delegation_sas_is_valid_in_every_version() {
         signed.replace("skv=2026-10-06", "skv=2026-06-06"),
         format!("{signed}&si=policy"),
     ] {
-        let refused = world.get(By::Sas(&forged), "/box/b").await;
-        assert_eq!(refused.outcome(), (403, "AuthenticationFailed"), "{forged}");
+        let refused = world.get_as(By::Sas(&forged), "/box/b").await;
+        assert_eq!(refused.outcome(), "403 AuthenticationFailed", "{forged}");
     }
 }
 
 /// Headers and parameters to which a SAS is bound, since 2026-04-06.
 #[tokio::test]
 async fn delegation_sas_can_be_bound_to_headers_and_parameters() {
-    let world = World::new().await;
+    let world = new_world().await;
     let key = key(&world).await;
     let bound = [("srh", "x-ms-lease-id"), ("srq", "comp")];
     let signed = sas_of("2026-04-06", &key, "r", &bound);
@@ -232,41 +233,41 @@ async fn delegation_sas_can_be_bound_to_headers_and_parameters() {
     let with = world.ask(By::Sas(&signed), "GET", path, &headers, "").await;
     // The request is authorised, and refused for its malformed lease id.
     assert_eq!(with.status, 400, "{with:?}");
-    let without = world.get(By::Sas(&signed), path).await;
-    assert_eq!(without.outcome(), (403, "AuthenticationFailed"));
+    let without = world.get_as(By::Sas(&signed), path).await;
+    assert_eq!(without.outcome(), "403 AuthenticationFailed");
     let elsewhere = world
         .ask(By::Sas(&signed), "GET", "/box/b", &headers, "")
         .await;
-    assert_eq!(elsewhere.outcome(), (403, "AuthenticationFailed"));
+    assert_eq!(elsewhere.outcome(), "403 AuthenticationFailed");
 }
 
 /// `sduoid`: the signature and the user's token are valid together, neither of them alone.
 #[tokio::test]
 async fn delegation_sas_for_one_user_needs_that_users_token() {
-    let world = World::new().await;
+    let world = new_world().await;
     let key = key(&world).await;
     let signed = sas_of("2025-07-05", &key, "r", &[("sduoid", OBJECT_ID)]);
-    let refused = world.get(By::Sas(&signed), "/box/b").await;
-    assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
+    let refused = world.get_as(By::Sas(&signed), "/box/b").await;
+    assert_eq!(refused.outcome(), "403 AuthenticationFailed");
     let token = world.token();
     let read = world
-        .get(By::Token(&token), &format!("/box/b?{signed}"))
+        .get_as(By::Token(&token), &format!("/box/b?{signed}"))
         .await;
     assert_eq!(read.status, 200, "{read:?}");
     let other = sas_of("2025-07-05", &key, "r", &[("sduoid", TENANT_ID)]);
     let refused = world
-        .get(By::Token(&token), &format!("/box/b?{other}"))
+        .get_as(By::Token(&token), &format!("/box/b?{other}"))
         .await;
-    assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
+    assert_eq!(refused.outcome(), "403 AuthenticationFailed");
     // The token alone may delete; together with the signature it may not.
     let path = format!("/box/b?{signed}");
     let refused = world.ask(By::Token(&token), "DELETE", &path, &[], "").await;
-    assert_eq!(refused.outcome(), (403, "AuthorizationPermissionMismatch"));
+    assert_eq!(refused.outcome(), "403 AuthorizationPermissionMismatch");
 }
 
 #[tokio::test]
 async fn delegation_sas_expires_with_its_key() {
-    let world = World::new().await;
+    let world = new_world().await;
     let now = world.now();
     let answer = ask(&world, now.plus_s(60), now.plus_s(120)).await;
     let value = AccountKey::parse(element(&answer, "Value")).unwrap();
@@ -274,19 +275,24 @@ async fn delegation_sas_expires_with_its_key() {
     let signed = sas(&(value, start, expiry), "r", &[]);
     for (seconds, status) in [(0, 403), (60, 200), (59, 200), (1, 403)] {
         world.advance_s(seconds);
-        let read = world.get(By::Sas(&signed), "/box/b").await;
+        let read = world.get_as(By::Sas(&signed), "/box/b").await;
         assert_eq!(read.status, status, "{seconds}");
-        assert!(status == 200 || read.body.contains("specified key time frame: Key start ["));
+        assert!(
+            status == 200
+                || read
+                    .text()
+                    .contains("specified key time frame: Key start [")
+        );
     }
 }
 
 /// Keys are not stored: another process derives them again from the account key.
 #[tokio::test]
 async fn delegation_sas_survives_a_restart_but_not_a_new_account_key() {
-    let world = World::new().await;
+    let world = new_world().await;
     let signed = sas(&key(&world).await, "r", &[]);
-    let again = World::new().await;
-    assert_eq!(again.get(By::Sas(&signed), "/box/b").await.status, 200);
+    let again = new_world().await;
+    assert_eq!(again.get_as(By::Sas(&signed), "/box/b").await.status, 200);
     let mut changed = config();
     for account in changed.accounts.values_mut() {
         account
@@ -294,21 +300,21 @@ async fn delegation_sas_survives_a_restart_but_not_a_new_account_key() {
             .insert(0, AccountKey::parse("b3RoZXI=").unwrap());
     }
     // While the old key is one of the account's two, its derived keys stay valid.
-    let rotated = World::with(changed.clone()).await;
-    assert_eq!(rotated.get(By::Sas(&signed), "/box/b").await.status, 200);
+    let rotated = world_with(changed.clone()).await;
+    assert_eq!(rotated.get_as(By::Sas(&signed), "/box/b").await.status, 200);
     for account in changed.accounts.values_mut() {
         account.keys.truncate(1);
     }
-    let revoked = World::empty(changed);
-    let refused = revoked.get(By::Sas(&signed), "/box/b").await;
-    assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
+    let revoked = Client::with(changed);
+    let refused = revoked.get_as(By::Sas(&signed), "/box/b").await;
+    assert_eq!(refused.outcome(), "403 AuthenticationFailed");
 }
 
 /// Queues have such keys since 2025-07-05, with signatures in their own layout.
 #[tokio::test]
 async fn queues_have_delegation_keys() {
-    let world = World::new().await;
-    let host = "https://127.0.0.1:10001/devstoreaccount1";
+    let world = new_world().await;
+    let queues = world.at(Service::Queue);
     let token = format!("Bearer {}", world.token());
     let bearer = [
         ("authorization", token.as_str()),
@@ -316,12 +322,13 @@ async fn queues_have_delegation_keys() {
     ];
     let expiry = world.now().plus_s(DAY_S).iso_s();
     let asked = format!("<KeyInfo><Expiry>{expiry}</Expiry></KeyInfo>");
-    let url = format!("{host}?restype=service&comp=userdelegationkey");
-    let answer = world.send_to("POST", &url, &bearer, &asked).await;
+    let answer = queues
+        .send_over("https", "POST", ASK, &bearer, &asked)
+        .await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(element(&answer, "SignedService"), "q");
-    let made = world
-        .send_to("PUT", &format!("{host}/queue"), &bearer, "")
+    let made = queues
+        .send_over("https", "PUT", "/queue", &bearer, "")
         .await;
     assert_eq!(made.status, 201, "{made:?}");
     let key = AccountKey::parse(element(&answer, "Value")).unwrap();
@@ -346,8 +353,8 @@ async fn queues_have_delegation_keys() {
         ("messages?peekonly=true", 200),
         ("messages?numofmessages=1", 403),
     ] {
-        let url = format!("{host}/queue/{path}&{signed}");
-        let answer = world.send_to("GET", &url, &[], "").await;
+        let path = format!("/queue/{path}&{signed}");
+        let answer = queues.send_over("https", "GET", &path, &[], "").await;
         assert_eq!(answer.status, status, "{answer:?}");
     }
 }

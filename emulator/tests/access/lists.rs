@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use smalt::{AccountSettings, Config, OAuth, Role, RoleAssignment};
 
-use super::world::{ACCOUNT, By, OBJECT_ID, World, config};
+use super::world::{By, OBJECT_ID};
+use crate::support::{BLOCK, Client, config};
 
-const REFUSED: (u16, &str) = (403, "AuthorizationPermissionMismatch");
-const BLOCK: [(&str, &str); 1] = [("x-ms-blob-type", "BlockBlob")];
+const REFUSED: &str = "403 AuthorizationPermissionMismatch";
 
 /// Returns an account whose tokens have no role, with `/lake/open/file` and `/lake/closed/file`.
 /// The user may reach both directories, and change what `open` holds.
-async fn world() -> World {
-    let world = World::empty(Config {
+async fn world() -> Client {
+    let world = Client::with(Config {
         oauth: OAuth::Basic,
         ..config()
     });
@@ -21,11 +21,10 @@ async fn world() -> World {
         role_assignments: Some(BTreeSet::new()),
         ..AccountSettings::default()
     };
-    assert!(world.emulator.change_settings(ACCOUNT, settings));
-    let made = world.owner("PUT", "/lake?restype=container", &[], "").await;
-    assert_eq!(made.status, 201);
+    world.change_settings(settings);
+    world.create("lake").await;
     for path in ["/lake/open/file", "/lake/closed/file"] {
-        assert_eq!(world.owner("PUT", path, &BLOCK, "hello").await.status, 201);
+        world.put(path, "hello").await;
     }
     set(&world, "/lake/", "user::rwx,group::r-x,other::--x").await;
     let open = format!("user::rwx,user:{OBJECT_ID}:rwx,group::r-x,mask::rwx,other::--x");
@@ -34,22 +33,20 @@ async fn world() -> World {
     world
 }
 
-async fn set(world: &World, path: &str, acl: &str) {
+async fn set(world: &Client, path: &str, acl: &str) {
     let target = format!("{path}?action=setAccessControl");
     let headers = [("x-ms-acl", acl)];
-    let answer = world.owner("PATCH", &target, &headers, "").await;
-    assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+    let answer = world.send("PATCH", &target, &headers, "").await;
+    assert_eq!(answer.status, 200, "{path}: {}", answer.text());
 }
 
-/// Sends a request as the user; returns status and code.
-async fn ask(world: &World, request: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+/// Sends a request as the user and returns its outcome.
+async fn ask(world: &Client, request: &str, headers: &[(&str, &str)], body: &str) -> String {
     let (method, target) = request.split_once(' ').unwrap();
     let token = world.token();
-    let answer = world
-        .ask(By::Token(&token), method, target, headers, body)
-        .await;
-    let (status, code) = answer.outcome();
-    (status, code.to_owned())
+    let by = By::Token(&token);
+    let answer = world.ask(by, method, target, headers, body).await;
+    answer.outcome()
 }
 
 #[tokio::test]
@@ -58,8 +55,8 @@ async fn user_does_what_the_lists_permit() {
     let rename = [("x-ms-rename-source", "/lake/open/new")];
     let theft = [("x-ms-rename-source", "/lake/closed/file")];
     for (request, headers, expected) in [
-        ("GET /lake/open/file", &BLOCK[..0], REFUSED),
-        ("HEAD /lake/open/file?action=getStatus", &[], (200, "")),
+        ("GET /lake/open/file", &[][..], REFUSED),
+        ("HEAD /lake/open/file?action=getStatus", &[], "200"),
         (
             "GET /lake?resource=filesystem&recursive=false",
             &[],
@@ -68,19 +65,19 @@ async fn user_does_what_the_lists_permit() {
         (
             "GET /lake?resource=filesystem&recursive=false&directory=open",
             &[],
-            (200, ""),
+            "200",
         ),
         (
             "GET /lake?restype=container&comp=list&prefix=closed/f",
             &[],
             REFUSED,
         ),
-        ("PUT /lake/open/new", &BLOCK, (201, "")),
-        ("PUT /lake/closed/new", &BLOCK, REFUSED),
+        ("PUT /lake/open/new", &[BLOCK], "201"),
+        ("PUT /lake/closed/new", &[BLOCK], REFUSED),
         ("PUT /lake/closed/new?comp=block&blockid=AAAA", &[], REFUSED),
         ("PUT /lake/new?resource=directory", &[], REFUSED),
-        ("GET /lake/open/new", &[], (200, "")),
-        ("PUT /lake/open/moved", &rename, (201, "")),
+        ("GET /lake/open/new", &[], "200"),
+        ("PUT /lake/open/moved", &rename, "201"),
         ("PUT /lake/open/stolen", &theft, REFUSED),
         (
             "PATCH /lake/open/file?action=append&position=5",
@@ -90,7 +87,7 @@ async fn user_does_what_the_lists_permit() {
         (
             "HEAD /lake/open?action=checkAccess&fsAction=rw-",
             &[],
-            (200, ""),
+            "200",
         ),
         (
             "HEAD /lake/closed?action=checkAccess&fsAction=r--",
@@ -105,21 +102,21 @@ async fn user_does_what_the_lists_permit() {
         (
             "PATCH /lake/open/moved?action=setAccessControl",
             &[("x-ms-permissions", "0600")],
-            (200, ""),
+            "200",
         ),
         ("DELETE /lake/closed/file", &[], REFUSED),
-        ("DELETE /lake/open/file?recursive=false", &[], (200, "")),
+        ("DELETE /lake/open/file?recursive=false", &[], "200"),
         ("DELETE /lake?restype=container", &[], REFUSED),
         ("PUT /other?restype=container", &[], REFUSED),
         ("GET /?comp=list", &[], REFUSED),
     ] {
-        let has_body = headers == BLOCK || request.contains("comp=block");
+        let has_body = headers == [BLOCK] || request.contains("comp=block");
         let body = if has_body { "mine" } else { "" };
-        let (status, code) = ask(&world, request, headers, body).await;
-        assert_eq!((status, code.as_str()), expected, "{request}");
+        let outcome = ask(&world, request, headers, body).await;
+        assert_eq!(outcome, expected, "{request}");
     }
     let target = "/lake/open/moved?action=getAccessControl";
-    let owned = world.owner("HEAD", target, &[], "").await;
+    let owned = world.head(target).await;
     assert_eq!(owned.header("x-ms-owner"), OBJECT_ID);
     assert_eq!(owned.header("x-ms-group"), "$superuser");
 }
@@ -133,8 +130,8 @@ async fn user_gives_no_path_away() {
         "PUT /lake/open/new?resource=file",
         "PATCH /lake/open?action=setAccessControl",
     ] {
-        let (status, code) = ask(&world, request, &gift, "").await;
-        assert_eq!((status, code.as_str()), REFUSED, "{request}");
+        let outcome = ask(&world, request, &gift, "").await;
+        assert_eq!(outcome, REFUSED, "{request}");
     }
 }
 
@@ -146,14 +143,11 @@ async fn user_copies_what_the_lists_let_them_read() {
     set(&world, "/lake/open/file", &reads).await;
     let rights = "user::rwx,group::r-x,other::-wx";
     set(&world, "/lake/closed", rights).await;
-    for (source, expected) in [
-        ("/lake/open/file", (202, "")),
-        ("/lake/closed/file", REFUSED),
-    ] {
-        let source = format!("https://127.0.0.1:10000/{ACCOUNT}{source}");
+    for (source, expected) in [("/lake/open/file", "202"), ("/lake/closed/file", REFUSED)] {
+        let source = world.url_over("https", source);
         let headers = [("x-ms-copy-source", source.as_str())];
-        let (status, code) = ask(&world, "PUT /lake/open/copy", &headers, "").await;
-        assert_eq!((status, code.as_str()), expected, "{source}");
+        let outcome = ask(&world, "PUT /lake/open/copy", &headers, "").await;
+        assert_eq!(outcome, expected, "{source}");
     }
     let settings = AccountSettings {
         hierarchical_namespace: true,
@@ -184,8 +178,8 @@ async fn role_and_lists_share_a_copy() {
         let world = world().await;
         let reads = format!("user::rwx,user:{OBJECT_ID}:r--,group::r--,mask::r--,other::---");
         set(&world, "/lake/open/file", &reads).await;
-        world.owner("PUT", "/mine?restype=container", &[], "").await;
-        world.owner("PUT", "/mine/file", &BLOCK, "hello").await;
+        world.create("mine").await;
+        world.put("/mine/file", "hello").await;
         let assignment = RoleAssignment {
             principal: OBJECT_ID.parse().unwrap(),
             role,
@@ -196,14 +190,14 @@ async fn role_and_lists_share_a_copy() {
             role_assignments: Some([assignment].into()),
             ..AccountSettings::default()
         };
-        assert!(world.emulator.change_settings(ACCOUNT, settings));
+        world.change_settings(settings);
         let closed = ("/lake/closed/file", copies.1);
-        for ((source, destination), expected) in [(copies, (202, "")), (closed, REFUSED)] {
-            let source = format!("https://127.0.0.1:10000/{ACCOUNT}{source}");
+        for ((source, destination), expected) in [(copies, "202"), (closed, REFUSED)] {
+            let source = world.url_over("https", source);
             let headers = [("x-ms-copy-source", source.as_str())];
             let request = format!("PUT {destination}");
-            let (status, code) = ask(&world, &request, &headers, "").await;
-            assert_eq!((status, code.as_str()), expected, "{role:?}: {source}");
+            let outcome = ask(&world, &request, &headers, "").await;
+            assert_eq!(outcome, expected, "{role:?}: {source}");
         }
     }
 }
@@ -213,13 +207,13 @@ async fn sticky_directory_keeps_the_files_of_others() {
     let world = world().await;
     let target = "/lake/open?action=setAccessControl";
     let sticky = [("x-ms-permissions", "1777")];
-    let answer = world.owner("PATCH", target, &sticky, "").await;
+    let answer = world.send("PATCH", target, &sticky, "").await;
     assert_eq!(answer.status, 200);
-    let made = ask(&world, "PUT /lake/open/own", &BLOCK, "mine").await;
-    assert_eq!(made.0, 201);
-    let (status, code) = ask(&world, "DELETE /lake/open/file", &[], "").await;
-    assert_eq!((status, code.as_str()), REFUSED);
-    assert_eq!(ask(&world, "DELETE /lake/open/own", &[], "").await.0, 202);
+    let made = ask(&world, "PUT /lake/open/own", &[BLOCK], "mine").await;
+    assert_eq!(made, "201");
+    let outcome = ask(&world, "DELETE /lake/open/file", &[], "").await;
+    assert_eq!(outcome, REFUSED);
+    assert_eq!(ask(&world, "DELETE /lake/open/own", &[], "").await, "202");
 }
 
 #[tokio::test]
@@ -235,9 +229,9 @@ async fn user_with_a_role_is_not_checked() {
         role_assignments: Some([assignment].into()),
         ..AccountSettings::default()
     };
-    assert!(world.emulator.change_settings(ACCOUNT, settings));
+    world.change_settings(settings);
     for request in ["GET /lake/closed/file", "GET /?comp=list"] {
-        assert_eq!(ask(&world, request, &[], "").await.0, 200, "{request}");
+        assert_eq!(ask(&world, request, &[], "").await, "200", "{request}");
     }
 }
 
@@ -246,12 +240,11 @@ async fn user_with_a_role_is_not_checked() {
 #[tokio::test]
 async fn recursive_change_counts_the_paths_of_others() {
     let world = world().await;
-    let other = world.owner("PUT", "/lake/open/another", &BLOCK, "x").await;
-    assert_eq!(other.status, 201);
+    world.put("/lake/open/another", "x").await;
     for path in ["/lake/open", "/lake/open/file"] {
         let target = format!("{path}?action=setAccessControl");
         let mine = [("x-ms-owner", OBJECT_ID)];
-        assert_eq!(world.owner("PATCH", &target, &mine, "").await.status, 200);
+        assert_eq!(world.send("PATCH", &target, &mine, "").await.status, 200);
     }
     let token = world.token();
     let added = [("x-ms-acl", "user:guest:r-x")];
@@ -260,7 +253,7 @@ async fn recursive_change_counts_the_paths_of_others() {
             format!("/lake/open?action=setAccessControlRecursive&mode=modify&maxRecords=9{force}");
         let by = By::Token(&token);
         let answer = world.ask(by, "PATCH", &target, &added, "").await;
-        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
         for part in [
             "\"directoriesSuccessful\":1",
             "\"failureCount\":1",
@@ -268,7 +261,7 @@ async fn recursive_change_counts_the_paths_of_others() {
             "\"type\":\"FILE\"",
             &format!("\"filesSuccessful\":{files}"),
         ] {
-            assert!(answer.body.contains(part), "{force}: {}", answer.body);
+            assert!(answer.text().contains(part), "{force}: {}", answer.text());
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Shared Key and Shared Key Lite, in the forms that clients send.
 
-use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
+use smalt_protocol::signing::shared_key::Scheme;
 use smalt_protocol::signing::{AccountKey, sign};
-use smalt_protocol::{ApiVersion, Service, uri};
+use smalt_protocol::{ApiVersion, Service};
 
-use super::world::{ACCOUNT, Answer, World, config, key};
+use super::world::{new_world, world_with};
+use crate::support::{ACCOUNT, Answer, Client, config, key, request, signature};
 
 /// A request as a client writes it.
 struct Signed<'a> {
@@ -31,7 +32,7 @@ impl Signed<'_> {
         }
     }
 
-    async fn send(&self, world: &World) -> Answer {
+    async fn send(&self, world: &Client) -> Answer {
         let version = self.version.to_string();
         let date = world.now().rfc1123();
         let mut headers = vec![("x-ms-version", version.as_str())];
@@ -39,34 +40,21 @@ impl Signed<'_> {
             headers.push(("x-ms-date", &date));
         }
         headers.extend_from_slice(self.headers);
-        let target = format!("/{ACCOUNT}{}", self.path);
-        let (raw_path, query) = target.split_once('?').unwrap_or((&target, ""));
-        let value = authorization(
-            &SigningInput {
-                service: Service::Blob,
-                scheme: self.scheme,
-                version: self.version,
-                method: self.method,
-                account: self.account,
-                path: raw_path,
-                query: &uri::parse_query(query).unwrap(),
-                headers: &headers,
-            },
-            self.key.as_bytes(),
-        );
+        let target = world.target(self.path);
+        let scheme = (self.scheme, Service::Blob, self.version);
+        let by = (self.account, &self.key);
+        let value = signature(scheme, by, (self.method, &target), &headers);
         headers.push(("authorization", &value));
         world
-            .send("http", self.method, self.path, &headers, "")
+            .send_over("http", self.method, self.path, &headers, "")
             .await
     }
 }
 
 #[tokio::test]
 async fn both_schemes_accept_every_form_of_path_and_query() {
-    let world = World::new().await;
-    let block = [("x-ms-blob-type", "BlockBlob")];
-    let put = world.owner("PUT", "/box/a%20%C3%BC%2Bb", &block, "x").await;
-    assert_eq!(put.status, 201);
+    let world = new_world().await;
+    world.put("/box/a%20%C3%BC%2Bb", "x").await;
     for scheme in [Scheme::SharedKey, Scheme::SharedKeyLite] {
         for path in [
             "/box/b",
@@ -94,7 +82,7 @@ async fn both_schemes_accept_every_form_of_path_and_query() {
 /// The date: `x-ms-date` overrides `Date`; it may differ by fifteen minutes from the clock.
 #[tokio::test]
 async fn signature_is_valid_for_fifteen_minutes_around_its_date() {
-    let world = World::new().await;
+    let world = new_world().await;
     let now = world.now();
     let minutes = |minutes: u64| std::time::Duration::from_secs(minutes * 60);
     for (date, status) in [
@@ -114,7 +102,7 @@ async fn signature_is_valid_for_fifteen_minutes_around_its_date() {
             let answer = signed.send(&world).await;
             assert_eq!(answer.status, status, "{header}: {date}");
             let old = "Request date header too old: '";
-            assert!(status == 200 || answer.body.contains(old), "{answer:?}");
+            assert!(status == 200 || answer.text().contains(old), "{answer:?}");
         }
     }
     let right = now.rfc1123();
@@ -128,23 +116,19 @@ async fn signature_is_valid_for_fifteen_minutes_around_its_date() {
     };
     assert_eq!(signed.send(&world).await.status, 200);
     let none = [("x-ms-date", "yesterday")];
-    let answer = Signed {
+    let signed = Signed {
         headers: &none,
         ..Signed::get("/box/b")
-    }
-    .send(&world)
-    .await;
-    assert!(
-        answer
-            .body
-            .contains("The date header in the request is missing or incorrect.")
-    );
+    };
+    let answer = signed.send(&world).await;
+    let missing = "The date header in the request is missing or incorrect.";
+    assert!(answer.text().contains(missing));
 }
 
 /// The string to sign has an empty line for an empty body since 2015-02-21, and a `0` before.
 #[tokio::test]
 async fn version_decides_how_an_empty_body_is_signed() {
-    let world = World::new().await;
+    let world = new_world().await;
     let date = world.now().rfc1123();
     for (version, right, wrong) in [("2014-02-14", "0", ""), ("2015-02-21", "", "0")] {
         for (line, status) in [(right, 200), (wrong, 403)] {
@@ -160,7 +144,7 @@ async fn version_decides_how_an_empty_body_is_signed() {
                 ("authorization", value.as_str()),
             ];
             let path = "/box/b?comp=metadata";
-            let answer = world.send("http", "PUT", path, &headers, "").await;
+            let answer = world.send_over("http", "PUT", path, &headers, "").await;
             assert_eq!(answer.status, status, "{version} {line:?}: {answer:?}");
         }
     }
@@ -173,34 +157,31 @@ async fn both_account_keys_are_valid_and_no_other() {
     for account in two.accounts.values_mut() {
         account.keys.push(second.clone());
     }
-    let world = World::with(two).await;
+    let world = world_with(two).await;
     for (key, status) in [
         (key(), 200),
         (second, 200),
         (AccountKey::parse("b2s=").unwrap(), 403),
     ] {
-        let answer = Signed {
+        let signed = Signed {
             key,
             ..Signed::get("/box/b")
-        }
-        .send(&world)
-        .await;
+        };
+        let answer = signed.send(&world).await;
         assert_eq!(answer.status, status);
         let shown = "Server used following string to sign: 'GET\n";
         assert!(
-            status == 200 || answer.body.contains(shown),
+            status == 200 || answer.text().contains(shown),
             "{}",
-            answer.body
+            answer.text()
         );
     }
     let other = Signed {
         account: "other",
         ..Signed::get("/box/b")
     };
-    assert_eq!(
-        other.send(&world).await.outcome(),
-        (403, "AuthenticationFailed")
-    );
+    let other = other.send(&world).await;
+    assert_eq!(other.outcome(), "403 AuthenticationFailed");
     for value in [
         "SharedKey",
         "SharedKey x",
@@ -209,39 +190,25 @@ async fn both_account_keys_are_valid_and_no_other() {
         "nonsense",
     ] {
         let headers = [("authorization", value), ("x-ms-version", "2021-12-02")];
-        let answer = world.send("http", "GET", "/box/b", &headers, "").await;
-        assert_eq!(
-            answer.outcome(),
-            (400, "InvalidAuthenticationInfo"),
-            "{value}"
-        );
+        let answer = world.send_over("http", "GET", "/box/b", &headers, "").await;
+        assert_eq!(answer.outcome(), "400 InvalidAuthenticationInfo", "{value}");
     }
 }
 
 /// A request to the secondary signs the account name, with or without the suffix in the path.
 #[tokio::test]
 async fn secondary_is_signed_for_the_account() {
-    let world = World::new().await;
+    let world = new_world().await;
     let date = world.now().rfc1123();
     let version = world.version.to_string();
     let path = "/devstoreaccount1-secondary/box/b";
     for signed_path in [path, "/devstoreaccount1/box/b"] {
         let headers = [("x-ms-date", date.as_str()), ("x-ms-version", &version)];
-        let input = SigningInput {
-            service: Service::Blob,
-            scheme: Scheme::SharedKey,
-            version: world.version,
-            method: "GET",
-            account: ACCOUNT,
-            path: signed_path,
-            query: &[],
-            headers: &headers,
-        };
-        let value = authorization(&input, key().as_bytes());
+        let value = world.signature("GET", signed_path, &headers);
         let mut headers = headers.to_vec();
         headers.push(("authorization", &value));
         let url = format!("http://127.0.0.1:10000{path}");
-        let answer = world.send_to("GET", &url, &headers, "").await;
+        let answer = world.call(request("GET", &url, &headers, "")).await;
         assert_eq!(answer.status, 200, "{signed_path}: {answer:?}");
     }
 }

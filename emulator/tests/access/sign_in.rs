@@ -1,17 +1,16 @@
 //! The endpoints of the control endpoint at which Microsoft's clients get tokens.
 
-use http_body_util::BodyExt as _;
-use serde_json::Value;
 use smalt::{Config, OAuth};
 
-use super::world::{By, World, config};
+use super::world::{By, world_with};
+use crate::support::{Answer, Client, config};
 
 const CLIENT: &str = "5a0f5a43-7f0a-4b39-94ef-0b9d1f1bd0a7";
 const TENANT: &str = "/dd0d0df1-06c3-436c-8034-4b9a153097ce";
 const SCOPE: &str = "scope=https%3A%2F%2Fstorage.azure.com%2F.default";
 
-async fn world() -> World {
-    World::with(Config {
+async fn world() -> Client {
+    world_with(Config {
         oauth: OAuth::Verified,
         ..config()
     })
@@ -20,22 +19,17 @@ async fn world() -> World {
 
 /// Sends a request to the control endpoint; a request with a body is a POST.
 async fn ask(
-    world: &World,
+    world: &Client,
     token: Option<&str>,
     path: &str,
     (header, value): (&str, &str),
     form: &str,
-) -> (u16, Value) {
+) -> Answer {
     let method = if form.is_empty() { "GET" } else { "POST" };
-    let request = http::Request::builder().method(method).uri(path);
-    let request = request
-        .header("host", "localhost:10003")
-        .header(header, value);
-    let request = request.body(smalt::body::full(form.to_owned())).unwrap();
-    let answer = smalt::control::answer(&world.emulator, token, request).await;
-    let status = answer.status().as_u16();
-    let body = answer.into_body().collect().await.unwrap().to_bytes();
-    (status, serde_json::from_slice(&body).unwrap())
+    let headers = [("host", "localhost:10003"), (header, value)];
+    let form = form.to_owned();
+    let to = (method, path);
+    world.control_as(token, to, &headers, form).await
 }
 
 #[tokio::test]
@@ -64,10 +58,11 @@ async fn every_way_to_sign_in_gives_a_token() {
             String::new(),
         ),
     ] {
-        let (status, told) = ask(&world, None, path, header, &form).await;
-        assert_eq!(status, 200, "{path} {form}: {told}");
+        let answer = ask(&world, None, path, header, &form).await;
+        assert_eq!(answer.status, 200, "{path} {form}: {answer:?}");
+        let told = answer.json();
         let by = By::Token(told["access_token"].as_str().unwrap());
-        assert_eq!(world.get(by, "/box/b").await.body, "hello", "{path}");
+        assert_eq!(world.get_as(by, "/box/b").await.body, "hello", "{path}");
     }
 }
 
@@ -118,9 +113,10 @@ async fn refusals_have_the_form_of_oauth() {
             (400, "invalid_request"),
         ),
     ] {
-        let (status, told) = ask(&world, None, path, header, &form).await;
+        let answer = ask(&world, None, path, header, &form).await;
+        let told = answer.json();
         assert_eq!(
-            (status, told["error"].as_str().unwrap()),
+            (answer.status, told["error"].as_str().unwrap()),
             expected,
             "{path} {form}"
         );
@@ -175,8 +171,8 @@ async fn control_token_is_the_secret() {
             401,
         ),
     ] {
-        let (status, told) = ask(&world, secret, path, header, &form).await;
-        assert_eq!(status, expected, "{path} {form}: {told}");
+        let answer = ask(&world, secret, path, header, &form).await;
+        assert_eq!(answer.status, expected, "{path} {form}: {answer:?}");
     }
 }
 
@@ -184,10 +180,11 @@ async fn control_token_is_the_secret() {
 async fn configuration_names_the_keys_of_its_tokens() {
     let world = world().await;
     let path = format!("{TENANT}/v2.0/.well-known/openid-configuration");
-    let (status, told) = ask(&world, Some("s3cret"), &path, ("x-a", "b"), "").await;
-    assert_eq!(status, 200, "{told}");
+    let answer = ask(&world, Some("s3cret"), &path, ("x-a", "b"), "").await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let told = answer.json();
     let address = told["jwks_uri"].as_str().unwrap();
     let keys = address.strip_prefix("https://localhost:10003").unwrap();
-    let (_, told) = ask(&world, None, keys, ("x-a", "b"), "").await;
+    let told = ask(&world, None, keys, ("x-a", "b"), "").await.json();
     assert_eq!(told["keys"][0]["alg"], "ES256");
 }

@@ -1,10 +1,10 @@
 //! Bearer tokens.
 
-use http_body_util::BodyExt as _;
 use smalt::{Config, OAuth};
 use smalt_protocol::ApiVersion;
 
-use super::world::{By, START_S, TENANT_ID, World, config, token};
+use super::world::{By, START_S, TENANT_ID, new_world, token, world_with};
+use crate::support::{Client, config};
 
 fn claims(audience: &str, issuer: &str, not_before: u64, expiry: u64) -> String {
     token(&format!(
@@ -16,23 +16,19 @@ fn claims(audience: &str, issuer: &str, not_before: u64, expiry: u64) -> String 
 #[tokio::test]
 async fn managed_identity_gets_a_token() {
     const PATH: &str = "/identity/token?api-version=2019-08-01&resource=https://storage.azure.com/";
-    let world = World::new().await;
-    let ask = async |emulator: &smalt::Emulator, path: &str, header: &str| {
-        let request = http::Request::get(path).header("host", "127.0.0.1:10003");
-        let request = request.header(header, "any").body(smalt::body::empty());
-        let answer = smalt::control::answer(emulator, None, request.unwrap()).await;
-        let status = answer.status().as_u16();
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
-        let told: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        (status, told)
+    let world = new_world().await;
+    let ask = async |world: &Client, path: &str, header: &str| {
+        let headers = [("host", "127.0.0.1:10003"), (header, "any")];
+        world.control_as(None, ("GET", path), &headers, "").await
     };
-    let (status, told) = ask(&world.emulator, PATH, "x-identity-header").await;
-    assert_eq!(status, 200, "{told}");
+    let answer = ask(&world, PATH, "x-identity-header").await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let told = answer.json();
     assert_eq!(told["expires_on"], (START_S + 86_400).to_string());
     let by = By::Token(told["access_token"].as_str().unwrap());
-    assert_eq!(world.get(by, "/box/b").await.body, "hello");
+    assert_eq!(world.get_as(by, "/box/b").await.body, "hello");
     world.advance_s(86_400);
-    assert_eq!(world.get(by, "/box/b").await.status, 401);
+    assert_eq!(world.get_as(by, "/box/b").await.status, 401);
     for (path, header) in [
         (PATH, "x-other"),
         (
@@ -40,31 +36,31 @@ async fn managed_identity_gets_a_token() {
             "x-identity-header",
         ),
     ] {
-        assert_eq!(
-            ask(&world.emulator, path, header).await.0,
-            400,
-            "{path} {header}"
-        );
+        let refused = ask(&world, path, header).await;
+        assert_eq!(refused.status, 400, "{path} {header}");
     }
-    let verified = World::with(Config {
+    let verified = world_with(Config {
         oauth: OAuth::Verified,
         ..config()
     });
     let verified = verified.await;
-    let (_, told) = ask(&verified.emulator, PATH, "x-identity-header").await;
+    let told = ask(&verified, PATH, "x-identity-header").await.json();
     let token = told["access_token"].as_str().unwrap();
-    assert_eq!(verified.get(By::Token(token), "/box/b").await.status, 200);
-    let off = World::with(config()).await;
-    assert_eq!(ask(&off.emulator, PATH, "x-identity-header").await.0, 400);
+    assert_eq!(
+        verified.get_as(By::Token(token), "/box/b").await.status,
+        200
+    );
+    let off = world_with(config()).await;
+    assert_eq!(ask(&off, PATH, "x-identity-header").await.status, 400);
 }
 
 /// A copy within the account uses the caller's permissions, whatever the credentials.
 #[tokio::test]
 async fn token_can_copy_within_its_account() {
-    let world = World::new().await;
+    let world = new_world().await;
     let token = world.token();
-    let source = "https://127.0.0.1:10000/devstoreaccount1/box/b";
-    let headers = [("x-ms-copy-source", source)];
+    let source = world.url_over("https", "/box/b");
+    let headers = [("x-ms-copy-source", source.as_str())];
     let copied = world
         .ask(By::Token(&token), "PUT", "/box/copy", &headers, "")
         .await;
@@ -75,7 +71,7 @@ async fn token_can_copy_within_its_account() {
 async fn audience_issuer_and_lifetime_are_checked() {
     const AUDIENCE: &str = "https://storage.azure.com";
     let issuer = format!("https://sts.windows.net/{TENANT_ID}/");
-    let world = World::new().await;
+    let world = new_world().await;
     let end = START_S + 10;
     for (token, detail) in [
         (
@@ -105,12 +101,12 @@ async fn audience_issuer_and_lifetime_are_checked() {
         ),
         ("nonsense".to_owned(), "The token is not a JSON Web Token."),
     ] {
-        let refused = world.get(By::Token(&token), "/box/b").await;
-        assert_eq!(refused.outcome(), (401, "InvalidAuthenticationInfo"));
-        assert!(refused.body.contains(detail), "{}", refused.body);
+        let refused = world.get_as(By::Token(&token), "/box/b").await;
+        assert_eq!(refused.outcome(), "401 InvalidAuthenticationInfo");
+        assert!(refused.text().contains(detail), "{}", refused.text());
         assert!(
             refused
-                .body
+                .text()
                 .contains("information in the www-authenticate header")
         );
         let challenge = refused.header("www-authenticate");
@@ -118,19 +114,19 @@ async fn audience_issuer_and_lifetime_are_checked() {
         assert!(challenge.ends_with("resource_id=https://storage.azure.com"));
         // Versions before the challenges get the general error text.
         let older = world.under(ApiVersion::V2019_07_07);
-        let refused = older.get(By::Token(&token), "/box/b").await;
-        assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
-        assert!(refused.body.contains(detail) && refused.header("www-authenticate").is_empty());
+        let refused = older.get_as(By::Token(&token), "/box/b").await;
+        assert_eq!(refused.outcome(), "403 AuthenticationFailed");
+        assert!(refused.text().contains(detail) && refused.header("www-authenticate").is_empty());
     }
     let good = claims(AUDIENCE, &issuer, START_S, end);
-    assert_eq!(world.get(By::Token(&good), "/box/b").await.status, 200);
+    assert_eq!(world.get_as(By::Token(&good), "/box/b").await.status, 200);
     world.advance_s(10);
-    assert_eq!(world.get(By::Token(&good), "/box/b").await.status, 401);
+    assert_eq!(world.get_as(By::Token(&good), "/box/b").await.status, 401);
 }
 
 #[tokio::test]
 async fn token_needs_https_the_oauth_flag_and_a_version() {
-    let world = World::new().await;
+    let world = new_world().await;
     let token = world.token();
     let value = format!("Bearer {token}");
     let version = world.version.to_string();
@@ -138,22 +134,26 @@ async fn token_needs_https_the_oauth_flag_and_a_version() {
         ("authorization", value.as_str()),
         ("x-ms-version", &version),
     ];
-    let plain = world.send("http", "GET", "/box/b", &headers, "").await;
-    assert_eq!(plain.outcome(), (403, "AuthenticationFailed"));
-    assert!(plain.body.contains("Bearer is not allowed with HTTP"));
+    let plain = world.send_over("http", "GET", "/box/b", &headers, "").await;
+    assert_eq!(plain.outcome(), "403 AuthenticationFailed");
+    assert!(plain.text().contains("Bearer is not allowed with HTTP"));
     let old = world.under(ApiVersion::V2017_07_29);
-    let refused = old.get(By::Token(&token), "/box/b").await;
-    assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
-    assert!(refused.body.contains("not supported in this version"));
+    let refused = old.get_as(By::Token(&token), "/box/b").await;
+    assert_eq!(refused.outcome(), "403 AuthenticationFailed");
+    assert!(refused.text().contains("not supported in this version"));
     // Recorded: a header with several words is not a token.
-    let words = world.get(By::Token("two words"), "/box/b").await;
-    assert_eq!(words.outcome(), (400, "InvalidAuthenticationInfo"));
+    let words = world.get_as(By::Token("two words"), "/box/b").await;
+    assert_eq!(words.outcome(), "400 InvalidAuthenticationInfo");
 
     assert_eq!(config().oauth, OAuth::Off);
-    let closed = World::with(config()).await;
-    let refused = closed.get(By::Token(&token), "/box/b").await;
-    assert_eq!(refused.outcome(), (401, "InvalidAuthenticationInfo"));
-    assert!(refused.body.contains("without --oauth"), "{}", refused.body);
+    let closed = world_with(config()).await;
+    let refused = closed.get_as(By::Token(&token), "/box/b").await;
+    assert_eq!(refused.outcome(), "401 InvalidAuthenticationInfo");
+    assert!(
+        refused.text().contains("without --oauth"),
+        "{}",
+        refused.text()
+    );
 }
 
 /// Row 17: with `--oauth verified` a token needs the signature of a known key, which its key id and
@@ -167,19 +167,14 @@ async fn verified_tokens_need_a_known_signature() {
         oauth: OAuth::Verified,
         ..config()
     };
-    let world = World::with(verified()).await;
-    let issued = async |world: &World| {
-        let request = http::Request::get(PATH)
-            .header("host", "localhost")
-            .header("x-identity-header", "any");
-        let request = request.body(smalt::body::empty()).unwrap();
-        let answer = smalt::control::answer(&world.emulator, None, request).await;
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
-        let told: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        told["access_token"].as_str().unwrap().to_owned()
+    let world = world_with(verified()).await;
+    let issued = async |world: &Client| {
+        let headers = [("host", "localhost"), ("x-identity-header", "any")];
+        let answer = world.control_as(None, ("GET", PATH), &headers, "").await;
+        answer.json()["access_token"].as_str().unwrap().to_owned()
     };
     let good = issued(&world).await;
-    assert_eq!(world.get(By::Token(&good), "/box/b").await.status, 200);
+    assert_eq!(world.get_as(By::Token(&good), "/box/b").await.status, 200);
     let parts: Vec<&str> = good.split('.').collect();
     let (header, claims, signature) = (parts[0], parts[1], parts[2]);
     let decode = |part: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap();
@@ -189,7 +184,7 @@ async fn verified_tokens_need_a_known_signature() {
         URL_SAFE_NO_PAD.encode(changed)
     };
     let other_claims = URL_SAFE_NO_PAD.encode(decode(claims).replace("001", "002"));
-    let other = World::with(verified()).await;
+    let other = world_with(verified()).await;
     for (case, token) in [
         ("unsigned", world.token()),
         ("no signature", format!("{header}.{claims}.")),
@@ -211,18 +206,18 @@ async fn verified_tokens_need_a_known_signature() {
         ),
         ("other issuer", issued(&other).await),
     ] {
-        let refused = world.get(By::Token(&token), "/box/b").await;
-        let expected = (401, "InvalidAuthenticationInfo");
+        let refused = world.get_as(By::Token(&token), "/box/b").await;
+        let expected = "401 InvalidAuthenticationInfo";
         assert_eq!(refused.outcome(), expected, "{case}");
         assert!(
-            refused.body.contains("Signature validation failed."),
+            refused.text().contains("Signature validation failed."),
             "{case}: {}",
-            refused.body
+            refused.text()
         );
         assert!(!refused.header("www-authenticate").is_empty(), "{case}");
     }
     world.advance_s(86_400);
-    let expired = world.get(By::Token(&good), "/box/b").await;
-    assert_eq!(expired.outcome(), (401, "InvalidAuthenticationInfo"));
-    assert!(expired.body.contains("The token is expired."));
+    let expired = world.get_as(By::Token(&good), "/box/b").await;
+    assert_eq!(expired.outcome(), "401 InvalidAuthenticationInfo");
+    assert!(expired.text().contains("The token is expired."));
 }

@@ -1,36 +1,18 @@
-//! An emulator and all kinds of callers.
+//! Callers with all kinds of credentials, and the emulator that they call.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
-use http::{HeaderMap, Method, Request};
-use http_body_util::BodyExt;
-use smalt::{Clock, Config, Emulator, OAuth, Socket, Timestamp, body};
-use smalt_protocol::connection_string::{
-    EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME, emulator_port,
-};
-use smalt_protocol::signing::sas::SasTarget;
-use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
-use smalt_protocol::signing::{AccountKey, sign};
-use smalt_protocol::{ApiVersion, Service, uri};
+use smalt::{Config, OAuth, Socket};
+use smalt_protocol::signing::sign;
+use smalt_protocol::uri;
 
-use crate::support::signature;
+use crate::support::{Answer, Client, START, config, key, request};
 
-pub(crate) const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
-pub(crate) const START_S: u64 = 1_700_000_000;
+pub(crate) const START_S: u64 = START.unix_s();
 pub(crate) const OBJECT_ID: &str = "23657296-5cd5-45b0-a809-d972a7f4dfe1";
 pub(crate) const TENANT_ID: &str = "dd0d0df1-06c3-436c-8034-4b9a153097ce";
-
-/// An emulator at a fixed time with the containers `box` and `open`, and `box/b`.
-pub(crate) struct World {
-    pub(crate) emulator: Emulator,
-    pub(crate) version: ApiVersion,
-    service: Service,
-    is_data_lake: bool,
-}
 
 /// The credentials of a request.
 #[derive(Clone, Copy)]
@@ -42,103 +24,26 @@ pub(crate) enum By<'a> {
     Sas(&'a str),
 }
 
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: String,
+/// Creates an emulator that accepts tokens, with the containers `box` and `open`, and `box/b`.
+pub(crate) async fn new_world() -> Client {
+    world_with(Config {
+        oauth: OAuth::Basic,
+        ..config()
+    })
+    .await
 }
 
-impl World {
-    pub(crate) async fn new() -> Self {
-        Self::with(Config {
-            oauth: OAuth::Basic,
-            ..config()
-        })
-        .await
-    }
+pub(crate) async fn world_with(config: Config) -> Client {
+    let world = Client::with(config);
+    world.create("box").await;
+    world.create("open").await;
+    world.put("/box/b", "hello").await;
+    world
+}
 
-    pub(crate) async fn with(config: Config) -> Self {
-        let world = Self::empty(config);
-        for path in ["/box?restype=container", "/open?restype=container"] {
-            assert_eq!(world.owner("PUT", path, &[], "").await.status, 201);
-        }
-        let block = [("x-ms-blob-type", "BlockBlob")];
-        assert_eq!(
-            world.owner("PUT", "/box/b", &block, "hello").await.status,
-            201
-        );
-        world
-    }
-
-    pub(crate) fn empty(config: Config) -> Self {
-        let clock = Clock::manual(Timestamp::from_unix_s(START_S));
-        let builder = Emulator::builder().config(config).clock(clock).seed(1);
-        Self::of(builder.open().unwrap())
-    }
-
-    pub(crate) fn of(emulator: Emulator) -> Self {
-        World {
-            emulator,
-            version: ApiVersion::LATEST,
-            service: Service::Blob,
-            is_data_lake: false,
-        }
-    }
-
-    /// Returns the same emulator, used through another service.
-    pub(crate) fn at(&self, service: Service) -> Self {
-        World {
-            service,
-            ..self.under(self.version)
-        }
-    }
-
-    /// Returns the same emulator, used with another API version.
-    pub(crate) fn under(&self, version: ApiVersion) -> Self {
-        World {
-            emulator: self.emulator.clone(),
-            version,
-            service: self.service,
-            is_data_lake: self.is_data_lake,
-        }
-    }
-
-    /// Returns the same emulator, used through the Data Lake interface.
-    pub(crate) fn as_data_lake(&self) -> Self {
-        World {
-            is_data_lake: true,
-            ..self.at(Service::Blob)
-        }
-    }
-
-    /// Returns the same emulator, used through the interface of the Blob service.
-    pub(crate) fn as_blobs(&self) -> Self {
-        World {
-            is_data_lake: false,
-            ..self.under(self.version)
-        }
-    }
-
-    pub(crate) fn now(&self) -> Timestamp {
-        self.emulator.now()
-    }
-
-    pub(crate) fn advance_s(&self, seconds: u64) {
-        self.emulator.clock().advance(Duration::from_secs(seconds));
-    }
-
-    pub(crate) async fn owner(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: &str,
-    ) -> Answer {
-        self.ask(By::Owner, method, path, headers, body).await
-    }
-
-    pub(crate) async fn get(&self, by: By<'_>, path: &str) -> Answer {
+impl Client {
+    /// Sends a GET with these credentials.
+    pub(crate) async fn get_as(&self, by: By<'_>, path: &str) -> Answer {
         self.ask(by, "GET", path, &[], "").await
     }
 
@@ -151,6 +56,12 @@ impl World {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
+        if matches!(by, By::Owner) {
+            let (origin, target) = (self.origin("https"), self.target(path));
+            let body = body.to_owned();
+            let request = self.signed_at(&origin, (method, &target), headers, body);
+            return self.call(request).await;
+        }
         let version = self.version.to_string();
         let length = body.len().to_string();
         let mut all = vec![
@@ -163,31 +74,18 @@ impl World {
             By::Sas(query) => format!("{path}?{query}"),
             _ => path.to_owned(),
         };
-        let date = self.now().rfc1123();
-        let value = match by {
-            By::Owner => {
-                all.push(("x-ms-date", &date));
-                let target = format!("/{ACCOUNT}{path}");
-                signature(
-                    self.service,
-                    self.version,
-                    (ACCOUNT, key()),
-                    method,
-                    &target,
-                    &all,
-                )
-            }
+        let bearer = match by {
             By::Token(token) => format!("Bearer {token}"),
-            By::Nobody | By::Sas(_) => String::new(),
+            _ => String::new(),
         };
-        if !value.is_empty() {
-            all.push(("authorization", &value));
+        if !bearer.is_empty() {
+            all.push(("authorization", &bearer));
         }
-        self.send("https", method, &path, &all, body).await
+        self.send_over("https", method, &path, &all, body).await
     }
 
     /// Sends a request unchanged, over this scheme.
-    pub(crate) async fn send(
+    pub(crate) async fn send_over(
         &self,
         scheme: &str,
         method: &str,
@@ -195,34 +93,9 @@ impl World {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        let request = request((scheme, self.service), method, path, headers, body);
-        if self.is_data_lake {
-            let socket = Socket {
-                service: Some(Service::Blob),
-                data_lake: true,
-                secure: scheme == "https",
-                ..Socket::default()
-            };
-            return answer(self.emulator.call_on(request, socket).await.unwrap()).await;
-        }
-        answer(self.emulator.call(request).await.unwrap()).await
-    }
-
-    /// Sends a request to any address.
-    pub(crate) async fn send_to(
-        &self,
-        method: &str,
-        url: &str,
-        headers: &[(&str, &str)],
-        body: &str,
-    ) -> Answer {
-        let mut request = Request::builder().method(method).uri(url);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let body = Bytes::from(body.to_owned());
-        let request = request.body(body::full(body)).unwrap();
-        answer(self.emulator.call(request).await.unwrap()).await
+        let url = self.url_over(scheme, path);
+        self.call(request(method, &url, headers, body.to_owned()))
+            .await
     }
 
     /// Sends a GET from this address, as a socket would.
@@ -245,79 +118,19 @@ impl World {
             secure: scheme == "https",
             ..Socket::default()
         };
-        let request = request((scheme, self.service), method, path, &headers, "");
-        answer(self.emulator.call_on(request, socket).await.unwrap()).await
+        let request = request(method, &self.url_over(scheme, path), &headers, "");
+        Answer::of(self.emulator().call_on(request, socket).await.unwrap()).await
     }
 
     /// Returns a token that is valid for an hour.
     pub(crate) fn token(&self) -> String {
-        let now_s = self.now().since(Timestamp::UNIX_EPOCH).as_secs();
+        let now_s = self.now().unix_s();
         token(&format!(
             r#"{{"aud":"https://storage.azure.com","iss":"https://sts.windows.net/{TENANT_ID}/",
                 "nbf":{now_s},"exp":{},"oid":"{OBJECT_ID}","tid":"{TENANT_ID}"}}"#,
             now_s + 3600,
         ))
     }
-
-    /// Returns an account SAS that is valid for an hour.
-    pub(crate) fn account_sas(&self, permissions: &str) -> String {
-        let sas = AccountSas {
-            version: self.version,
-            account: ACCOUNT,
-            services: "b",
-            resource_types: "sco",
-            permissions,
-            start: None,
-            expiry: self.now().plus_s(3600),
-            ip: "",
-            protocol: "",
-            encryption_scope: "",
-        };
-        sas.sign(key().as_bytes())
-    }
-
-    /// Returns a service SAS that is valid for an hour; without a blob it is for the whole
-    /// container.
-    pub(crate) fn service_sas(
-        &self,
-        container: &'static str,
-        blob: Option<&'static str>,
-        permissions: &str,
-    ) -> String {
-        let sas = ServiceSas {
-            version: self.version,
-            target: target(container, blob),
-            permissions,
-            start: None,
-            expiry: Some(self.now().plus_s(3600)),
-            policy_id: "",
-            ip: "",
-            protocol: "",
-            more: &[],
-        };
-        sas.sign(key().as_bytes())
-    }
-}
-
-impl Answer {
-    pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |v| v.to_str().unwrap())
-    }
-
-    pub(crate) fn outcome(&self) -> (u16, &str) {
-        (self.status, self.header("x-ms-error-code"))
-    }
-}
-
-pub(crate) fn config() -> Config {
-    Config {
-        strict_skew: true,
-        ..Config::default()
-    }
-}
-
-pub(crate) fn key() -> AccountKey {
-    AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap()
 }
 
 /// Returns a token with these claims. Its signature is not checked.
@@ -328,16 +141,6 @@ pub(crate) fn token(claims: &str) -> String {
         encode(r#"{"typ":"JWT","alg":"RS256"}"#),
         encode(claims)
     )
-}
-
-pub(crate) fn target(container: &'static str, blob: Option<&'static str>) -> SasTarget<'static> {
-    SasTarget {
-        service: Service::Blob,
-        account: ACCOUNT,
-        name: container,
-        blob,
-        snapshot: "",
-    }
 }
 
 /// Signs the fields of a SAS unchanged, for SAS that no builder makes. `resource` is the
@@ -363,35 +166,4 @@ pub(crate) fn directory_sas(resource: &str, permissions: &str, expiry: &str) -> 
     // Snapshot, encryption scope, five response headers.
     lines.extend([""; 7]);
     sign_lines(&fields, &lines, key().as_bytes())
-}
-
-fn request(
-    (scheme, service): (&str, Service),
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &str,
-) -> Request<smalt::Body> {
-    let mut request = Request::builder()
-        .method(Method::from_bytes(method.as_bytes()).unwrap())
-        .uri(format!(
-            "{scheme}://127.0.0.1:{}/{ACCOUNT}{path}",
-            emulator_port(service)
-        ));
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    request
-        .body(body::full(Bytes::from(body.to_owned())))
-        .unwrap()
-}
-
-async fn answer(response: http::Response<smalt::Body>) -> Answer {
-    let (head, body) = response.into_parts();
-    let body = body.collect().await.unwrap().to_bytes();
-    Answer {
-        status: head.status.as_u16(),
-        headers: head.headers,
-        body: String::from_utf8_lossy(&body).into_owned(),
-    }
 }

@@ -2,23 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
-use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
-use smalt_protocol::{ApiVersion, Service, uri};
+use crate::support::{ACCOUNT, Answer, Client};
 
-use crate::support::{Answer, Client};
-
-const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const MULTIPART: (&str, &str) = ("content-type", "multipart/mixed; boundary=b_1");
 
 async fn with_blobs(blobs: &[&str]) -> Client {
     let client = Client::new();
-    for container in ["/box", "/other"] {
-        let path = format!("{container}?restype=container");
-        assert_eq!(client.send("PUT", &path, &[], "").await.status, 201);
+    for container in ["box", "other"] {
+        client.create(container).await;
     }
     for path in blobs {
-        assert_eq!(client.send("PUT", path, &[BLOCK], "x").await.status, 201);
+        client.put(path, "x").await;
     }
     client
 }
@@ -26,22 +20,11 @@ async fn with_blobs(blobs: &[&str]) -> Client {
 /// Returns a request of a batch, signed with the account key and without a version, as SDKs send
 /// it.
 fn signed(client: &Client, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
-    let target = format!("/{EMULATOR_ACCOUNT_NAME}{path}");
-    let (raw_path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let target = format!("/{ACCOUNT}{path}");
     let date = client.now().rfc1123();
     let mut all = vec![("x-ms-date", date.as_str()), ("Content-Length", "0")];
     all.extend_from_slice(headers);
-    let input = SigningInput {
-        service: Service::Blob,
-        scheme: Scheme::SharedKey,
-        version: ApiVersion::LATEST,
-        method,
-        account: EMULATOR_ACCOUNT_NAME,
-        path: raw_path,
-        query: &uri::parse_query(query).unwrap(),
-        headers: &all,
-    };
-    let signature = authorization(&input, client.key().as_bytes());
+    let signature = client.signature(method, &target, &all);
     all.push(("Authorization", signature.as_str()));
     let lines: String = all.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
     format!("{method} {target} HTTP/1.1\r\n{lines}\r\n")
@@ -65,7 +48,7 @@ async fn submit(client: &Client, path: &str, requests: &[String]) -> Answer {
 /// Returns Content-ID, status line and error code of each part.
 fn parts(answer: &Answer) -> Vec<(String, String, String)> {
     assert_eq!(answer.status, 202, "{:?}", answer.body);
-    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    let text = answer.text();
     let (_, boundary) = answer
         .header("content-type")
         .split_once("boundary=")
@@ -97,7 +80,7 @@ fn part(id: &str, status: &str, code: &str) -> (String, String, String) {
 async fn batch_parts_succeed_and_fail_independently() {
     let client = with_blobs(&["/box/a", "/other/b"]).await;
     let delete = |path: &str| signed(&client, "DELETE", path, &[]);
-    let unsigned = format!("DELETE /{EMULATOR_ACCOUNT_NAME}/box/a HTTP/1.1\r\n\r\n");
+    let unsigned = format!("DELETE /{ACCOUNT}/box/a HTTP/1.1\r\n\r\n");
     let requests = [
         delete("/box/none"),
         unsigned,
@@ -117,5 +100,5 @@ async fn batch_parts_succeed_and_fail_independently() {
     assert!(found[1].1.starts_with("401 "), "{found:?}");
     assert_eq!(found[2], part("2", "202 Accepted", ""));
     assert_eq!(found[3], part("3", "202 Accepted", ""));
-    assert_eq!(client.send("HEAD", "/box/a", &[], "").await.status, 404);
+    assert_eq!(client.head("/box/a").await.status, 404);
 }

@@ -1,10 +1,8 @@
 //! Blobs that expire by the clock, through a client.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use smalt::AccountSettings;
 
-use crate::support::{Answer, Client};
+use crate::support::{Answer, BLOCK, Client};
 
 const HOUR_S: u64 = 3600;
 
@@ -13,19 +11,9 @@ async fn with_blob() -> Client {
         blob_expiry: true,
         ..AccountSettings::default()
     });
-    client.send("PUT", "/box?restype=container", &[], "").await;
-    put(&client, "dir/b").await;
+    client.create("box").await;
+    client.put("/box/dir/b", "text").await;
     client
-}
-
-fn maintain(client: &Client) -> usize {
-    client.emulator().maintain(1_000).unwrap().records_reaped
-}
-
-async fn put(client: &Client, name: &str) -> Answer {
-    let path = format!("/box/{name}");
-    let kind = [("x-ms-blob-type", "BlockBlob")];
-    client.send("PUT", &path, &kind, "text").await
 }
 
 async fn expire(client: &Client, option: &str, time: &str) -> Answer {
@@ -38,18 +26,17 @@ async fn expire(client: &Client, option: &str, time: &str) -> Answer {
 
 async fn listed(client: &Client, more: &str) -> String {
     let path = format!("/box?restype=container&comp=list{more}");
-    let listed = client.send("GET", &path, &[], "").await;
-    String::from_utf8_lossy(&listed.body).into_owned()
+    client.get(&path).await.text().to_owned()
 }
 
 #[tokio::test]
 async fn expired_blob_does_not_exist() {
     let client = with_blob().await;
-    let before = client.send("HEAD", "/box/dir/b", &[], "").await;
+    let before = client.head("/box/dir/b").await;
     let set = expire(&client, "RelativeToNow", "3600000").await;
     assert_eq!(set.status, 200);
     assert_eq!(set.header("etag"), before.header("etag"));
-    let head = client.send("HEAD", "/box/dir/b", &[], "").await;
+    let head = client.head("/box/dir/b").await;
     let expires = client.now().plus_s(HOUR_S).rfc1123();
     assert_eq!(head.header("x-ms-expiry-time"), expires);
     let shown = format!("<Expiry-Time>{expires}</Expiry-Time>");
@@ -59,22 +46,22 @@ async fn expired_blob_does_not_exist() {
         .await;
     // A snapshot has no expiry of its own: it expires with its blob.
     let snapshot = format!("/box/dir/b?snapshot={}", taken.header("x-ms-snapshot"));
-    let head = client.send("HEAD", &snapshot, &[], "").await;
+    let head = client.head(&snapshot).await;
     assert!(head.status == 200 && !head.has("x-ms-expiry-time"));
     client.advance_s(HOUR_S - 1);
-    assert_eq!(client.send("GET", "/box/dir/b", &[], "").await.status, 200);
+    assert_eq!(client.get("/box/dir/b").await.status, 200);
     client.advance_s(1);
-    let gone = client.send("GET", "/box/dir/b", &[], "").await;
-    assert_eq!(gone.outcome(), (404, "BlobNotFound"));
+    let gone = client.get("/box/dir/b").await;
+    assert_eq!(gone.outcome(), "404 BlobNotFound");
     assert!(!listed(&client, "").await.contains("dir/b"));
     assert!(!listed(&client, "&delimiter=/").await.contains("dir/"));
-    assert_eq!(maintain(&client), 1);
+    assert_eq!(client.maintain(), 1);
     assert!(
         !listed(&client, "&include=snapshots")
             .await
             .contains("dir/b")
     );
-    assert_eq!(maintain(&client), 0);
+    assert_eq!(client.maintain(), 0);
 }
 
 #[tokio::test]
@@ -83,13 +70,13 @@ async fn expiry_can_be_removed_and_is_lost_on_overwrite() {
     expire(&client, "RelativeToNow", "3600000").await;
     assert_eq!(expire(&client, "NeverExpire", "").await.status, 200);
     client.advance_s(HOUR_S);
-    assert_eq!(client.send("GET", "/box/dir/b", &[], "").await.status, 200);
+    assert_eq!(client.get("/box/dir/b").await.status, 200);
     expire(&client, "RelativeToCreation", "7200000").await;
-    assert_eq!(put(&client, "dir/b").await.status, 201);
+    client.put("/box/dir/b", "text").await;
     client.advance_s(HOUR_S);
-    let head = client.send("HEAD", "/box/dir/b", &[], "").await;
+    let head = client.head("/box/dir/b").await;
     assert_eq!((head.status, head.has("x-ms-expiry-time")), (200, false));
-    assert_eq!(maintain(&client), 0);
+    assert_eq!(client.maintain(), 0);
 }
 
 /// A new blob replaces an expired one that is not reaped yet, and nothing of it remains.
@@ -99,22 +86,22 @@ async fn new_blob_replaces_an_expired_one() {
     let at = client.now().plus_s(HOUR_S).rfc1123();
     assert_eq!(expire(&client, "Absolute", &at).await.status, 200);
     client.advance_s(HOUR_S);
-    let fresh = [("x-ms-blob-type", "BlockBlob"), ("if-none-match", "*")];
+    let fresh = [BLOCK, ("if-none-match", "*")];
     let made = client.send("PUT", "/box/dir/b", &fresh, "new").await;
     assert_eq!(made.status, 201);
-    assert_eq!(maintain(&client), 0);
-    let got = client.send("GET", "/box/dir/b", &[], "").await;
+    assert_eq!(client.maintain(), 0);
+    let got = client.get("/box/dir/b").await;
     assert_eq!(got.body.as_ref(), b"new");
     let past = client.now().rfc1123();
     let refused = expire(&client, "Absolute", &past).await;
-    assert_eq!(refused.outcome(), (400, "InvalidHeaderValue"));
+    assert_eq!(refused.outcome(), "400 InvalidHeaderValue");
 }
 
 #[tokio::test]
 async fn account_without_the_setting_has_no_expiry() {
     let client = Client::new();
-    client.send("PUT", "/box?restype=container", &[], "").await;
-    put(&client, "dir/b").await;
+    client.create("box").await;
+    client.put("/box/dir/b", "text").await;
     let refused = expire(&client, "NeverExpire", "").await;
-    assert_eq!(refused.outcome(), (400, "HierarchicalNamespaceNotEnabled"));
+    assert_eq!(refused.outcome(), "400 HierarchicalNamespaceNotEnabled");
 }

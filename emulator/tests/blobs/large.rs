@@ -4,17 +4,14 @@ use bytes::Bytes;
 
 use crate::support::Client;
 
-const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
-
 /// A body beyond 16 KiB is in an extent, beyond 64 KiB in several frames of it.
 #[tokio::test]
 async fn large_bodies_are_read_back_whole_and_in_ranges() {
     let client = Client::new();
-    client.send("PUT", "/box?restype=container", &[], "").await;
+    client.create("box").await;
     let body: Bytes = (0..1_000_000_u32).map(|at| (at % 253) as u8).collect();
-    let put = client.send("PUT", "/box/b", &[BLOCK], body.clone()).await;
-    assert_eq!(put.status, 201);
-    let got = client.send("GET", "/box/b", &[], "").await;
+    client.put("/box/b", body.clone()).await;
+    let got = client.get("/box/b").await;
     assert_eq!(got.body, body);
     for (range, expected) in [
         ("bytes=0-0", 0..1),

@@ -4,21 +4,17 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use http::Request;
 use http_body_util::BodyExt as _;
-use smalt::{Body, Socket, body};
+use smalt::{Body, Socket};
 
-use crate::support::Client;
+use crate::support::{Client, request};
 
 const ROOMS: usize = 8;
 
 async fn with_rows() -> Client {
     let client = Client::new();
-    let created = client.send("PUT", "/box?restype=container", &[], "").await;
-    assert_eq!(created.status, 201);
-    let block = [("x-ms-blob-type", "BlockBlob")];
-    let rows = "1,one\n".repeat(100_000);
-    assert_eq!(client.send("PUT", "/box/b", &block, rows).await.status, 201);
+    client.create("box").await;
+    client.put("/box/b", "1,one\n".repeat(100_000)).await;
     client
 }
 
@@ -27,11 +23,9 @@ async fn ask(client: &Client) -> (u16, Body) {
     let url = client.signed_url("box", "b", "r");
     let asked = "<QueryRequest><QueryType>SQL</QueryType><Expression>SELECT * FROM BlobStorage\
                  </Expression></QueryRequest>";
-    let request = Request::post(format!("{url}&comp=query"))
-        .header("host", "127.0.0.1:10000")
-        .header("content-length", asked.len())
-        .body(body::full(asked))
-        .unwrap();
+    let length = asked.len().to_string();
+    let headers = [("host", "127.0.0.1:10000"), ("content-length", &length)];
+    let request = request("POST", &format!("{url}&comp=query"), &headers, asked);
     let socket = Socket {
         peer: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         ..Socket::default()

@@ -2,7 +2,7 @@
 
 use smalt::AccountSettings;
 
-use super::client::Client;
+use crate::support::{BLOCK, Client};
 
 const REFUSED: &str = "400 HierarchicalNamespaceNotEnabled";
 
@@ -15,40 +15,37 @@ type Shape = (
 
 /// Some shapes of requests of the interface, with a header that they need.
 const REQUESTS: &[Shape] = &[
-    ("GET", "?resource=account", &[]),
-    ("PUT", "lake?resource=filesystem", &[]),
-    ("GET", "lake?resource=filesystem&recursive=true", &[]),
-    ("PUT", "lake/dir?resource=directory", &[]),
-    ("PATCH", "lake/file?action=append&position=0", &[]),
-    ("HEAD", "lake/?action=getAccessControl&upn=false", &[]),
+    ("GET", "/?resource=account", &[]),
+    ("PUT", "/lake?resource=filesystem", &[]),
+    ("GET", "/lake?resource=filesystem&recursive=true", &[]),
+    ("PUT", "/lake/dir?resource=directory", &[]),
+    ("PATCH", "/lake/file?action=append&position=0", &[]),
+    ("HEAD", "/lake/?action=getAccessControl&upn=false", &[]),
     (
         "POST",
-        "lake/file",
+        "/lake/file",
         &[
             ("x-ms-lease-action", "acquire"),
             ("x-ms-lease-duration", "-1"),
         ],
     ),
-    ("DELETE", "lake/file?recursive=true", &[]),
+    ("DELETE", "/lake/file?recursive=true", &[]),
 ];
 
 /// Creates the container of these tests, with one blob.
 async fn flat() -> Client {
     let client = Client::new();
     client.create("lake").await;
-    client.put("lake/file").await;
+    client.put("/lake/file", "").await;
     client
 }
 
 /// Returns the names of all blobs.
 async fn blobs(client: &Client) -> Vec<String> {
-    let target = "lake?restype=container&comp=list";
-    let listed = client.ask("GET", target, &[], "").await;
-    listed
-        .elements("Name")
-        .into_iter()
-        .map(str::to_owned)
-        .collect()
+    let target = "/lake?restype=container&comp=list";
+    let listed = client.get(target).await;
+    let names = listed.elements("Name").into_iter();
+    names.map(str::to_owned).collect()
 }
 
 /// A host name distinguishes the interfaces, whatever the request's shape.
@@ -62,12 +59,14 @@ async fn data_lake_host_serves_all_its_requests() {
         ("HEAD", "/lake/?action=getAccessControl"),
         ("PUT", "/lake?resource=filesystem"),
     ] {
-        let host = "devstoreaccount1.dfs.localhost:10000";
-        let found = client.ask_host(host, method, target).await;
-        assert_eq!(found.outcome(), REFUSED, "{method} {target}");
-        let host = "devstoreaccount1.blob.localhost:10000";
-        let found = client.ask_host(host, method, target).await;
-        assert_ne!(found.outcome(), REFUSED, "{method} {target}");
+        let ask = async |host| {
+            let request = client.signed_at(host, (method, target), &[], "");
+            client.call(request).await.outcome()
+        };
+        let found = ask("http://devstoreaccount1.dfs.localhost:10000").await;
+        assert_eq!(found, REFUSED, "{method} {target}");
+        let found = ask("http://devstoreaccount1.blob.localhost:10000").await;
+        assert_ne!(found, REFUSED, "{method} {target}");
     }
     assert_eq!(blobs(&client).await, ["file"; 0]);
 }
@@ -79,17 +78,17 @@ async fn older_container_stays_flat() {
     become_hierarchical(&client);
     for (method, target, headers) in REQUESTS {
         let expected = match *target {
-            "?resource=account" => "200",
-            "lake?resource=filesystem" if *method == "PUT" => "409 FilesystemAlreadyExists",
+            "/?resource=account" => "200",
+            "/lake?resource=filesystem" if *method == "PUT" => "409 FilesystemAlreadyExists",
             _ => REFUSED,
         };
         let found = client.try_(method, target, headers).await;
         assert_eq!(found, expected, "{method} {target}");
     }
     assert_eq!(blobs(&client).await, ["file"]);
-    client.put("lake/a/b").await;
+    client.put("/lake/a/b", "").await;
     assert_eq!(blobs(&client).await, ["a/b", "file"]);
-    let found = client.ask("HEAD", "lake/a/b", &[], "").await;
+    let found = client.head("/lake/a/b").await;
     assert_eq!(found.outcome(), "200");
     for name in ["x-ms-resource-type", "x-ms-owner", "x-ms-permissions"] {
         assert_eq!(found.header(name), "", "{name}");
@@ -101,10 +100,7 @@ fn become_hierarchical(client: &Client) {
         hierarchical_namespace: true,
         ..AccountSettings::default()
     };
-    let changed = client
-        .emulator
-        .change_settings("devstoreaccount1", hierarchical);
-    assert!(changed);
+    client.change_settings(hierarchical);
 }
 
 /// A port of its own serves the interface alone, whatever the request's shape.
@@ -113,25 +109,18 @@ async fn data_lake_port_serves_the_interface_alone() {
     let client = Client::new();
     become_hierarchical(&client);
     client.create("lake").await;
-    let meta = [
-        ("x-ms-meta-team", "billing"),
-        ("x-ms-blob-type", "BlockBlob"),
-    ];
-    let put = client.ask("PUT", "lake/a/file", &meta, "hello").await;
+    let meta = [("x-ms-meta-team", "billing"), BLOCK];
+    let put = client.send("PUT", "/lake/a/file", &meta, "hello").await;
     assert_eq!(put.outcome(), "201");
-    let ask = |method, target| client.ask_host("127.0.0.1:10004", method, target);
-    let read = ask("GET", "/devstoreaccount1/lake/a/file").await;
-    assert_eq!(
-        (read.outcome().as_str(), read.text.as_str()),
-        ("200", "hello")
-    );
+    let lake = client.as_data_lake();
+    let read = lake.get("/lake/a/file").await;
+    assert_eq!((read.status, read.text()), (200, "hello"));
     assert_eq!(read.header("x-ms-properties"), "team=YmlsbGluZw==");
     assert_eq!(read.header("x-ms-resource-type"), "file");
     assert_eq!(read.header("x-ms-meta-team"), "");
-    let list = ask("GET", "/devstoreaccount1/lake?restype=container&comp=list").await;
+    let list = lake.get("/lake?restype=container&comp=list").await;
     assert_eq!(list.outcome(), "400 InvalidQueryParameterValue");
-    let deleted = ask("DELETE", "/devstoreaccount1/lake/a").await;
-    assert_eq!(deleted.outcome(), "409 DirectoryNotEmpty");
-    let deleted = ask("DELETE", "/devstoreaccount1/lake/a/file").await;
-    assert_eq!(deleted.outcome(), "200");
+    let deleted = lake.try_("DELETE", "/lake/a", &[]).await;
+    assert_eq!(deleted, "409 DirectoryNotEmpty");
+    assert_eq!(lake.try_("DELETE", "/lake/a/file", &[]).await, "200");
 }

@@ -1,12 +1,6 @@
 //! Row 9: the logs of requests in `$logs`.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-use crate::support::{Answer, Client};
-
-fn text_of(answer: &Answer) -> String {
-    String::from_utf8(answer.body.to_vec()).unwrap()
-}
+use crate::support::{BLOCK, Client};
 
 /// Asks for lines of the Blob service about reads and writes, kept for two days.
 async fn enable(client: &Client, version: &str) {
@@ -19,37 +13,28 @@ async fn enable(client: &Client, version: &str) {
     assert_eq!(client.send("PUT", target, &[], text).await.status, 202);
 }
 
-async fn get(client: &Client, target: &str) -> (u16, String) {
-    let answer = client.send("GET", target, &[], "").await;
-    (answer.status, text_of(&answer))
-}
-
 /// Returns the names of all blobs in `$logs`.
 async fn logs(client: &Client) -> Vec<String> {
-    let (status, list) = get(client, "/$logs?restype=container&comp=list").await;
-    assert_eq!(status, 200);
-    let names = list.split("<Name>").skip(1);
-    let names = names.map(|rest| rest.split('<').next().unwrap().to_owned());
-    names.collect()
+    let list = client.get("/$logs?restype=container&comp=list").await;
+    assert_eq!(list.status, 200);
+    let names = list.elements("Name").into_iter();
+    names.map(str::to_owned).collect()
 }
 
 #[tokio::test]
 async fn requests_are_logged_as_their_service_says() {
     let client = Client::new();
-    client
-        .send("PUT", "/things?restype=container", &[], "")
-        .await;
+    client.create("things").await;
     enable(&client, "1.0").await;
     let agent = ("user-agent", "a;\"b\"");
-    let kind = ("x-ms-blob-type", "BlockBlob");
     let put = client
-        .send("PUT", "/things/b", &[kind, agent], "text")
+        .send("PUT", "/things/b", &[BLOCK, agent], "text")
         .await;
     assert_eq!(put.status, 201, "{put:?}");
-    get(&client, "/things/b").await;
-    get(&client, "/things/none?x=1&sig=secret").await;
+    client.get("/things/b").await;
+    client.get("/things/none?x=1&sig=secret").await;
     client.send("DELETE", "/things/b", &[], "").await;
-    assert_eq!(get(&client, "/$logs?restype=container").await.0, 200);
+    assert_eq!(client.get("/$logs?restype=container").await.status, 200);
 
     client.emulator().write_logs().await.unwrap();
     let names = logs(&client).await;
@@ -58,12 +43,10 @@ async fn requests_are_logged_as_their_service_says() {
     assert!(directory.starts_with("blob/20") && directory.ends_with("00"));
     assert_eq!(file, "000000.log");
 
-    let log = client
-        .send("GET", &format!("/$logs/{}", names[0]), &[], "")
-        .await;
+    let log = client.get(&format!("/$logs/{}", names[0])).await;
     assert_eq!(log.headers["x-ms-meta-logtype"], "read,write");
     assert_eq!(log.headers["x-ms-meta-logversion"], "1.0");
-    let text = text_of(&log);
+    let text = log.text();
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(';').collect()).collect();
     let operations: Vec<_> = lines.iter().map(|line| line[2]).collect();
     // The properties are set before the answer is logged; a delete is not asked for.
@@ -101,14 +84,18 @@ async fn requests_are_logged_as_their_service_says() {
 #[tokio::test]
 async fn the_container_of_the_logs_stays() {
     let client = Client::new();
-    assert_eq!(get(&client, "/$logs?restype=container").await.0, 404);
+    assert_eq!(client.get("/$logs?restype=container").await.status, 404);
     enable(&client, "1.0").await;
-    get(&client, "/?comp=list").await;
+    client.get("/?comp=list").await;
     client.emulator().write_logs().await.unwrap();
     let container = "/$logs?restype=container";
     let answer = client.send("DELETE", container, &[], "").await;
     assert_eq!(answer.status, 403);
-    assert!(text_of(&answer).contains("<Code>InsufficientAccountPermissions</Code>"));
+    assert!(
+        answer
+            .text()
+            .contains("<Code>InsufficientAccountPermissions</Code>")
+    );
     let blob = format!("/$logs/{}", logs(&client).await[0]);
     assert_eq!(client.send("DELETE", &blob, &[], "").await.status, 202);
     assert!(logs(&client).await.is_empty());
@@ -119,19 +106,20 @@ async fn logs_expire_and_their_names_grow() {
     let client = Client::new();
     enable(&client, "2.0").await;
     client.emulator().write_logs().await.unwrap();
-    get(&client, "/?comp=list").await;
+    client.get("/?comp=list").await;
     client.emulator().write_logs().await.unwrap();
     client.emulator().write_logs().await.unwrap();
     let names = logs(&client).await;
     assert!(names[0].ends_with("000000.log") && names[1].ends_with("000001.log"));
-    let (_, text) = get(&client, &format!("/$logs/{}", names[1])).await;
+    let log = client.get(&format!("/$logs/{}", names[1])).await;
+    let text = log.text();
     assert!(text.starts_with("2.0;") && text.contains(";ListContainers;Success;200;"));
     // Eight fields more than in 1.0.
     assert_eq!(text.trim_end().split(';').count(), 38);
-    let (_, shown) = get(&client, "/?restype=service&comp=properties").await;
-    assert!(shown.contains("<Logging><Version>2.0</Version>"));
-    let (_, list) = get(&client, "/?comp=list").await;
-    assert!(!list.contains("$logs"));
+    let shown = client.get("/?restype=service&comp=properties").await;
+    assert!(shown.text().contains("<Logging><Version>2.0</Version>"));
+    let list = client.get("/?comp=list").await;
+    assert!(!list.text().contains("$logs"));
 
     client.advance_s(2 * 86_400 + 1);
     assert_eq!(logs(&client).await.len(), 0);

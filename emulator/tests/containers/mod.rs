@@ -1,6 +1,5 @@
 //! Containers, their listings, leases and service properties, through a client.
 
-mod client;
 mod data_lake;
 mod lifecycle;
 mod logs;

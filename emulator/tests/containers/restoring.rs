@@ -1,38 +1,34 @@
 //! Soft-deleted containers: listed, restored, and finally removed.
 
 use smalt::{AccountSettings, Config};
-use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 
-use super::client::Client;
+use crate::support::{Client, config};
 
-const C: &str = "events?restype=container";
+const C: &str = "/events?restype=container";
 const DAY_S: u64 = 86_400;
 
 fn keeping(being_deleted_s: u64) -> Client {
     let client = Client::with(Config {
         being_deleted_s,
-        ..Config::default()
+        ..config()
     });
     let settings = AccountSettings {
         container_retention_days: Some(7),
         ..AccountSettings::default()
     };
-    let emulator = &client.emulator;
-    assert!(emulator.change_settings(EMULATOR_ACCOUNT_NAME, settings));
+    client.change_settings(settings);
     client
 }
 
 /// Returns names, versions and remaining days of the deleted containers.
 async fn deleted(client: &Client) -> Vec<(String, String, String)> {
-    let listed = client
-        .ask("GET", "?comp=list&include=deleted", &[], "")
-        .await;
+    let listed = client.get("/?comp=list&include=deleted").await;
     let of = |part: &str, name: &str| {
         let text = part.split(&format!("<{name}>")).nth(1);
         text.map_or("", |text| text.split('<').next().unwrap_or_default())
             .to_owned()
     };
-    let parts = listed.text.split("<Container>").skip(1);
+    let parts = listed.text().split("<Container>").skip(1);
     parts
         .filter(|part| part.contains("<Deleted>true</Deleted>"))
         .map(|part| {
@@ -44,9 +40,7 @@ async fn deleted(client: &Client) -> Vec<(String, String, String)> {
 
 /// Returns the lease state of the only container, deleted or not.
 async fn lease_state(client: &Client) -> String {
-    let listed = client
-        .ask("GET", "?comp=list&include=deleted", &[], "")
-        .await;
+    let listed = client.get("/?comp=list&include=deleted").await;
     listed.elements("LeaseState").concat()
 }
 
@@ -55,7 +49,7 @@ async fn restore(client: &Client, to: &str, name: &str, version: &str) -> String
         ("x-ms-deleted-container-name", name),
         ("x-ms-deleted-container-version", version),
     ];
-    let target = format!("{to}?restype=container&comp=undelete");
+    let target = format!("/{to}?restype=container&comp=undelete");
     client.try_("PUT", &target, &headers).await
 }
 
@@ -63,10 +57,10 @@ async fn restore(client: &Client, to: &str, name: &str, version: &str) -> String
 async fn restored_container_has_its_content() {
     let client = keeping(0);
     client.create("events").await;
-    client.put("events/blob").await;
+    client.put("/events/blob", "").await;
     assert_eq!(client.try_("DELETE", C, &[]).await, "202");
     assert_eq!(client.try_("GET", C, &[]).await, "404 ContainerNotFound");
-    assert_eq!(client.emulator.maintain(100).unwrap().records_reaped, 0);
+    assert_eq!(client.maintain(), 0);
     let found = deleted(&client).await;
     let [(name, version, days)] = found.as_slice() else {
         panic!("{found:?}");
@@ -81,13 +75,13 @@ async fn restored_container_has_its_content() {
     let taken = restore(&client, "taken", "events", version).await;
     assert_eq!(taken, "409 ContainerAlreadyExists");
     assert_eq!(restore(&client, "events", "events", version).await, "201");
-    assert_eq!(client.try_("HEAD", "events/blob", &[]).await, "200");
+    assert_eq!(client.try_("HEAD", "/events/blob", &[]).await, "200");
     assert!(deleted(&client).await.is_empty());
     let again = restore(&client, "more", "events", version).await;
     assert_eq!(again, "404 ContainerNotFound");
-    client.advance(8 * DAY_S);
-    assert_eq!(client.emulator.maintain(100).unwrap().records_reaped, 0);
-    assert_eq!(client.try_("HEAD", "events/blob", &[]).await, "200");
+    client.advance_s(8 * DAY_S);
+    assert_eq!(client.maintain(), 0);
+    assert_eq!(client.try_("HEAD", "/events/blob", &[]).await, "200");
 }
 
 #[tokio::test]
@@ -95,9 +89,9 @@ async fn each_deleted_container_of_a_name_is_kept() {
     let client = keeping(0);
     for _ in 0..3 {
         client.create("events").await;
-        client.put("events/blob").await;
+        client.put("/events/blob", "").await;
         assert_eq!(client.try_("DELETE", C, &[]).await, "202");
-        client.advance(60);
+        client.advance_s(60);
     }
     client.create("events").await;
     client.create("other").await;
@@ -112,8 +106,8 @@ async fn each_deleted_container_of_a_name_is_kept() {
     let mut seen = Vec::new();
     let mut marker = String::new();
     loop {
-        let target = format!("?comp=list&include=deleted&maxresults=1&marker={marker}");
-        let page = client.ask("GET", &target, &[], "").await;
+        let target = format!("/?comp=list&include=deleted&maxresults=1&marker={marker}");
+        let page = client.get(&target).await;
         seen.push(page.elements("Name").concat());
         marker = page.elements("NextMarker").concat();
         if marker.is_empty() {
@@ -125,14 +119,14 @@ async fn each_deleted_container_of_a_name_is_kept() {
         restore(&client, "first", "events", versions[0]).await,
         "201"
     );
-    assert_eq!(client.try_("HEAD", "first/blob", &[]).await, "200");
+    assert_eq!(client.try_("HEAD", "/first/blob", &[]).await, "200");
 }
 
 #[tokio::test]
 async fn everything_is_removed_after_the_retention() {
     let client = keeping(30);
     client.create("events").await;
-    client.put("events/blob").await;
+    client.put("/events/blob", "").await;
     assert_eq!(client.try_("DELETE", C, &[]).await, "202");
     let version = deleted(&client).await.remove(0).1;
     assert_eq!(lease_state(&client).await, "leased");
@@ -142,19 +136,19 @@ async fn everything_is_removed_after_the_retention() {
     );
     let early = restore(&client, "events", "events", &version).await;
     assert_eq!(early, "409 ContainerBeingDeleted");
-    client.advance(30);
+    client.advance_s(30);
     assert_eq!(lease_state(&client).await, "expired");
     // The name is free, the contents stay.
-    assert_eq!(client.emulator.maintain(100).unwrap().records_reaped, 1);
+    assert_eq!(client.maintain(), 1);
     client.create("events").await;
-    client.advance(7 * DAY_S);
+    client.advance_s(7 * DAY_S);
     assert!(deleted(&client).await.is_empty());
     let late = restore(&client, "late", "events", &version).await;
     assert_eq!(late, "404 ContainerNotFound");
     // The container, its blob, and the marker of remaining records.
-    assert!(client.emulator.maintain(100).unwrap().records_reaped >= 1);
-    client.emulator.maintain(100).unwrap();
-    assert_eq!(client.emulator.maintain(100).unwrap().records_reaped, 0);
+    assert!(client.maintain() >= 1);
+    client.emulator().maintain(100).unwrap();
+    assert_eq!(client.maintain(), 0);
     assert_eq!(client.try_("GET", C, &[]).await, "200");
 }
 

@@ -1,27 +1,23 @@
 //! Row 8: immutability policies and legal holds of whole containers, set through the control
 //! endpoint.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use serde_json::{Value, json};
-use smalt::AccountSettings;
 
-use crate::support::Client;
+use crate::support::{BLOCK, Client};
 
 const CONTROL: &str = "/accounts/devstoreaccount1/containers/box";
 const DAY_S: u64 = 24 * 60 * 60;
-const BLOCK: [(&str, &str); 1] = [("x-ms-blob-type", "BlockBlob")];
 const APPEND: [(&str, &str); 1] = [("x-ms-blob-type", "AppendBlob")];
 
 async fn world() -> Client {
     let client = Client::new();
-    assert_eq!(send(&client, "PUT", "?restype=container", &[]).await, "201");
-    assert_eq!(send(&client, "PUT", "/a", &BLOCK).await, "201");
+    client.create("box").await;
+    client.put("/box/a", "").await;
     assert_eq!(send(&client, "PUT", "/log", &APPEND).await, "201");
     client
 }
 
-/// Sends a request into the container. Returns the status, and the error code if there is one.
+/// Sends a request into the container and returns its outcome.
 async fn send(client: &Client, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
     let path = format!("/box{path}");
     let text = if path.ends_with("appendblock") {
@@ -29,15 +25,12 @@ async fn send(client: &Client, method: &str, path: &str, headers: &[(&str, &str)
     } else {
         ""
     };
-    let answer = client.send(method, &path, headers, text).await;
-    let code = answer.headers.get("x-ms-error-code");
-    let code = code.map(|code| format!(" {}", code.to_str().unwrap()));
-    format!("{}{}", answer.status, code.unwrap_or_default())
+    client.send(method, &path, headers, text).await.outcome()
 }
 
 async fn control(client: &Client, method: &str, path: &str, body: &Value) -> u16 {
     let path = format!("{CONTROL}{path}");
-    client.control(method, &path, body.to_string()).await.0
+    client.control(method, &path, body.to_string()).await.status
 }
 
 async fn retain(client: &Client, policy: Value) {
@@ -55,7 +48,7 @@ async fn retained_blobs_cannot_change_and_can_be_deleted_afterwards() {
     let delete = ("DELETE", "/a", &[][..]);
     for (method, path, headers) in [
         delete,
-        ("PUT", "/a", &BLOCK[..]),
+        ("PUT", "/a", &[BLOCK][..]),
         ("PUT", "/a?comp=metadata", &[("x-ms-meta-a", "b")]),
         (
             "PUT",
@@ -71,13 +64,13 @@ async fn retained_blobs_cannot_change_and_can_be_deleted_afterwards() {
             "{method} {path}"
         );
     }
-    assert_eq!(send(&client, "PUT", "/new", &BLOCK).await, "201");
+    assert_eq!(send(&client, "PUT", "/new", &[BLOCK]).await, "201");
     let tier = [("x-ms-access-tier", "Cool")];
     assert_eq!(send(&client, "PUT", "/a?comp=tier", &tier).await, "200");
     client.advance_s(2 * DAY_S);
-    assert_eq!(send(&client, "PUT", "/a", &BLOCK).await, DUE);
+    assert_eq!(send(&client, "PUT", "/a", &[BLOCK]).await, DUE);
     assert_eq!(send(&client, "DELETE", "/a", &[]).await, "202");
-    assert_eq!(send(&client, "PUT", "/a", &BLOCK).await, "201");
+    assert_eq!(send(&client, "PUT", "/a", &[BLOCK]).await, "201");
 }
 
 #[tokio::test]
@@ -164,15 +157,12 @@ async fn policy_and_hold_may_allow_appends_to_all_blobs() {
 /// file moves before its retention ends.
 #[tokio::test]
 async fn retained_paths_are_neither_moved_nor_deleted_with_their_directory() {
-    let client = Client::of_account(AccountSettings {
-        hierarchical_namespace: true,
-        ..AccountSettings::default()
-    });
-    assert_eq!(send(&client, "PUT", "?restype=container", &[]).await, "201");
-    assert_eq!(send(&client, "PUT", "/old/young", &BLOCK).await, "201");
+    let client = Client::hierarchical();
+    client.create("box").await;
+    client.put("/box/old/young", "").await;
     retain(&client, json!({ "days": 2 })).await;
     client.advance_s(3 * DAY_S);
-    assert_eq!(send(&client, "PUT", "/old/a", &BLOCK).await, "201");
+    client.put("/box/old/a", "").await;
     const DUE: &str = "409 BlobImmutableDueToPolicy";
     let moved = |from| [("x-ms-rename-source", from)];
     for (method, path, headers) in [
@@ -251,7 +241,7 @@ async fn locked_policy_stays_and_protects_the_container() {
             "{method} {path}"
         );
     }
-    let (_, shown) = client.control("GET", CONTROL, String::new()).await;
+    let shown = client.control("GET", CONTROL, "").await.json();
     let policy = json!({
         "days": 3, "allow_protected_append_writes": false, "locked": true, "extensions": 1,
         "allow_protected_append_writes_all": false,
@@ -263,7 +253,7 @@ async fn locked_policy_stays_and_protects_the_container() {
             "legal_hold_allow_protected_append_writes_all": false,
         })
     );
-    let head = client.send("HEAD", "/box?restype=container", &[], "").await;
+    let head = client.head("/box?restype=container").await;
     assert_eq!(head.header("x-ms-has-immutability-policy"), "true");
     assert_eq!(head.header("x-ms-has-legal-hold"), "false");
     client.advance_s(4 * DAY_S);
@@ -274,12 +264,6 @@ async fn locked_policy_stays_and_protects_the_container() {
     }
     let deleted = send(&client, "DELETE", "?restype=container", &[]).await;
     assert_eq!(deleted, "202");
-    let (status, _) = client
-        .control(
-            "GET",
-            "/accounts/devstoreaccount1/containers/none",
-            String::new(),
-        )
-        .await;
-    assert_eq!(status, 404);
+    let none = "/accounts/devstoreaccount1/containers/none";
+    assert_eq!(client.control("GET", none, "").await.status, 404);
 }

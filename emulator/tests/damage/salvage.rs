@@ -8,7 +8,8 @@ use serde_json::Value;
 use smalt::disk::{Disk, SystemDisk};
 use smalt::salvage::{Salvaged, salvage};
 
-use super::world::{ACCOUNT, NAMES, files, filled, length, pattern, write};
+use super::world::{NAMES, files, filled, length, pattern, write};
+use crate::support::ACCOUNT;
 
 fn saved(dir: &Path, above: &Path) -> (Salvaged, BTreeMap<PathBuf, Vec<u8>>) {
     let scratch = tempfile::tempdir().unwrap();

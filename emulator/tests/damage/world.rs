@@ -9,14 +9,10 @@ use http_body_util::{BodyExt as _, Collected};
 use smalt::check::{self, Report};
 use smalt::disk::{Disk, SystemDisk, files_below, read_small};
 use smalt::store::OpenError;
-use smalt::{Clock, Emulator, Service, Timestamp, body};
-use smalt_protocol::ApiVersion;
-use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
-use smalt_protocol::signing::AccountKey;
+use smalt::{Clock, Emulator, Service};
 
-use crate::support::signature;
+use crate::support::{BLOCK, Client, START};
 
-pub(crate) const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
 /// Small, so that a small store has several segments.
 const SEGMENT_BYTES: u64 = 256 * 1024;
 /// Blob names that are unsafe as file names.
@@ -47,7 +43,7 @@ pub(crate) fn length(n: usize) -> usize {
 }
 
 pub(crate) fn open(dir: &Path) -> Result<Emulator, OpenError> {
-    let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
+    let clock = Clock::manual(START);
     let builder = Emulator::builder().clock(clock).seed(1);
     builder.segment_bytes(SEGMENT_BYTES).durable(dir).open()
 }
@@ -66,38 +62,13 @@ pub(crate) async fn send(
     headers: &[(&str, &str)],
     sent: Vec<u8>,
 ) -> Answer {
-    let port = match service {
-        Service::Blob => 10000,
-        Service::Queue => 10001,
-        Service::Table => 10002,
-    };
-    let target = format!("/{ACCOUNT}{path}");
-    let (date, length) = (emulator.now().rfc1123(), sent.len().to_string());
-    let version = ApiVersion::LATEST;
-    let shown = version.to_string();
-    let mut all = vec![
-        ("x-ms-date", date.as_str()),
-        ("x-ms-version", shown.as_str()),
-        ("content-length", length.as_str()),
-    ];
-    all.extend_from_slice(headers);
-    let by = (ACCOUNT, AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap());
-    let signed = signature(service, version, by, method, &target, &all);
-    all.push(("authorization", &signed));
-    let mut request = http::Request::builder()
-        .method(method)
-        .uri(format!("http://127.0.0.1:{port}{target}"));
-    for (name, value) in all {
-        request = request.header(name, value);
-    }
-    let request = request.body(body::full(sent)).unwrap();
+    let client = Client::to(emulator).at(service);
+    let request = client.signed(method, path, headers, sent);
     let (head, body) = emulator.call(request).await.unwrap().into_parts();
     let body = body.collect().await.ok().map(Collected::to_bytes);
     (head.status.as_u16(), body)
 }
 
-const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
-const JSON: (&str, &str) = ("content-type", "application/json");
 const ACCEPT: (&str, &str) = ("accept", "application/json;odata=nometadata");
 
 pub(crate) fn blob(name: &str) -> String {
@@ -135,7 +106,7 @@ fn blobs() -> Vec<Step> {
     };
     let mut steps = vec![step("/box?restype=container", &[], Vec::new())];
     for (n, name) in NAMES.iter().enumerate() {
-        let headers = [PUT, ("x-ms-meta-n", "1"), ("x-ms-tags", "k=v")];
+        let headers = [BLOCK, ("x-ms-meta-n", "1"), ("x-ms-tags", "k=v")];
         steps.push(step(&blob(name), &headers, pattern(n, length(n))));
     }
     let snapshot = blob("a/b/c") + "?comp=snapshot";
@@ -160,7 +131,7 @@ fn blobs() -> Vec<Step> {
 }
 
 fn others() -> Vec<Step> {
-    let headers = vec![JSON, ACCEPT];
+    let headers = vec![ACCEPT];
     let table = br#"{"TableName":"tab"}"#.to_vec();
     let mut steps: Vec<Step> = vec![
         (Service::Queue, "PUT", "/que".to_owned(), vec![], vec![]),

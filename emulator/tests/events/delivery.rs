@@ -2,21 +2,20 @@
 
 use serde_json::json;
 use smalt::faults::{Fault, Rule};
-use smalt::{Builder, Clock, Timestamp};
 
-use super::world::{World, short};
+use super::world::{short, with_boxes};
 use crate::support::Client;
 
-async fn world() -> World {
-    World::of(Client::new()).await
+async fn world() -> Client {
+    with_boxes(Client::new()).await
 }
 
-fn fail(world: &World, times: u64, fault: Fault) {
+fn fail(world: &Client, times: u64, fault: Fault) {
     add(world, "Messages_Enqueue", "", times, fault);
 }
 
-fn add(world: &World, operation: &str, resource: &str, times: u64, fault: Fault) {
-    world.client.emulator().faults().add(Rule {
+fn add(world: &Client, operation: &str, resource: &str, times: u64, fault: Fault) {
+    world.emulator().faults().add(Rule {
         operation: operation.to_owned(),
         resource: resource.to_owned(),
         nth: 1,
@@ -37,16 +36,16 @@ async fn attempts_follow_the_schedule_and_keep_the_order_of_a_blob() {
     let world = world().await;
     world.subscribe("all", json!({})).await;
     fail(&world, 3, refuse());
-    world.put("a").await;
+    world.put_blob("a").await;
     world.send("DELETE", "/box/a", &[], "").await;
     let mut waits = Vec::new();
     while let Some(wait_s) = world.deliver().await {
         assert_eq!(world.events("all").await.len(), 0);
         waits.push(wait_s);
-        world.client.advance_s(wait_s);
+        world.advance_s(wait_s);
     }
     assert_eq!(waits, [10, 30, 60]);
-    let events: Vec<_> = world.events("all").await.iter().map(short).collect();
+    let events = world.short_events("all").await;
     assert_eq!(
         events,
         ["BlobCreated PutBlob a", "BlobDeleted DeleteBlob a"]
@@ -58,8 +57,8 @@ async fn another_blob_does_not_wait_for_a_failed_delivery() {
     let world = world().await;
     world.subscribe("all", json!({})).await;
     fail(&world, 1, refuse());
-    world.put("a").await;
-    world.put("b").await;
+    world.put_blob("a").await;
+    world.put_blob("b").await;
     assert_eq!(world.deliver().await, Some(10));
     assert_eq!(world.events("all").await.len(), 1);
 }
@@ -69,7 +68,7 @@ async fn lost_answer_delivers_the_event_again() {
     let world = world().await;
     world.subscribe("all", json!({})).await;
     fail(&world, 1, Fault::AnswerLost);
-    world.put("a").await;
+    world.put_blob("a").await;
     world.deliver_all().await;
     let events = world.events("all").await;
     assert_eq!(events.len(), 2);
@@ -80,11 +79,11 @@ async fn lost_answer_delivers_the_event_again() {
 async fn missing_queue_is_tried_again_until_it_exists() {
     let world = world().await;
     world.subscribe_without_queue("late", json!({})).await;
-    world.put("a").await;
+    world.put_blob("a").await;
     assert_eq!(world.deliver().await, Some(300));
     world.queue("PUT", "/late").await;
     assert_eq!(world.deliver().await, Some(300));
-    world.client.advance_s(300);
+    world.advance_s(300);
     assert_eq!(world.deliver().await, None);
     assert_eq!(world.events("late").await.len(), 1);
 }
@@ -105,7 +104,7 @@ async fn event_is_given_up_and_becomes_a_dead_letter() {
         settings["dead_letter"] = dead.clone();
         world.subscribe("all", settings).await;
         fail(&world, u64::MAX, refuse());
-        world.put("a").await;
+        world.put_blob("a").await;
         world.deliver_all().await;
         let letters = world.dead_letters().await;
         assert_eq!(letters.len(), 1, "{reason}");
@@ -124,7 +123,7 @@ async fn event_is_dropped_without_a_place_for_dead_letters() {
         .subscribe("all", json!({ "max_delivery_attempts": 1 }))
         .await;
     fail(&world, 1, refuse());
-    world.put("a").await;
+    world.put_blob("a").await;
     assert_eq!(world.deliver().await, None);
     world.deliver_all().await;
     assert_eq!(world.events("all").await.len(), 0);
@@ -133,19 +132,15 @@ async fn event_is_dropped_without_a_place_for_dead_letters() {
 #[tokio::test]
 async fn events_and_subscriptions_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let open = || {
-        let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
-        let durable = |builder: Builder| builder.durable(dir.path()).clock(clock);
-        World::of(Client::of(durable))
-    };
+    let open = || with_boxes(Client::of(|builder| builder.durable(dir.path())));
     let world = open().await;
     world.subscribe("all", json!({})).await;
-    world.put("a").await;
-    world.client.emulator().close().unwrap();
+    world.put_blob("a").await;
+    world.emulator().close().unwrap();
     let world = open().await;
     world.deliver().await;
     assert_eq!(world.events("all").await.len(), 1);
-    world.client.emulator().close().unwrap();
+    world.emulator().close().unwrap();
     let world = open().await;
     world.deliver().await;
     assert_eq!(world.events("all").await.len(), 0);
@@ -154,17 +149,17 @@ async fn events_and_subscriptions_survive_a_restart() {
 #[tokio::test]
 async fn deleted_subscription_forgets_its_events() {
     let world = world().await;
-    let emulator = world.client.emulator();
+    let emulator = world.emulator();
     world.subscribe("all", json!({})).await;
-    world.put("a").await;
+    world.put_blob("a").await;
     assert!(emulator.unsubscribe("all").await.unwrap());
     assert!(!emulator.unsubscribe("all").await.unwrap());
-    world.put("b").await;
+    world.put_blob("b").await;
     emulator.maintain(1_000).unwrap();
     world.subscribe("all", json!({})).await;
-    world.put("c").await;
+    world.put_blob("c").await;
     world.deliver().await;
-    let events: Vec<_> = world.events("all").await.iter().map(short).collect();
+    let events = world.short_events("all").await;
     assert_eq!(events, ["BlobCreated PutBlob c"]);
     assert_eq!(emulator.audit().unwrap().differences, Vec::<String>::new());
 }
@@ -173,20 +168,20 @@ async fn deleted_subscription_forgets_its_events() {
 #[tokio::test]
 async fn subscription_of_a_loaded_snapshot_gets_events_again() {
     let world = world().await;
-    let emulator = world.client.emulator();
-    world.put("a").await;
+    let emulator = world.emulator();
+    world.put_blob("a").await;
     world.subscribe("all", json!({})).await;
     emulator.save("subscribed").unwrap();
     assert!(emulator.unsubscribe("all").await.unwrap());
-    world.put("b").await;
-    world.put("c").await;
+    world.put_blob("b").await;
+    world.put_blob("c").await;
     emulator.load("subscribed").unwrap();
-    world.put("d").await;
+    world.put_blob("d").await;
     world.deliver().await;
     emulator.load("subscribed").unwrap();
-    world.put("e").await;
+    world.put_blob("e").await;
     world.deliver().await;
-    let events: Vec<_> = world.events("all").await.iter().map(short).collect();
+    let events = world.short_events("all").await;
     assert_eq!(events, ["BlobCreated PutBlob e"]);
 }
 
@@ -216,14 +211,14 @@ async fn faults_drop_double_delay_and_reorder_deliveries() {
             1,
             fault.clone(),
         );
-        world.put("a").await;
+        world.put_blob("a").await;
         world.send("DELETE", "/box/a", &[], "").await;
         world.deliver().await;
-        let found: Vec<_> = world.events("all").await.iter().map(short).collect();
+        let found = world.short_events("all").await;
         assert_eq!(found, at_once, "{fault:?}");
         world.deliver_all().await;
-        let found: Vec<_> = world.events("all").await.iter().map(short).collect();
+        let found = world.short_events("all").await;
         assert_eq!(found, in_the_end, "{fault:?}");
-        assert_eq!(world.client.emulator().faults().account()[0].fired, 1);
+        assert_eq!(world.emulator().faults().account()[0].fired, 1);
     }
 }

@@ -1,13 +1,12 @@
 //! Which operation raises which event, and what the event says.
 
 use serde_json::json;
-use smalt::AccountSettings;
 
-use super::world::{PUT, World, short};
-use crate::support::Client;
+use super::world::with_boxes;
+use crate::support::{BLOCK, Client};
 
-async fn world() -> World {
-    let world = World::of(Client::new()).await;
+async fn world() -> Client {
+    let world = with_boxes(Client::new()).await;
     world.subscribe("all", json!({})).await;
     world
 }
@@ -22,12 +21,12 @@ type Step<'a> = (
     &'a str,
 );
 
-async fn take(world: &World, steps: &[Step<'_>]) {
+async fn take(world: &Client, steps: &[Step<'_>]) {
     for (method, path, headers, body, status, expected) in steps {
         let found = world.send(method, path, headers, (*body).to_owned()).await;
-        assert_eq!(found, *status, "{method} {path}");
+        assert_eq!(found.status, *status, "{method} {path}");
         world.deliver().await;
-        let events: Vec<_> = world.events("all").await.iter().map(short).collect();
+        let events = world.short_events("all").await;
         assert_eq!(events.join(", "), *expected, "{method} {path}");
     }
 }
@@ -41,11 +40,11 @@ async fn creation_raises_an_event_with_its_api() {
         ("x-ms-blob-content-length", "512"),
     ];
     let append = [("x-ms-blob-type", "AppendBlob")];
-    let absent = [PUT, ("if-none-match", "*")];
+    let absent = [BLOCK, ("if-none-match", "*")];
     let put = "BlobCreated PutBlob";
     let steps: &[Step<'_>] = &[
-        ("PUT", "/box/a", &[PUT], "text", 201, &format!("{put} a")),
-        ("PUT", "/box/a", &[PUT], "more", 201, &format!("{put} a")),
+        ("PUT", "/box/a", &[BLOCK], "text", 201, &format!("{put} a")),
+        ("PUT", "/box/a", &[BLOCK], "more", 201, &format!("{put} a")),
         ("PUT", "/box/a", &absent, "more", 409, ""),
         ("PUT", "/box/b?comp=block&blockid=MQ==", &[], "x", 201, ""),
         (
@@ -59,14 +58,14 @@ async fn creation_raises_an_event_with_its_api() {
         ("PUT", "/box/p", &page, "", 201, &format!("{put} p")),
         ("PUT", "/box/l", &append, "", 201, &format!("{put} l")),
         ("PUT", "/box/l?comp=appendblock", &[], "x", 201, ""),
-        ("PUT", "/dead/a", &[PUT], "elsewhere", 201, ""),
+        ("PUT", "/dead/a", &[BLOCK], "elsewhere", 201, ""),
     ];
     take(&world, steps).await;
-    let source = world.client.url("/box/a");
+    let source = world.url("/box/a");
     let copied = [("x-ms-copy-source", source.as_str())];
     let synchronous = [copied[0], ("x-ms-requires-sync", "true")];
-    let url = world.client.signed_url("box", "a", "r");
-    let from_url = [("x-ms-copy-source", url.as_str()), PUT];
+    let url = world.signed_url("box", "a", "r");
+    let from_url = [("x-ms-copy-source", url.as_str()), BLOCK];
     let steps: &[Step<'_>] = &[
         ("PUT", "/box/c", &copied, "", 202, "BlobCreated CopyBlob c"),
         (
@@ -85,14 +84,7 @@ async fn creation_raises_an_event_with_its_api() {
 /// A directory raises one event, whatever it holds, and a file that stays open none.
 #[tokio::test]
 async fn paths_raise_the_events_of_a_hierarchical_account() {
-    let client = Client::new();
-    let settings = AccountSettings {
-        hierarchical_namespace: true,
-        ..AccountSettings::default()
-    };
-    let emulator = client.emulator();
-    assert!(emulator.change_settings("devstoreaccount1", settings));
-    let world = World::of(client).await;
+    let world = with_boxes(Client::hierarchical()).await;
     world.subscribe("all", json!({})).await;
     let rename = |source| [("x-ms-rename-source", source)];
     let (file, directory) = (rename("/box/d/a"), rename("/box/d"));
@@ -128,7 +120,13 @@ async fn paths_raise_the_events_of_a_hierarchical_account() {
             201,
             "DirectoryRenamed RenameDirectory e",
         ),
-        ("PUT /box/n/c", &[PUT], "x", 201, "BlobCreated PutBlob n/c"),
+        (
+            "PUT /box/n/c",
+            &[BLOCK],
+            "x",
+            201,
+            "BlobCreated PutBlob n/c",
+        ),
         (
             "DELETE /box/e?recursive=true",
             &[],
@@ -141,7 +139,7 @@ async fn paths_raise_the_events_of_a_hierarchical_account() {
         take(&world, &[(method, path, headers, body, status, expected)]).await;
     }
     let back = rename("/box/n/c");
-    assert_eq!(world.send("PUT", "/box/", &back, "").await, 201);
+    assert_eq!(world.send("PUT", "/box/", &back, "").await.status, 201);
     world.deliver().await;
     let data = &world.events("all").await[0]["data"];
     let shown = |field: &str| data[field].as_str().map(str::to_owned);
@@ -154,7 +152,7 @@ async fn paths_raise_the_events_of_a_hierarchical_account() {
 #[tokio::test]
 async fn tier_and_deletion_raise_events_when_they_change_the_base_blob() {
     let world = world().await;
-    world.put("a").await;
+    world.put_blob("a").await;
     world.deliver().await;
     world.events("all").await;
     let tier = |name| [("x-ms-access-tier", name)];
@@ -195,14 +193,11 @@ async fn tier_and_deletion_raise_events_when_they_change_the_base_blob() {
 async fn event_describes_blob_and_request() {
     let world = world().await;
     let headers = [
-        PUT,
+        BLOCK,
         ("x-ms-client-request-id", "mine"),
         ("content-type", "text/plain"),
     ];
-    let put = world
-        .client
-        .send("PUT", "/box/a%20b/c", &headers, "text")
-        .await;
+    let put = world.send("PUT", "/box/a%20b/c", &headers, "text").await;
     world.deliver().await;
     let event = world.events("all").await.pop().unwrap();
     let sequencer = event["data"]["sequencer"].as_str().unwrap();
@@ -246,7 +241,7 @@ async fn filters_and_schema_are_per_subscription() {
         .subscribe("other", json!({ "account": "other" }))
         .await;
     for blob in ["a.txt", "b.bin"] {
-        world.put(blob).await;
+        world.put_blob(blob).await;
         world.send("DELETE", &format!("/box/{blob}"), &[], "").await;
     }
     world.deliver().await;
@@ -262,30 +257,24 @@ async fn filters_and_schema_are_per_subscription() {
 #[tokio::test]
 async fn requests_of_a_batch_raise_events() {
     let world = world().await;
-    world.put("a").await;
+    world.put_blob("a").await;
     let body = "--batch\r\nContent-Type: application/http\r\n\
         Content-Transfer-Encoding: binary\r\nContent-ID: 0\r\n\r\n\
         DELETE /devstoreaccount1/box/a HTTP/1.1\r\n";
     let target = "/devstoreaccount1/box/a";
-    let date = world.client.now().rfc1123();
+    let date = world.now().rfc1123();
     let mut headers = vec![("x-ms-date", date.as_str())];
-    let version = smalt_protocol::ApiVersion::LATEST;
-    let by = ("devstoreaccount1", world.client.key());
-    let service = smalt::Service::Blob;
-    let signed = crate::support::signature(service, version, by, "DELETE", target, &headers);
+    let signed = world.signature("DELETE", target, &headers);
     headers.push(("authorization", &signed));
     let lines = headers
         .iter()
         .map(|(name, value)| format!("{name}: {value}\r\n"));
     let body = format!("{body}{}\r\n--batch--\r\n", lines.collect::<String>());
     let multipart = [("content-type", "multipart/mixed; boundary=batch")];
-    let answer = world
-        .client
-        .send("POST", "/?comp=batch", &multipart, body)
-        .await;
+    let answer = world.send("POST", "/?comp=batch", &multipart, body).await;
     assert_eq!(answer.status, 202, "{:?}", answer.body);
     world.deliver().await;
-    let events: Vec<_> = world.events("all").await.iter().map(short).collect();
+    let events = world.short_events("all").await;
     assert_eq!(
         events,
         ["BlobCreated PutBlob a", "BlobDeleted DeleteBlob a"]

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
 use serde_json::{Value, json};
+use smalt::Clock;
 use smalt::faults::{Fault, Rule};
-use smalt::{Clock, Timestamp};
 use tempfile::TempDir;
 
-use super::world::{PUT, World, blob, short};
-use crate::support::Client;
+use super::world::{blob, short, with_boxes};
+use crate::support::{BLOCK, Client, START};
 
 const SEEDS: u64 = 500;
 const STEPS: usize = 20;
@@ -43,7 +43,7 @@ struct History {
 
 /// Changes a blob in a random way. Returns the event that the change must raise.
 async fn change(
-    world: &World,
+    world: &Client,
     dice: &mut Dice,
     tiers: &mut BTreeMap<&str, &str>,
 ) -> Option<String> {
@@ -52,43 +52,43 @@ async fn change(
     let is_there = tiers.contains_key(name);
     match dice.below(7) {
         0 | 1 => {
-            assert_eq!(world.put(name).await, 201);
+            world.put_blob(name).await;
             tiers.insert(name, "Hot");
             Some(format!("BlobCreated PutBlob {name}"))
         }
         2 => {
-            let status = world.send("DELETE", &path, &[], "").await;
-            assert_eq!(status, if is_there { 202 } else { 404 });
+            let answer = world.send("DELETE", &path, &[], "").await;
+            assert_eq!(answer.status, if is_there { 202 } else { 404 });
             let old = tiers.remove(name);
             old.map(|_| format!("BlobDeleted DeleteBlob {name}"))
         }
         3 => {
             let tier = dice.of(&["Hot", "Cool", "Cold"]);
             let path = format!("{path}?comp=tier");
-            let status = world
+            let answer = world
                 .send("PUT", &path, &[("x-ms-access-tier", tier)], "")
                 .await;
-            assert_eq!(status, if is_there { 200 } else { 404 });
+            assert_eq!(answer.status, if is_there { 200 } else { 404 });
             let old = tiers.get_mut(name)?;
             let is_changed = std::mem::replace(old, tier) != tier;
             is_changed.then(|| format!("BlobTierChanged SetBlobTier {name}"))
         }
         4 => {
-            let source = world.client.url(&format!("/box/{other}"));
+            let source = world.url(&format!("/box/{other}"));
             let has_source = tiers.contains_key(other);
-            let status = world
+            let answer = world
                 .send("PUT", &path, &[("x-ms-copy-source", &source)], "")
                 .await;
-            assert_eq!(status, if has_source { 202 } else { 404 });
+            assert_eq!(answer.status, if has_source { 202 } else { 404 });
             has_source.then(|| {
                 tiers.insert(name, "Hot");
                 format!("BlobCreated CopyBlob {name}")
             })
         }
         5 => {
-            let absent = [PUT, ("if-none-match", "*")];
-            let status = world.send("PUT", &path, &absent, "new").await;
-            assert_eq!(status, if is_there { 409 } else { 201 });
+            let absent = [BLOCK, ("if-none-match", "*")];
+            let answer = world.send("PUT", &path, &absent, "new").await;
+            assert_eq!(answer.status, if is_there { 409 } else { 201 });
             (!is_there).then(|| {
                 tiers.insert(name, "Hot");
                 format!("BlobCreated PutBlob {name}")
@@ -96,14 +96,14 @@ async fn change(
         }
         _ => {
             let path = format!("{path}?comp=metadata");
-            let status = world.send("PUT", &path, &[("x-ms-meta-a", "b")], "").await;
-            assert_eq!(status, if is_there { 200 } else { 404 });
+            let answer = world.send("PUT", &path, &[("x-ms-meta-a", "b")], "").await;
+            assert_eq!(answer.status, if is_there { 200 } else { 404 });
             None
         }
     }
 }
 
-async fn disturb(world: &World, dice: &mut Dice) {
+async fn disturb(world: &Client, dice: &mut Dice) {
     let refuse = |status| Fault::Refuse {
         status,
         retry_after_s: None,
@@ -112,8 +112,8 @@ async fn disturb(world: &World, dice: &mut Dice) {
         0 => {
             world.deliver().await;
         }
-        1 => world.client.advance_s(dice.of(&[1, 10, 60, 600])),
-        2 => world.client.emulator().faults().add(Rule {
+        1 => world.advance_s(dice.of(&[1, 10, 60, 600])),
+        2 => world.emulator().faults().add(Rule {
             operation: "Messages_Enqueue".to_owned(),
             resource: String::new(),
             nth: 1 + dice.below(3) as u64,
@@ -129,19 +129,19 @@ async fn disturb(world: &World, dice: &mut Dice) {
     }
 }
 
-async fn open(dir: Option<&TempDir>, clock: &Clock) -> World {
+async fn open(dir: Option<&TempDir>, clock: &Clock) -> Client {
     let client = Client::of(|builder| match dir {
         Some(dir) => builder.fast(dir.path()).clock(clock.clone()),
         None => builder.clock(clock.clone()),
     });
-    World::of(client).await
+    with_boxes(client).await
 }
 
 async fn run(seed: u64) -> History {
     let mut dice = Dice(ChaCha8Rng::seed_from_u64(seed));
     let restarts = seed.is_multiple_of(RESTARTED);
     let dir = restarts.then(|| tempfile::tempdir().unwrap());
-    let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
+    let clock = Clock::manual(START);
     let mut world = open(dir.as_ref(), &clock).await;
     let settings = json!({
         "max_delivery_attempts": 1 + dice.below(4),
@@ -154,7 +154,7 @@ async fn run(seed: u64) -> History {
         expected.extend(change(&world, &mut dice, &mut tiers).await);
         disturb(&world, &mut dice).await;
         if restarts && step % 7 == 6 {
-            world.client.emulator().close().unwrap();
+            world.emulator().close().unwrap();
             world = open(dir.as_ref(), &clock).await;
         }
     }

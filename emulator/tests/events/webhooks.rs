@@ -12,7 +12,7 @@ use smalt::body::{self, Body};
 use smalt::fetch::FetchError;
 use smalt::{Filter, Schema, Subscription};
 
-use super::world::{World, short};
+use super::world::{short, with_boxes};
 use crate::support::Client;
 
 /// What the webhook received, and the statuses of its next answers; 200 when there is none.
@@ -66,7 +66,7 @@ impl Hook {
     }
 }
 
-async fn world() -> (World, Hook) {
+async fn world() -> (Client, Hook) {
     let hook = Hook::default();
     let network = hook.clone();
     let client = Client::of(|builder| {
@@ -75,7 +75,7 @@ async fn world() -> (World, Hook) {
             async move { answer }
         })
     });
-    (World::of(client).await, hook)
+    (with_boxes(client).await, hook)
 }
 
 fn settings(path: &str, more: &Value) -> Subscription {
@@ -93,11 +93,8 @@ fn settings(path: &str, more: &Value) -> Subscription {
     serde_json::from_value(all).unwrap()
 }
 
-async fn subscribe(world: &World, path: &str, more: &Value) -> Result<(), String> {
-    let subscribed = world
-        .client
-        .emulator()
-        .subscribe("hook", settings(path, more));
+async fn subscribe(world: &Client, path: &str, more: &Value) -> Result<(), String> {
+    let subscribed = world.emulator().subscribe("hook", settings(path, more));
     subscribed.await.map_err(|error| error.to_string())
 }
 
@@ -109,10 +106,10 @@ async fn webhook_is_validated_before_the_subscription_exists() {
         for (path, expected) in [("/wrong", "must answer 200"), ("/silent", "nobody")] {
             let refused = subscribe(&world, path, &schema).await.unwrap_err();
             assert!(refused.contains(expected), "{refused}");
-            assert!(world.client.emulator().subscriptions().unwrap().is_empty());
+            assert!(world.emulator().subscriptions().unwrap().is_empty());
         }
         subscribe(&world, "/events", &schema).await.unwrap();
-        assert!(world.client.emulator().unsubscribe("hook").await.unwrap());
+        assert!(world.emulator().unsubscribe("hook").await.unwrap());
     }
     assert!(hook.take().is_empty());
 }
@@ -121,37 +118,24 @@ async fn webhook_is_validated_before_the_subscription_exists() {
 async fn webhook_is_confirmed_by_its_validation_url_within_ten_minutes() {
     for (wait_s, expected) in [(599, 200), (600, 404)] {
         let (world, hook) = world().await;
-        let emulator = world.client.emulator();
+        let emulator = world.emulator();
         let text = serde_json::to_string(&settings("/by-hand", &json!({}))).unwrap();
-        let (status, told) = world
-            .client
-            .control("PUT", "/subscriptions/hook", text)
-            .await;
-        assert_eq!(
-            (status, &told["status"]),
-            (202, &json!("AwaitingManualAction"))
-        );
+        let told = world.control("PUT", "/subscriptions/hook", text).await;
+        assert_eq!(told.status, 202);
+        assert_eq!(told.json()["status"], "AwaitingManualAction");
         assert!(emulator.subscriptions().unwrap().is_empty());
         let url = hook.confirm.lock().unwrap().take().unwrap();
         let start = "http://127.0.0.1:10003/subscriptions/hook/confirm?code=";
         assert!(url.starts_with(start), "{url}");
-        world.client.advance_s(wait_s);
-        assert_eq!(
-            world.client.control("GET", start, String::new()).await.0,
-            404
-        );
-        assert_eq!(
-            world.client.control("GET", &url, String::new()).await.0,
-            expected
-        );
+        world.advance_s(wait_s);
+        let confirm = async |url: &str| world.control("GET", url, "").await.status;
+        assert_eq!(confirm(start).await, 404);
+        assert_eq!(confirm(&url).await, expected);
         assert_eq!(
             emulator.subscriptions().unwrap().len(),
             usize::from(expected == 200)
         );
-        assert_eq!(
-            world.client.control("GET", &url, String::new()).await.0,
-            404
-        );
+        assert_eq!(confirm(&url).await, 404);
     }
 }
 
@@ -159,7 +143,7 @@ async fn webhook_is_confirmed_by_its_validation_url_within_ten_minutes() {
 async fn webhook_receives_an_array_with_headers() {
     let (world, hook) = world().await;
     subscribe(&world, "/events", &json!({})).await.unwrap();
-    world.put("a").await;
+    world.put_blob("a").await;
     world.deliver().await;
     let received = hook.take();
     let [(headers, events)] = received.as_slice() else {
@@ -189,7 +173,7 @@ async fn batch_has_at_most_the_wanted_events_and_bytes() {
         let (world, hook) = world().await;
         subscribe(&world, "/events", &settings).await.unwrap();
         for blob in ["a", "b", "c", "d", "e"] {
-            world.put(blob).await;
+            world.put_blob(blob).await;
         }
         world.deliver().await;
         let received = hook.take();
@@ -211,11 +195,11 @@ async fn refusal_is_repeated_unless_it_is_final() {
         let (world, hook) = world().await;
         subscribe(&world, "/events", &json!({})).await.unwrap();
         hook.statuses.lock().unwrap().push(status);
-        world.put("a").await;
+        world.put_blob("a").await;
         let mut found = Vec::new();
         while let Some(wait_s) = world.deliver().await {
             found.push(wait_s);
-            world.client.advance_s(wait_s);
+            world.advance_s(wait_s);
         }
         assert_eq!(found, waits, "{status}");
         assert_eq!(hook.take().len(), 1 + waits.len(), "{status}");
@@ -225,15 +209,15 @@ async fn refusal_is_repeated_unless_it_is_final() {
 #[tokio::test]
 async fn channel_receives_events_in_process() {
     let (world, _) = world().await;
-    let emulator = world.client.emulator();
+    let emulator = world.emulator();
     let channel = emulator.event_channel("mine", Filter::default(), Schema::default());
     let mut channel = channel.await.unwrap();
-    world.put("a").await;
+    world.put_blob("a").await;
     assert!(channel.try_recv().is_err());
     world.deliver().await;
     assert_eq!(short(&channel.try_recv().unwrap()), "BlobCreated PutBlob a");
     drop(channel);
-    world.put("b").await;
+    world.put_blob("b").await;
     assert_eq!(world.deliver().await, Some(30));
     let again = emulator.event_channel("mine", Filter::default(), Schema::default());
     let mut channel = again.await.unwrap();

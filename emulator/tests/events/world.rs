@@ -1,70 +1,34 @@
-//! An emulator with subscriptions whose destinations are queues, and a reader of those queues.
+//! What the tests of events ask of a client: subscriptions whose destinations are queues, and what
+//! those queues hold.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use bytes::Bytes;
 use serde_json::{Value, json};
 use smalt::{Service, Subscription};
-use smalt_protocol::ApiVersion;
 
-use crate::support::{Client, exchange, signature};
+use crate::support::{Answer, Client};
 
-pub(crate) const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
-
-pub(crate) struct World {
-    pub(crate) client: Client,
+/// Creates the containers `box` and `dead`, unless the emulator has them.
+pub(crate) async fn with_boxes(client: Client) -> Client {
+    for container in ["/box", "/dead"] {
+        let path = format!("{container}?restype=container");
+        client.send("PUT", &path, &[], "").await;
+    }
+    client
 }
 
-impl World {
-    /// Creates the containers `box` and `dead`.
-    pub(crate) async fn of(client: Client) -> Self {
-        let world = World { client };
-        for container in ["/box", "/dead"] {
-            world
-                .send("PUT", &format!("{container}?restype=container"), &[], "")
-                .await;
-        }
-        world
+impl Client {
+    /// Puts a blob into `box`.
+    pub(crate) async fn put_blob(&self, name: &str) {
+        self.put(&format!("/box/{name}"), "text").await;
     }
 
-    /// Sends a request to the Blob service and returns its status.
-    pub(crate) async fn send(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: impl Into<Bytes>,
-    ) -> u16 {
-        self.client.send(method, path, headers, body).await.status
-    }
-
-    pub(crate) async fn put(&self, blob: &str) -> u16 {
-        self.send("PUT", &format!("/box/{blob}"), &[PUT], "text")
-            .await
-    }
-
-    pub(crate) async fn queue(&self, method: &str, path: &str) -> String {
-        let emulator = self.client.emulator();
-        let target = format!("/devstoreaccount1{path}");
-        let (date, version) = (self.client.now().rfc1123(), ApiVersion::LATEST);
-        let shown = version.to_string();
-        let mut headers = vec![
-            ("x-ms-date", date.as_str()),
-            ("x-ms-version", shown.as_str()),
-            ("content-length", "0"),
-        ];
-        let by = ("devstoreaccount1", self.client.key());
-        let signed = signature(Service::Queue, version, by, method, &target, &headers);
-        headers.push(("authorization", &signed));
-        let to = (method, target.as_str());
-        let (head, body) = exchange(emulator, 10001, to, &headers, Bytes::new()).await;
-        assert!(
-            head.status.is_success(),
-            "{method} {path}: {head:?} {body:?}"
-        );
-        String::from_utf8(body.to_vec()).unwrap()
+    pub(crate) async fn queue(&self, method: &str, path: &str) -> Answer {
+        let answer = self.at(Service::Queue).send(method, path, &[], "").await;
+        assert!(answer.status < 300, "{method} {path}: {answer:?}");
+        answer
     }
 
     /// Creates the queue and a subscription of the same name for the container `box`, with these
@@ -83,23 +47,20 @@ impl World {
             all[field] = value.clone();
         }
         let settings: Subscription = serde_json::from_value(all).unwrap();
-        self.client
-            .emulator()
-            .subscribe(name, settings)
-            .await
-            .unwrap();
+        let subscribed = self.emulator().subscribe(name, settings);
+        subscribed.await.unwrap();
     }
 
     /// Delivers what is due and returns the seconds until the next delivery.
     pub(crate) async fn deliver(&self) -> Option<u64> {
-        let next = self.client.emulator().deliver_events().await.unwrap();
-        next.map(|next| next.since(self.client.now()).as_secs())
+        let next = self.emulator().deliver_events().await.unwrap();
+        next.map(|next| next.since(self.now()).as_secs())
     }
 
     /// Delivers everything, and moves the clock to do so.
     pub(crate) async fn deliver_all(&self) {
         while let Some(wait_s) = self.deliver().await {
-            self.client.advance_s(wait_s.max(1));
+            self.advance_s(wait_s.max(1));
         }
     }
 
@@ -109,30 +70,29 @@ impl World {
         loop {
             let target = format!("/{queue}/messages?numofmessages=32&visibilitytimeout=604800");
             let page = self.queue("GET", &target).await;
-            let texts: Vec<_> = page.split("<MessageText>").skip(1).collect();
+            let texts = page.elements("MessageText");
             if texts.is_empty() {
                 return events;
             }
             for text in texts {
-                let json = BASE64.decode(text.split('<').next().unwrap()).unwrap();
+                let json = BASE64.decode(text).unwrap();
                 events.push(serde_json::from_slice(&json).unwrap());
             }
         }
     }
 
+    /// Takes every event out of a queue, and returns them [`short`].
+    pub(crate) async fn short_events(&self, queue: &str) -> Vec<String> {
+        self.events(queue).await.iter().map(short).collect()
+    }
+
     /// Returns every dead letter.
     pub(crate) async fn dead_letters(&self) -> Vec<Value> {
-        let list = self
-            .client
-            .send("GET", "/dead?restype=container&comp=list", &[], "")
-            .await;
-        let list = String::from_utf8(list.body.to_vec()).unwrap();
+        let list = self.get("/dead?restype=container&comp=list").await;
         let mut events = Vec::new();
-        for name in list.split("<Name>").skip(1) {
-            let path = format!("/dead/{}", name.split('<').next().unwrap());
-            let blob = self.client.send("GET", &path, &[], "").await;
-            let mut array: Vec<Value> = serde_json::from_slice(&blob.body).unwrap();
-            events.append(&mut array);
+        for name in list.elements("Name") {
+            let blob = self.get(&format!("/dead/{name}")).await.json();
+            events.extend(blob.as_array().unwrap().clone());
         }
         events
     }

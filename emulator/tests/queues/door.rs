@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::client::Client;
+use super::client::with_queue;
+use crate::support::config;
 
 const INVALID: &str = "400 InvalidXmlDocument";
 
@@ -22,11 +23,11 @@ proptest! {
     fn arbitrary_bytes_are_kept_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let client = Client::new().await;
-            let put = client.send("POST", "/que/messages", framed(&bytes)).await;
+            let client = with_queue(config()).await;
+            let put = client.send("POST", "/que/messages", &[], framed(&bytes)).await;
             let is_taken = put.outcome() == "201";
-            assert!(is_taken || put.outcome() == INVALID, "{}", put.text);
-            assert_eq!(client.visible().await.len(), usize::from(is_taken));
+            assert!(is_taken || put.outcome() == INVALID, "{}", put.text());
+            assert_eq!(client.visible_messages().await.len(), usize::from(is_taken));
         });
     }
 }

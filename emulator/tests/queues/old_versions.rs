@@ -1,16 +1,14 @@
 //! The signature of the first versions of the service.
 
-use smalt::Service;
-use smalt_protocol::ApiVersion;
+use smalt_protocol::signing::shared_key::{Scheme, SigningInput, string_to_sign};
+use smalt_protocol::{ApiVersion, Service};
 
-use super::client::{ACCOUNT, Client, key};
-use crate::support::{exchange, signature};
+use super::client::with_queue;
+use crate::support::{ACCOUNT, config, request};
 
 /// The signature of the first versions is today's Shared Key Lite.
 #[tokio::test]
 async fn first_versions_use_shared_key_lite() {
-    use smalt_protocol::Service;
-    use smalt_protocol::signing::shared_key::{Scheme, SigningInput, string_to_sign};
     let input = SigningInput {
         service: Service::Queue,
         scheme: Scheme::SharedKey,
@@ -33,15 +31,11 @@ async fn first_versions_use_shared_key_lite() {
 /// it: PUT with a raw body, a signed `x-ms-date`, and no version.
 #[tokio::test]
 async fn message_is_put_without_a_version() {
-    let client = Client::new().await;
-    let emulator = &client.emulator;
-    let date = emulator.now().rfc1123();
-    let put = ("PUT", format!("/{ACCOUNT}/que/messages?messagettl=3600"));
-    let get = (
-        "GET",
-        format!("/{ACCOUNT}/que/messages?numofmessages=2&visibilitytimeout=60"),
-    );
-    for ((method, target), body, version, status, text) in [
+    let client = with_queue(config()).await;
+    let date = client.now().rfc1123();
+    let put = ("PUT", "/que/messages?messagettl=3600");
+    let get = ("GET", "/que/messages?numofmessages=2&visibilitytimeout=60");
+    for ((method, path), body, version, status, text) in [
         (put, "work", ApiVersion::V2009_07_17, 201, ""),
         (
             get,
@@ -56,13 +50,13 @@ async fn message_is_put_without_a_version() {
         if method == "PUT" {
             headers.push(("content-md5", "Z+ksh2WpvH+y0zXEWd6etQ=="));
         }
-        let by = (ACCOUNT, key());
-        let signed = signature(Service::Queue, version, by, method, &target, &headers);
+        let signed = client.under(version);
+        let signed = signed.signature(method, &client.target(path), &headers);
         headers.push(("authorization", &signed));
-        let (head, found) =
-            exchange(emulator, 10001, (method, &target), &headers, body.into()).await;
-        let found = String::from_utf8_lossy(&found);
-        assert_eq!(head.status, status, "{method}: {found}");
-        assert!(found.contains(text), "{found}");
+        let answer = client
+            .call(request(method, &client.url(path), &headers, body))
+            .await;
+        assert_eq!(answer.status, status, "{method}: {}", answer.text());
+        assert!(answer.text().contains(text), "{}", answer.text());
     }
 }

@@ -47,7 +47,7 @@ async fn truncated_request_ends_at_once() {
         raw.finish().await;
         assert_eq!(raw.hear_out().await, expected, "{about}");
         let target = "/made/blob";
-        let found = served.client.send("HEAD", target, &[], "").await;
+        let found = served.client.head(target).await;
         assert_eq!(found.status, 404, "{about}");
     }
 }

@@ -30,8 +30,7 @@ impl Served {
     }
 
     pub(crate) async fn of(client: Client, patience: Patience) -> Self {
-        let made = client.send("PUT", "/made?restype=container", &[], "").await;
-        assert_eq!(made.status, 201);
+        client.create("made").await;
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = Listener::bind(Service::Blob, any, None, patience)
             .await

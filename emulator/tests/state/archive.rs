@@ -52,15 +52,8 @@ async fn damaged_stream_is_refused_and_changes_nothing() {
     let stream = exported(client.emulator());
     let whole = seen(client.emulator()).await;
     let other = Client::new();
-    let put = [("x-ms-blob-type", "BlockBlob")];
-    assert_eq!(
-        other
-            .send("PUT", "/mine?restype=container", &[], "")
-            .await
-            .status,
-        201
-    );
-    assert_eq!(other.send("PUT", "/mine/b", &put, "mine").await.status, 201);
+    other.create("mine").await;
+    other.put("/mine/b", "mine").await;
     other.emulator().save("mine").unwrap();
     let before = exported(other.emulator());
     let mut refused = 0;
@@ -86,14 +79,7 @@ async fn damaged_stream_is_refused_and_changes_nothing() {
 #[tokio::test]
 async fn other_versions_and_unknown_accounts_are_refused_by_name() {
     let client = Client::new();
-    assert_eq!(
-        client
-            .of_other_account()
-            .send("PUT", "/ccc?restype=container", &[], "")
-            .await
-            .status,
-        201
-    );
+    client.of_other_account().create("ccc").await;
     let stream = exported(client.emulator());
     let text = String::from_utf8_lossy(&stream[..2048]).into_owned();
     assert!(text.contains("\"format\": 1"), "{text}");

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
 use smalt::{Emulator, SeedError, Seeded, Service};
 
 use super::world::send;
@@ -80,18 +81,12 @@ fn fs(path: &Path, bytes: &[u8]) {
 }
 
 async fn get(emulator: &Emulator, service: Service, path: &str) -> String {
-    let (status, _, body) = send(emulator, service, ("GET", path), &[], b"").await;
-    format!("{status} {}", String::from_utf8_lossy(&body))
+    let answer = send(emulator, service, ("GET", path), &[], b"").await;
+    format!("{} {}", answer.status, answer.text())
 }
 
-async fn status(client: &Client, method: &str, path: &str, body: &'static str) -> u16 {
-    let block = [("x-ms-blob-type", "BlockBlob")];
-    let headers: &[(&str, &str)] = if method == "PUT" { &block } else { &[] };
-    client.send(method, path, headers, body).await.status
-}
-
-async fn body(client: &Client, path: &str) -> Vec<u8> {
-    client.send("GET", path, &[], "").await.body.to_vec()
+async fn body(client: &Client, path: &str) -> Bytes {
+    client.get(path).await.body
 }
 
 #[tokio::test]
@@ -101,7 +96,7 @@ async fn seed_creates_its_resources() {
     let emulator = client.emulator();
     let seeded = emulator.plant(dir.path()).await.unwrap();
     assert_eq!(seeded, Seeded { made: 9, left: 0 });
-    let answer = client.send("HEAD", "/photos/hello.txt", &[], "").await;
+    let answer = client.head("/photos/hello.txt").await;
     for (header, value) in [
         ("content-type", "text/plain"),
         ("content-encoding", "identity"),
@@ -111,7 +106,7 @@ async fn seed_creates_its_resources() {
     ] {
         assert_eq!(answer.header(header), value, "{header}");
     }
-    let cat = client.send("HEAD", "/photos/a/cat.png", &[], "").await;
+    let cat = client.head("/photos/a/cat.png").await;
     assert_eq!(cat.header("content-type"), "image/png");
     for (path, bytes) in [
         ("/photos/hello.txt", &b"hello"[..]),
@@ -144,21 +139,18 @@ async fn seed_does_not_change_existing_resources() {
     for client in [Client::new(), on_disk] {
         let emulator = client.emulator();
         emulator.plant(dir.path()).await.unwrap();
-        assert_eq!(
-            status(&client, "PUT", "/photos/hello.txt", "mine").await,
-            201
-        );
+        client.put("/photos/hello.txt", "mine").await;
         let (mut before, mut after) = (Vec::new(), Vec::new());
         emulator.export(&mut before).unwrap();
         let seeded = emulator.plant(dir.path()).await.unwrap();
         assert_eq!(seeded, Seeded { made: 0, left: 9 });
         emulator.export(&mut after).unwrap();
         assert!(before == after, "a second start changes the state");
-        assert_eq!(status(&client, "DELETE", "/photos/log", "").await, 202);
+        assert_eq!(client.try_("DELETE", "/photos/log", &[]).await, "202");
         let seeded = emulator.plant(&dir.path().join("seed.toml")).await;
         assert_eq!(seeded.unwrap(), Seeded { made: 1, left: 8 });
-        assert_eq!(body(&client, "/photos/log").await, b"one,two");
-        assert_eq!(body(&client, "/photos/hello.txt").await, b"mine");
+        assert_eq!(body(&client, "/photos/log").await, "one,two");
+        assert_eq!(body(&client, "/photos/hello.txt").await, "mine");
     }
 }
 
@@ -170,15 +162,9 @@ async fn folder_without_a_seed_has_one_container_per_subfolder() {
     let client = Client::new();
     let seeded = client.emulator().plant(dir.path()).await.unwrap();
     assert_eq!(seeded, Seeded { made: 3, left: 0 });
-    let answer = client.send("GET", "/one/a/b.json", &[], "").await;
+    let answer = client.get("/one/a/b.json").await;
     assert_eq!(answer.header("content-type"), "application/json");
-    assert_eq!(
-        client
-            .send("GET", "/two?restype=container", &[], "")
-            .await
-            .status,
-        200
-    );
+    assert_eq!(client.get("/two?restype=container").await.status, 200);
     fs(&dir.path().join("loose.txt"), b"");
     let error = client
         .emulator()
@@ -268,7 +254,7 @@ async fn invalid_seed_names_line_and_field_and_changes_nothing() {
             text.contains(&place) && text.contains(named),
             "{broken}: {text}"
         );
-        let gone = client.send("GET", "/good?restype=container", &[], "").await;
+        let gone = client.get("/good?restype=container").await;
         assert_eq!(gone.status, 404, "{broken}");
     }
     let missing = Client::new()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smalt::{Clock, Emulator, Service, SnapshotError, Timestamp};
 
-use super::world::{fill, seen, send};
+use super::world::{fill, seen};
 use crate::support::Client;
 
 /// Restores everything that a client sees: content, ETags, leases, settings, a moved clock.
@@ -20,15 +20,9 @@ async fn snapshot_restores_everything() {
         let now = emulator.now();
 
         client.advance_s(3_600);
-        let gone = send(
-            emulator,
-            Service::Blob,
-            ("DELETE", "/ccc?restype=container"),
-            &[],
-            b"",
-        );
-        assert_eq!(gone.await.0, 202);
-        emulator.change_settings("devstoreaccount1", smalt::AccountSettings::default());
+        let gone = client.try_("DELETE", "/ccc?restype=container", &[]).await;
+        assert_eq!(gone, "202");
+        client.change_settings(smalt::AccountSettings::default());
         assert_ne!(seen(emulator).await, before);
 
         emulator.load("full").unwrap();
@@ -52,8 +46,8 @@ async fn fork_starts_with_the_same_state_and_is_independent() {
     let fork = emulator.fork().unwrap();
     assert_eq!(seen(&fork).await, before);
     fork.clock().advance(Duration::from_secs(60));
-    let deleted = send(&fork, Service::Queue, ("DELETE", "/qqq"), &[], b"").await;
-    assert_eq!(deleted.0, 204);
+    let queues = Client::to(&fork).at(Service::Queue);
+    assert_eq!(queues.try_("DELETE", "/qqq", &[]).await, "204");
     assert_eq!(seen(emulator).await, before);
     assert_ne!(seen(&fork).await, before);
 }
@@ -66,9 +60,7 @@ async fn forks_give_the_same_answers_to_the_same_requests() {
     let one = client.emulator().fork().unwrap();
     let other = client.emulator().fork().unwrap();
     for fork in [&one, &other] {
-        let put = ("PUT", "/ccc/new");
-        let block = [("x-ms-blob-type", "BlockBlob")];
-        assert_eq!(send(fork, Service::Blob, put, &block, b"x").await.0, 201);
+        Client::to(fork).put("/ccc/new", "x").await;
     }
     assert_eq!(seen(&one).await, seen(&other).await);
 }

@@ -1,56 +1,26 @@
 //! A state with a resource of every kind, and what a client reads of it.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
+use bytes::Bytes;
 use smalt::{AccountSettings, Emulator, Service};
-use smalt_protocol::ApiVersion;
-use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
-use smalt_protocol::signing::AccountKey;
 
-use crate::support::{exchange, signature};
+use crate::support::{Answer, BLOCK, Client};
 
 /// Returns more bytes than fit in a record.
 pub(crate) fn large() -> Vec<u8> {
     (0..150_000_u32).map(|n| (n % 251) as u8).collect()
 }
 
-/// Sends a request signed by the owner of Azurite's account. Returns status, ETag and body.
+/// Sends a request that asks for no annotations of entities.
 pub(crate) async fn send(
     emulator: &Emulator,
     service: Service,
     (method, path): (&str, &str),
     headers: &[(&str, &str)],
     body: &[u8],
-) -> (u16, String, Vec<u8>) {
-    let port = match service {
-        Service::Blob => 10000,
-        Service::Queue => 10001,
-        Service::Table => 10002,
-    };
-    let target = format!("/{EMULATOR_ACCOUNT_NAME}{path}");
-    let date = emulator.now().rfc1123();
-    let (version, length) = (ApiVersion::LATEST.to_string(), body.len().to_string());
-    let mut all = vec![
-        ("x-ms-date", date.as_str()),
-        ("x-ms-version", version.as_str()),
-        ("content-length", length.as_str()),
-        ("accept", "application/json;odata=nometadata"),
-    ];
-    if service == Service::Table && !body.is_empty() {
-        all.push(("content-type", "application/json"));
-    }
-    all.extend_from_slice(headers);
-    let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap();
-    let by = (EMULATOR_ACCOUNT_NAME, key);
-    let signed = signature(service, ApiVersion::LATEST, by, method, &target, &all);
-    all.push(("authorization", &signed));
-    let body = body.to_vec().into();
-    let (head, body) = exchange(emulator, port, (method, &target), &all, body).await;
-    let etag = head
-        .headers
-        .get("etag")
-        .map_or("", |etag| etag.to_str().unwrap());
-    (head.status.as_u16(), etag.to_owned(), body.to_vec())
+) -> Answer {
+    let headers = [&[("accept", "application/json;odata=nometadata")], headers].concat();
+    let client = Client::to(emulator).at(service);
+    client.send(method, path, &headers, body.to_vec()).await
 }
 
 async fn made(
@@ -60,9 +30,8 @@ async fn made(
     headers: &[(&str, &str)],
     body: &[u8],
 ) {
-    let (status, _, answer) = send(emulator, service, call, headers, body).await;
-    let text = String::from_utf8_lossy(&answer);
-    assert!((200..300).contains(&status), "{call:?}: {status} {text}");
+    let answer = send(emulator, service, call, headers, body).await;
+    assert!((200..300).contains(&answer.status), "{call:?}: {answer:?}");
 }
 
 /// Creates a resource of every kind.
@@ -71,9 +40,9 @@ pub(crate) async fn fill(emulator: &Emulator) {
         versioning: true,
         ..AccountSettings::default()
     };
-    assert!(emulator.change_settings(EMULATOR_ACCOUNT_NAME, settings));
+    Client::to(emulator).change_settings(settings);
     let blob = |call, headers, body| made(emulator, Service::Blob, call, headers, body);
-    let block = [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "a=1")];
+    let block = [BLOCK, ("x-ms-tags", "a=1")];
     let large = large();
     blob(
         ("PUT", "/ccc?restype=container"),
@@ -125,7 +94,7 @@ pub(crate) async fn fill(emulator: &Emulator) {
 }
 
 /// Returns everything that a client reads, with ETags.
-pub(crate) async fn seen(emulator: &Emulator) -> Vec<(String, u16, String, Vec<u8>)> {
+pub(crate) async fn seen(emulator: &Emulator) -> Vec<(String, u16, String, Bytes)> {
     let mut all = Vec::new();
     for (service, path) in [
         (Service::Blob, "/?comp=list&include=metadata,deleted"),
@@ -152,8 +121,9 @@ pub(crate) async fn seen(emulator: &Emulator) -> Vec<(String, u16, String, Vec<u
         (Service::Queue, "/qqq?comp=metadata"),
         (Service::Table, "/ttt(PartitionKey='p',RowKey='r')"),
     ] {
-        let (status, etag, body) = send(emulator, service, ("GET", path), &[], b"").await;
-        all.push((path.to_owned(), status, etag, body));
+        let answer = send(emulator, service, ("GET", path), &[], b"").await;
+        let etag = answer.header("etag").to_owned();
+        all.push((path.to_owned(), answer.status, etag, answer.body));
     }
     all
 }

@@ -2,49 +2,39 @@
 
 use smalt::Config;
 
-use super::client::Client;
+use super::client::with_table;
+use crate::support::config;
 
 /// "Delete Table": with the setting, the name stays taken while the table is being deleted.
 #[tokio::test]
 async fn name_is_taken_while_its_table_is_being_deleted() {
-    let client = Client::with(Config {
+    let client = with_table(Config {
         being_deleted_s: 40,
-        ..Config::default()
+        ..config()
     })
     .await;
-    client.send("DELETE", "/Tables('tab')", "").await;
+    client.send("DELETE", "/Tables('tab')", &[], "").await;
     assert_eq!(
-        client.create("tab").await.outcome(),
+        client.create_table("tab").await.outcome(),
         "409 TableBeingDeleted"
     );
-    assert!(
-        client
-            .send("GET", "/Tables", "")
-            .await
-            .texts("TableName")
-            .is_empty()
-    );
+    assert!(client.get("/Tables").await.column("TableName").is_empty());
     client.advance_s(40);
-    assert_eq!(client.create("tab").await.outcome(), "201");
+    assert_eq!(client.create_table("tab").await.outcome(), "201");
 }
 
 /// `maintain` removes the records of a deleted table, including all parts of large entities.
 #[tokio::test]
 async fn maintenance_removes_the_records_of_a_deleted_table() {
-    let client = Client::new().await;
+    let client = with_table(config()).await;
     for row in 0..5 {
         let large = "x".repeat(30_000);
-        assert_eq!(
-            client.insert("p", &row.to_string(), &large).await.outcome(),
-            "201"
-        );
+        let made = client.insert_entity("p", &row.to_string(), &large).await;
+        assert_eq!(made.outcome(), "201");
     }
-    client.send("DELETE", "/Tables('tab')", "").await;
-    let removed = client.emulator.maintain(1_000).unwrap();
+    client.send("DELETE", "/Tables('tab')", &[], "").await;
+    let removed = client.emulator().maintain(1_000).unwrap();
     assert!(!removed.more);
-    client.create("tab").await;
-    assert_eq!(
-        client.send("GET", "/tab()", "").await.texts("RowKey").len(),
-        0
-    );
+    client.create_table("tab").await;
+    assert_eq!(client.get("/tab()").await.column("RowKey").len(), 0);
 }

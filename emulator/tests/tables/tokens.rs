@@ -1,16 +1,12 @@
 //! Bearer tokens of Microsoft Entra ID: which operations they permit.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
-use http::Request;
-use http_body_util::BodyExt;
-use smalt::{Config, OAuth, body};
+use smalt::{Config, OAuth};
 use smalt_protocol::ApiVersion;
 
-use super::client::{ACCOUNT, Answer, Client, START};
+use super::client::with_table;
+use crate::support::{Answer, Client, START, config, request};
 
 /// The first version in which a token may read and write access policies.
 const POLICIES: &str = "2025-05-05";
@@ -32,10 +28,9 @@ fn token(audience: &str) -> String {
 }
 
 async fn client() -> Client {
-    let oauth = OAuth::Basic;
-    Client::with(Config {
-        oauth,
-        ..Config::default()
+    with_table(Config {
+        oauth: OAuth::Basic,
+        ..config()
     })
     .await
 }
@@ -45,27 +40,16 @@ async fn ask(
     client: &Client,
     (scheme, version, token): (&str, &str, &str),
     (method, path): (&str, &str),
-    headers: &[(&str, &str)],
-    content: String,
+    content: &'static str,
 ) -> Answer {
-    let url = format!("{scheme}://127.0.0.1:10002/{ACCOUNT}{path}");
-    let mut request = Request::builder()
-        .method(method)
-        .uri(url)
-        .header("authorization", format!("Bearer {token}"))
-        .header("x-ms-version", version)
-        .header("content-length", content.len());
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let request = request.body(body::full(Bytes::from(content))).unwrap();
-    let (head, content) = client.emulator.call(request).await.unwrap().into_parts();
-    let content = content.collect().await.unwrap().to_bytes();
-    Answer {
-        status: head.status.as_u16(),
-        headers: head.headers,
-        text: String::from_utf8(content.to_vec()).unwrap(),
-    }
+    let (bearer, length) = (format!("Bearer {token}"), content.len().to_string());
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("x-ms-version", version),
+        ("content-length", &length),
+    ];
+    let url = client.url_over(scheme, path);
+    client.call(request(method, &url, &headers, content)).await
 }
 
 /// Access policies need the key before the version that permits them with a token.
@@ -82,7 +66,7 @@ async fn token_permits_access_policies_in_newer_versions_only() {
         for (request, expected) in [("GET", ACL), ("PUT", ACL)].into_iter().zip(expected) {
             let content = if request.0 == "PUT" { policies } else { "" };
             let by = ("https", version, token.as_str());
-            let answer = ask(&client, by, request, &[], content.to_owned()).await;
+            let answer = ask(&client, by, request, content).await;
             assert_eq!(answer.outcome(), expected, "{version} {request:?}");
         }
     }
@@ -104,7 +88,7 @@ async fn token_audience_must_include_tables() {
     ] {
         let token = token(audience);
         let by = ("https", POLICIES, token.as_str());
-        let answer = ask(&client, by, list, &[], String::new()).await;
+        let answer = ask(&client, by, list, "").await;
         assert_eq!(answer.outcome(), expected, "{audience}");
         let is_challenged = !answer.header("www-authenticate").is_empty();
         assert_eq!(is_challenged, expected == refused, "{audience}");
@@ -122,17 +106,14 @@ async fn token_audience_must_include_tables() {
             "400 InvalidAuthenticationInfo",
         ),
     ] {
-        let answer = ask(&client, by, list, &[], String::new()).await;
+        let answer = ask(&client, by, list, "").await;
         assert_eq!(answer.outcome(), expected, "{by:?}");
     }
     client.advance_s(3_600);
     let late = ("https", POLICIES, good.as_str());
-    let answer = ask(&client, late, list, &[], String::new()).await;
+    let answer = ask(&client, late, list, "").await;
     assert_eq!(answer.outcome(), refused);
-    let off = Client::new().await;
-    assert_eq!(
-        ask(&off, late, list, &[], String::new()).await.outcome(),
-        refused
-    );
+    let off = with_table(config()).await;
+    assert_eq!(ask(&off, late, list, "").await.outcome(), refused);
     assert_eq!(ApiVersion::V2025_05_05.to_string(), POLICIES);
 }
