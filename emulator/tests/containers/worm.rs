@@ -122,10 +122,7 @@ async fn policy_may_allow_appends_to_append_blobs() {
 /// A retained file of the Data Lake interface grows, and nothing else of it changes.
 #[tokio::test]
 async fn policy_and_hold_may_allow_appends_to_all_blobs() {
-    let client = Client::of_account(AccountSettings {
-        hierarchical_namespace: true,
-        ..AccountSettings::default()
-    });
+    let client = Client::hierarchical();
     assert_eq!(send(&client, "PUT", "?restype=container", &[]).await, "201");
     assert_eq!(
         send(&client, "PUT", "/file?resource=file", &[]).await,
@@ -141,14 +138,14 @@ async fn policy_and_hold_may_allow_appends_to_all_blobs() {
         assert_eq!(append(0, "abc").await, status);
     }
     let due = "409 BlobImmutableDueToPolicy";
-    assert_eq!(send(&client, "PUT", "/file", &BLOCK).await, due);
+    assert_eq!(send(&client, "PUT", "/file", &[BLOCK]).await, due);
     for (allows, status) in [(false, 409), (true, 202)] {
         let hold = json!({ "tags": ["case1"], all: allows });
         assert_eq!(control(&client, "PUT", "/legal-hold", &hold).await, 200);
         assert_eq!(append(3, "def").await, status);
     }
     let held = "409 BlobImmutableDueToLegalHold";
-    assert_eq!(send(&client, "PUT", "/file", &BLOCK).await, held);
+    assert_eq!(send(&client, "PUT", "/file", &[BLOCK]).await, held);
     let read = client.send("GET", "/box/file", &[], "").await;
     assert_eq!(read.body, "abcdef");
 }
