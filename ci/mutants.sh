@@ -9,6 +9,8 @@
 #   ci/mutants.sh operations                       checks and applies in emulator/src/ops: the whole
 #                                                  workspace, all mutants in one build
 #   ci/mutants.sh operations blob/page             only those of this folder
+#   ci/mutants.sh auth, ci/mutants.sh store        every function of emulator/src/auth, or of its store
+#   ci/mutants.sh store maintain extents           only those of these files and folders
 #   MUTANTS_DIR=DIR                                keep the crate and its build there
 #
 # Tests of operations or of a whole worker may still catch what this reports as missed.
@@ -19,14 +21,20 @@ part=$1
 shift
 crate=${MUTANTS_DIR:-$(mktemp -d)}/$part
 
-if [ "$part" = operations ]; then
+case $part in
+operations) folder=ops functions="(^|::)(check|apply)" ;;
+auth | store) folder=$part functions=. ;;
+*) folder= ;;
+esac
+if [ -n "$folder" ]; then
     mkdir -p "$crate"
     git ls-files -z | xargs -0 cp --parents -t "$crate"
-    files=()
+    # Without the configuration, whose files come in addition to these.
+    files=(--no-config -e '**/kernels.rs' -e '**/kernels/**')
     for place in "${@:-*}"; do
-        files+=(-f "emulator/src/ops/$place.rs" -f "emulator/src/ops/$place/**/*.rs")
+        files+=(-f "emulator/src/$folder/$place.rs" -f "emulator/src/$folder/$place/**/*.rs")
     done
-    exec python3 ci/mutants_switched.py "$crate" "(^|::)(check|apply)" "${files[@]}"
+    exec python3 ci/mutants_switched.py "$crate" "$functions" "${files[@]}"
 fi
 
 rm -rf "${crate:?}"/{src,sleeve}

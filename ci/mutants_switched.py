@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Builds all mutants of the emulator's operations into one build, each behind a switch.
+"""Builds all mutants of a part of the emulator into one build, each behind a switch.
 
     ci/mutants_switched.py TREE PATTERN [CARGO-MUTANTS-OPTIONS...]   called by ci/mutants.sh
 
 TREE is a copy of the workspace, which the script changes. Each mutant of a function whose name matches
 PATTERN becomes an arm of that function's body, selected when `SMALT_MUTANT` is its number: one build
-for all of them. The tests of the mutant's area run first, then the emulator's other tests, then the
-harness for mutants that survive.
+for all of them. The library's tests of the mutant's part run first, then the cases of the wire, then
+whole services, and last the harness.
 """
 
 import collections
@@ -19,8 +19,6 @@ import subprocess
 import sys
 
 TIMEOUT_S = 300
-# The tests of an operation's area, by a part of its path.
-NEAREST = {"queue": "queues", "table": "tables", "container": "containers"}
 SWITCH = """
 /// Which mutant this process is.
 pub(crate) fn mutant() -> usize {
@@ -120,15 +118,14 @@ def build(tree, files, broken):
         print(f"{len(broken)} do not compile", flush=True)
 
 
-def passes(tree, program, number, filters=()):
-    """Returns whether the tests of a program pass, or None if they do not end."""
-    (package, _), path = program
-    folder = "emulator" if package == "emulator" else "harness"
+def passes(tree, programs, step, number):
+    """Returns whether the tests of a step pass, or None if they do not end."""
+    package, name, *arguments = step
     environment = {**os.environ, "SMALT_MUTANT": str(number), "RUST_BACKTRACE": "0"}
     environment["PROPTEST_DISABLE_FAILURE_PERSISTENCE"] = "true"
     try:
         run = subprocess.run(
-            [path, "--quiet", *filters], cwd=tree / folder, env=environment,
+            [programs[package, name], "--quiet", *arguments], cwd=tree / package, env=environment,
             capture_output=True, timeout=TIMEOUT_S, check=False,
         )
     except subprocess.TimeoutExpired:
@@ -136,37 +133,25 @@ def passes(tree, program, number, filters=()):
     return run.returncode == 0
 
 
-def order(programs, file):
-    """Returns the cases; the emulator's programs, those of the file's area first; then the harness's."""
-    near = next((name for part, name in NEAREST.items() if part in file), "blobs")
-    own = [p for p in programs.items() if p[0][0] == "emulator"]
-    rank = [near, "blobs", "queues", "tables", "containers", "access"]
-    place_of = {name: place for place, name in reversed(list(enumerate(rank)))}
-    own.sort(key=lambda p: place_of.get(p[0][1], len(rank)))
-    cases, *rest = [
-        (("harness", name), programs[("harness", name)])
-        for name in ("cases", "conform", "histories")
+def steps(file):
+    """Returns the tests that judge a mutant of this file: package, program, arguments."""
+    part = file.split("/")[2]
+    return [
+        ("emulator", "smalt", *{"rules::", "pipeline", f"{part}::"}),
+        # Malformed requests wait for timeouts.
+        ("harness", "cases", "--skip", "malformed:"),
+        ("emulator", "service"),
+        ("harness", "checks", "conform", "histories", *["crash"] * (part == "store")),
     ]
-    return [cases, *own, *rest]
-
-
-def filters(program):
-    # Without the library's tests of the store, which call no operation, and without malformed requests,
-    # which wait for timeouts.
-    few = {
-        ("emulator", "smalt"): ("ops::", "rules::", "pipeline"),
-        ("harness", "cases"): ("--skip", "malformed:"),
-    }
-    return few.get(program[0], ())
 
 
 def judge(tree, programs, number, mutant):
-    for program in order(programs, mutant["file"]):
-        passed = passes(tree, program, number, filters(program))
+    for step in steps(mutant["file"]):
+        passed = passes(tree, programs, step, number)
         if passed is None:
-            return "timeout", program[0][1]
+            return "timeout", step[1]
         if not passed:
-            return "caught", program[0][1]
+            return "caught", step[1]
     return "missed", ""
 
 
@@ -194,9 +179,9 @@ def main():
     library.write_text(library.read_text() + SWITCH)
     broken = set()
     programs = build(tree, files, broken)
-    for program in order(programs, ""):
-        if not passes(tree, program, 0, filters(program)):
-            sys.exit(f"{program[0]} fails without a mutant")
+    for step in steps(next(iter(files))):
+        if not passes(tree, programs, step, 0):
+            sys.exit(f"{step} fails without a mutant")
     found = collections.Counter({"unviable": len(broken)})
     alive = {n: m for n, m in mutants.items() if n not in broken}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

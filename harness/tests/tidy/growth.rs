@@ -24,7 +24,7 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        85_760,
+        84_900,
         "A commit log in front of sled; the segments under the model checker.",
     ),
     (
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 244_700;
+pub(crate) const TOTAL: usize = 243_840;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
