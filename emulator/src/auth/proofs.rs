@@ -159,10 +159,48 @@ mod tests {
         proofs.add(&call, &Sas::parse(&call.query).unwrap().unwrap(), &target);
     }
 
+    /// A verified signature is not computed again for its own resource, but for any other.
+    #[test]
+    fn signature_is_proven_for_its_resource() {
+        let target = |service, name, blob, snapshot| SasTarget {
+            service,
+            account: "a",
+            name,
+            blob,
+            snapshot,
+        };
+        let (own, queue) = (Service::Blob, Service::Queue);
+        let proofs = Proofs::default();
+        let service = "sp=r&se=2030-01-01&sr=b&sig=s";
+        let account = "sv=2021-12-02&ss=b&srt=o&sp=r&se=2030-01-01&sig=s";
+        for raw in [service, account] {
+            add(&proofs, raw);
+            let given = Given::of(&call(raw), &proofs).unwrap().unwrap();
+            for (target, is_own) in [
+                (target(own, "box", Some("b"), ""), true),
+                (target(queue, "box", Some("b"), ""), false),
+                (target(own, "bag", Some("b"), ""), false),
+                (target(own, "box", Some("c"), ""), false),
+                (target(own, "box", Some("b"), "s"), false),
+            ] {
+                let is_proven = given.is_proven_for(&target);
+                assert_eq!(is_proven, is_own || raw == account, "{raw} {target:?}");
+            }
+        }
+        let new = Given::of(&call("sp=r&se=2030-01-01&sig=t"), &proofs).unwrap();
+        assert!(
+            !new.unwrap()
+                .is_proven_for(&target(own, "box", Some("b"), ""))
+        );
+    }
+
     /// However many signatures are verified, the table stays small, and long fields are left out.
     #[test]
     fn table_is_bounded() {
         let proofs = Proofs::default();
+        let early = ["1", "2"].map(|sig| format!("sp=w&se=2030-01-01&sig={sig}"));
+        early.iter().for_each(|raw| add(&proofs, raw));
+        assert!(early.iter().all(|raw| proofs.find(&call(raw)).is_some()));
         for number in 0..3 * PROOFS_MAX {
             add(&proofs, &format!("sp=r&se=2030-01-01&sig={number}"));
             assert!(proofs.0.read().len() <= PROOFS_MAX);

@@ -121,6 +121,25 @@ async fn user_does_what_the_lists_permit() {
     assert_eq!(owned.header("x-ms-group"), "$superuser");
 }
 
+/// The permission to read a file is not the one to write it.
+#[tokio::test]
+async fn reading_and_writing_are_permissions_of_their_own() {
+    let world = world().await;
+    let append = "PATCH /lake/open/file?action=append&position=5";
+    for (bits, read, write) in [
+        ("r--", "200", REFUSED),
+        ("-w-", REFUSED, "202"),
+        ("rw-", "200", "202"),
+        ("--x", REFUSED, REFUSED),
+    ] {
+        let acl = format!("user::rwx,user:{OBJECT_ID}:{bits},group::---,mask::rwx,other::---");
+        set(&world, "/lake/open/file", &acl).await;
+        let got = ask(&world, "GET /lake/open/file", &[], "").await;
+        assert_eq!(got, read, "{bits}");
+        assert_eq!(ask(&world, append, &[], "x").await, write, "{bits}");
+    }
+}
+
 /// Only a superuser chooses the owner, even of a new path.
 #[tokio::test]
 async fn user_gives_no_path_away() {

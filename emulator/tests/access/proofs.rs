@@ -43,6 +43,31 @@ async fn known_signature_ends_with_its_window_and_covers_its_fields_only() {
     expect(&world, &sas, "/box/b", FAILED).await;
 }
 
+/// A signature for one snapshot opens neither another one nor the blob.
+#[tokio::test]
+async fn known_signature_of_a_snapshot_is_for_no_other() {
+    let world = new_world().await;
+    let mut paths = Vec::new();
+    let mut first = String::new();
+    for _ in 0..2 {
+        world.advance_s(1);
+        let made = world.send("PUT", "/box/b?comp=snapshot", &[], "").await;
+        let snapshot = made.header("x-ms-snapshot");
+        let mut sas = service(&world);
+        sas.target.snapshot = snapshot;
+        if first.is_empty() {
+            first = sas.sign(key().as_bytes());
+        }
+        paths.push(format!("/box/b?snapshot={snapshot}"));
+    }
+    for _ in 0..2 {
+        expect(&world, &first, &paths[0], "200").await;
+    }
+    for other in [&paths[1], "/box/b"] {
+        expect(&world, &first, other, FAILED).await;
+    }
+}
+
 /// A stored access policy is read for every request: shortened, and removed.
 #[tokio::test]
 async fn policy_of_a_known_signature_is_read_every_time() {

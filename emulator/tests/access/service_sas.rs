@@ -1,5 +1,6 @@
 //! Service SAS that no case builds, and callers of other addresses and schemes.
 
+use smalt_protocol::Service;
 use smalt_protocol::signing::sas::build::ServiceSas;
 
 use super::world::{By, directory_sas, new_world, sign_lines};
@@ -144,5 +145,44 @@ async fn sas_of_the_first_form_lasts_an_hour() {
         let path = format!("/box/b?{signed}");
         let answer = world.send_over("http", "GET", &path, &[], "").await;
         assert_eq!(answer.status, status, "{}", answer.text());
+    }
+}
+
+/// The detail of the refusal says which field is missing or wrong.
+#[tokio::test]
+async fn refusal_names_the_missing_field() {
+    let world = new_world().await;
+    let sas = service(&world).sign(key().as_bytes());
+    let tables = world.at(Service::Table);
+    for (world, path, sas, detail) in [
+        (
+            &world,
+            "/box/b",
+            sas.replace("sr=b&", ""),
+            "sr is mandatory. Cannot be empty",
+        ),
+        (
+            &world,
+            "/box/b",
+            sas.replace("sr=b&", "sr=x&"),
+            "Signature fields not well formed.",
+        ),
+        (
+            &world,
+            "/box/b",
+            sas.replace("sr=b&", "sr=d&sdd=2&"),
+            "Signed Directory Depth Invalid",
+        ),
+        (
+            &tables,
+            "/tab",
+            sas.clone(),
+            "tn is mandatory. Cannot be empty",
+        ),
+    ] {
+        let refused = world.get_as(By::Sas(&sas), path).await;
+        assert_eq!(refused.status, 403, "{detail}");
+        let text = refused.text();
+        assert!(text.contains(detail), "{detail}: {text}");
     }
 }

@@ -112,8 +112,11 @@ async fn audience_issuer_and_lifetime_are_checked() {
         let challenge = refused.header("www-authenticate");
         assert!(challenge.starts_with("Bearer authorization_uri=https://login."));
         assert!(challenge.ends_with("resource_id=https://storage.azure.com"));
+        let first = world.under(ApiVersion::V2019_12_12);
+        let refused = first.get_as(By::Token(&token), "/box/b").await;
+        assert_eq!(refused.status, 401);
         // Versions before the challenges get the general error text.
-        let older = world.under(ApiVersion::V2019_07_07);
+        let older = world.under(ApiVersion::V2019_10_10);
         let refused = older.get_as(By::Token(&token), "/box/b").await;
         assert_eq!(refused.outcome(), "403 AuthenticationFailed");
         assert!(refused.text().contains(detail) && refused.header("www-authenticate").is_empty());
@@ -141,6 +144,8 @@ async fn token_needs_https_the_oauth_flag_and_a_version() {
     let refused = old.get_as(By::Token(&token), "/box/b").await;
     assert_eq!(refused.outcome(), "403 AuthenticationFailed");
     assert!(refused.text().contains("not supported in this version"));
+    let first = world.under(ApiVersion::V2017_11_09);
+    assert_eq!(first.get_as(By::Token(&token), "/box/b").await.status, 200);
     // Recorded: a header with several words is not a token.
     let words = world.get_as(By::Token("two words"), "/box/b").await;
     assert_eq!(words.outcome(), "400 InvalidAuthenticationInfo");
