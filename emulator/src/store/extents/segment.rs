@@ -194,7 +194,7 @@ impl Segment {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 return Err(self.damaged(from));
             }
-            Err(error) => return Err(io_error(&file.path, &error)),
+            Err(error) => return Err(StoreError::of_file(&file.path, &error)),
         }
         let buffer = Bytes::from(buffer);
         let mut found = Vec::with_capacity((frames.end - frames.start) as usize);
@@ -334,8 +334,4 @@ impl FileBody {
             _ => Ok(()),
         }
     }
-}
-
-fn io_error(path: &std::path::Path, error: &io::Error) -> StoreError {
-    StoreError::Io(format!("{}: {error}", path.display()))
 }
