@@ -18,15 +18,14 @@ use crate::store::{Staged, Stamp, Store, Transaction, View};
 pub enum Takes {
     /// No body; bytes that are sent are read and dropped.
     Nothing,
-    /// A document of at most this many bytes, read whole.
-    Document {
-        /// Largest length in bytes; more is 413 `RequestBodyTooLarge`.
-        most: u64,
-    },
+    /// A document of at most this many bytes, read whole; more is 413 `RequestBodyTooLarge`.
+    Document(u64),
     /// A payload of at most this many bytes, streamed into the store.
     Payload {
         /// Largest length in bytes; more is 413 `RequestBodyTooLarge`.
         most: u64,
+        /// Whether the MD5 of the bytes is needed: most of an upload's processor time.
+        md5: bool,
     },
 }
 
@@ -49,8 +48,8 @@ pub struct Received {
     pub staged: Staged,
     /// Length in bytes.
     pub length: u64,
-    /// MD5 of the bytes.
-    pub md5: [u8; 16],
+    /// MD5 of the bytes; `None` when nobody needs it.
+    pub md5: Option<[u8; 16]>,
     /// CRC-64 of Azure Storage, little-endian.
     pub crc64: [u8; 8],
 }

@@ -235,13 +235,13 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
     {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    insert(&mut headers, DATE, common.now.rfc1123());
-    insert(&mut headers, SERVER, server(common));
+    set(&mut headers, DATE, common.now.rfc1123());
+    set(&mut headers, SERVER, server(common));
     let mut id = Uuid::encode_buffer();
     let id: &str = common.request_id.hyphenated().encode_lower(&mut id);
-    insert(&mut headers, HeaderName::from_static("x-ms-request-id"), id);
+    set(&mut headers, HeaderName::from_static("x-ms-request-id"), id);
     if let Some(version) = common.version {
-        insert(
+        set(
             &mut headers,
             HeaderName::from_static("x-ms-version"),
             version.to_string(),
@@ -329,7 +329,8 @@ fn server(common: &Common<'_>) -> &'static str {
     }
 }
 
-fn insert(headers: &mut HeaderMap, name: HeaderName, value: impl TryInto<HeaderValue>) {
+/// Sets a header, without a copy if the value is owned. Skips values that HTTP cannot carry.
+pub fn set(headers: &mut HeaderMap, name: HeaderName, value: impl TryInto<HeaderValue>) {
     if let Ok(value) = value.try_into() {
         headers.insert(name, value);
     }

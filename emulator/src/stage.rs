@@ -44,14 +44,15 @@ pub fn payload_length(call: &Call, most: u64) -> Result<u64, StorageError> {
     }
 }
 
-/// Streams a payload into the store and computes its hashes.
+/// Streams a payload into the store and computes its hashes, the MD5 only if it is needed.
 pub async fn payload(
     store: &Store,
     body: &mut Body,
     length: u64,
+    needs_md5: bool,
 ) -> Result<Received, StorageError> {
     let mut writer = store.stage(length)?;
-    let mut md5 = Md5::new();
+    let mut md5 = needs_md5.then(Md5::new);
     let mut crc64 = crc64fast_nvme::Digest::new();
     let mut got = 0_u64;
     while let Some(chunk) = next(body).await? {
@@ -59,7 +60,9 @@ pub async fn payload(
         if got > length {
             return Err(ErrorCode::InvalidInput.into());
         }
-        md5.update(&chunk);
+        if let Some(md5) = &mut md5 {
+            md5.update(&chunk);
+        }
         crc64.write(&chunk);
         writer.write(&chunk)?;
         // A source in this store is always ready, so without this the task would not yield to
@@ -72,7 +75,7 @@ pub async fn payload(
     Ok(Received {
         staged: writer.finish().await?,
         length,
-        md5: md5.finalize().into(),
+        md5: md5.map(|md5| md5.finalize().into()),
         crc64: crc64.sum64().to_le_bytes(),
     })
 }
@@ -140,7 +143,22 @@ mod tests {
         let chunks = (0..CHUNKS).map(|_| Ok(Frame::data(Bytes::from_static(b"x"))));
         let stream = StreamBody::new(futures_util::stream::iter(chunks));
         let mut body = BodyExt::boxed_unsync(stream);
-        payload(&store, &mut body, CHUNKS as u64).await.unwrap();
+        payload(&store, &mut body, CHUNKS as u64, true)
+            .await
+            .unwrap();
         assert!(turns.load(Ordering::Relaxed) > CHUNKS / 1_000);
+    }
+
+    /// A block's MD5 is not computed unless the response has it.
+    #[tokio::test]
+    async fn payload_has_an_md5_when_it_is_needed() {
+        let clock = Clock::manual(Timestamp::from_unix_s(1));
+        let store = Store::open(StoreConfig::memory(clock)).unwrap();
+        for needs_md5 in [true, false] {
+            let mut body = crate::body::full("abc");
+            let received = payload(&store, &mut body, 3, needs_md5).await.unwrap();
+            let expected = needs_md5.then(|| Md5::digest("abc").into());
+            assert_eq!(received.md5, expected);
+        }
     }
 }

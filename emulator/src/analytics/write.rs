@@ -48,7 +48,9 @@ async fn write(core: &Core, is_due: impl Fn(&Lines) -> bool) -> Result<(), Stora
     for ((account, service), lines) in core.analytics.take(is_due) {
         let mut text = body::full(Bytes::from(lines.text.clone()));
         let length = lines.text.len() as u64;
-        let staged = stage::payload(&core.store, &mut text, length).await?.staged;
+        let staged = stage::payload(&core.store, &mut text, length, false)
+            .await?
+            .staged;
         let container = system::name(&account, core.settings(&account), system::LOGS);
         let written = core.store.commit(move |tx, stamp| {
             let content = BlobContent::Payload(store::adopt(tx, staged)?);

@@ -41,7 +41,7 @@ async fn run_read<O: Read>(
 ) -> Result<Reply, StorageError> {
     let mut operation = O::parse(call)?;
     let gate = Gate::of(call)?;
-    if let Takes::Document { most } = operation.takes() {
+    if let Takes::Document(most) = operation.takes() {
         let document = stage::document(call, body, most).await?;
         // After the document has arrived, so that a slow client does not keep a room from others.
         if O::WEIGHT == Weight::Large && call.lane.is_apart() {
@@ -100,19 +100,20 @@ async fn run_write<O: Write>(
     }
     match operation.takes() {
         Takes::Nothing => {}
-        Takes::Document { most } => {
+        Takes::Document(most) => {
             let document = stage::document(call, body, most).await?;
             read_document(call, document, |document| operation.document(document)).await?;
             if let Some(spilled) = operation.spill() {
                 let length = spilled.len() as u64;
                 let mut spilled = crate::body::full(spilled);
-                operation.payload(stage::payload(&core.store, &mut spilled, length).await?)?;
+                operation
+                    .payload(stage::payload(&core.store, &mut spilled, length, false).await?)?;
             }
         }
-        Takes::Payload { most } => {
+        Takes::Payload { most, md5 } => {
             let length = stage::payload_length(call, most)?;
             check_early(core, &operation, gate.as_ref())?;
-            operation.payload(stage::payload(&core.store, body, length).await?)?;
+            operation.payload(stage::payload(&core.store, body, length, md5).await?)?;
         }
     }
     let epoch = core.events.epoch(&core.store);

@@ -295,7 +295,7 @@ impl Committer {
         }
         let (shared, stamps) = (Arc::clone(&self.shared), &mut self.stamps);
         let on = Arc::clone(&self.last);
-        let collected = shared.ahead(&on.writes, |view| {
+        let collected = shared.ahead(&on.writes, |view| -> StoreResult<_> {
             let mut done = Group::new(view);
             let mut purpose = Purpose::Frees;
             for work in group {

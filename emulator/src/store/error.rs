@@ -41,6 +41,11 @@ impl StoreError {
         if is_full(error) {
             return StoreError::Refused("the disk is full".to_owned());
         }
+        Self::of_file(path, error)
+    }
+
+    /// Converts an error of a file, and names the file.
+    pub(super) fn of_file(path: &Path, error: &io::Error) -> Self {
         StoreError::Io(format!("{}: {error}", path.display()))
     }
 
@@ -50,6 +55,12 @@ impl StoreError {
             StoreError::Io(cause) => StoreError::Io(format!("{cause}, {CUT_OFF}")),
             other => other,
         }
+    }
+}
+
+impl From<io::Error> for StoreError {
+    fn from(error: io::Error) -> Self {
+        StoreError::Io(error.to_string())
     }
 }
 

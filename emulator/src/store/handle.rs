@@ -107,8 +107,7 @@ impl Store {
         let shared = Arc::new(Shared::new(config.mode, clock, home, engine, extents));
         let committer = Committer::new(Arc::clone(&shared))?;
         let opened_after = committer.last_tick();
-        let dispatch =
-            Dispatch::start(config, committer).map_err(|e| StoreError::Io(e.to_string()))?;
+        let dispatch = Dispatch::start(config, committer)?;
         Ok(Store(Arc::new(Inner {
             shared,
             dispatch,

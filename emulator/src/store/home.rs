@@ -15,7 +15,6 @@ mod format;
 mod found;
 mod watch;
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use bytes::Bytes;
 
 use super::config::{Mode, StoreConfig};
 use super::engine::{Engine, MemoryEngine};
-use super::error::{OpenError, StoreError, StoreResult};
+use super::error::{OpenError, StoreResult};
 use super::view::{Stamp, View, Visit};
 use crate::disk::Disk;
 
@@ -92,7 +91,7 @@ impl Home {
     pub(super) fn remove_others(&self) -> StoreResult<()> {
         match self {
             Home::Memory => Ok(()),
-            Home::Files(files) => files.remove_others().map_err(io_error),
+            Home::Files(files) => Ok(files.remove_others()?),
         }
     }
 
@@ -100,7 +99,7 @@ impl Home {
     pub(super) fn note(&self, reached: Stamp) -> StoreResult<()> {
         match self {
             Home::Memory => Ok(()),
-            Home::Files(files) => files.note(reached.tick.ticks()).map_err(io_error),
+            Home::Files(files) => Ok(files.note(reached.tick.ticks())?),
         }
     }
 
@@ -170,8 +169,4 @@ impl View for Bare<'_> {
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
         self.0.scan(from, to, visit)
     }
-}
-
-fn io_error(error: io::Error) -> StoreError {
-    StoreError::Io(error.to_string())
 }

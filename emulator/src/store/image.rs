@@ -87,7 +87,9 @@ impl Image {
         path: &Path,
         pin: impl Fn(u64) -> Option<Arc<Segment>>,
     ) -> StoreResult<Self> {
-        let file = disk.open(path, false).map_err(|e| io_error(path, &e))?;
+        let file = disk
+            .open(path, false)
+            .map_err(|e| StoreError::of_file(path, &e))?;
         let mut fixed = [0; MAGIC.len() + 8];
         read(file.as_ref(), path, &mut fixed, 0)?;
         let (magic, sizes) = fixed.split_at(MAGIC.len());
@@ -189,7 +191,7 @@ impl ImageFile {
         let path = &self.path;
         let file = self.disk.open(path, false);
         let mut reader = Reader {
-            file: file.map_err(|e| io_error(path, &e))?,
+            file: file.map_err(|e| StoreError::of_file(path, &e))?,
             path,
             at: self.records_from,
             buffer: Bytes::new(),
@@ -247,7 +249,10 @@ impl Reader<'_> {
     }
 
     fn fill(&mut self, least: usize) -> StoreResult<()> {
-        let end = self.file.len().map_err(|e| io_error(self.path, &e))?;
+        let end = self
+            .file
+            .len()
+            .map_err(|e| StoreError::of_file(self.path, &e))?;
         let left = usize::try_from(end.saturating_sub(self.at)).unwrap_or(usize::MAX);
         let have = self.buffer.len();
         if have + left < least {
@@ -269,7 +274,9 @@ pub(super) fn write(
     about: &str,
     view: &dyn View,
 ) -> StoreResult<Segments> {
-    let file = disk.open(path, true).map_err(|e| io_error(path, &e))?;
+    let file = disk
+        .open(path, true)
+        .map_err(|e| StoreError::of_file(path, &e))?;
     let segments = super::shared::segments(view)?;
     let head = Head {
         about: about.to_owned(),
@@ -305,7 +312,7 @@ pub(super) fn write(
     writer.buffer.extend(count.to_be_bytes());
     writer.buffer.extend(sum.finalize().to_be_bytes());
     let ended = failed.map_or(Ok(()), Err).and_then(|()| writer.end());
-    ended.map_err(|error| io_error(path, &error))?;
+    ended.map_err(|error| StoreError::of_file(path, &error))?;
     Ok(segments)
 }
 
@@ -349,14 +356,10 @@ fn read(file: &dyn DiskFile, path: &Path, buffer: &mut [u8], offset: u64) -> Sto
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             Err(damaged(path, "it ends early"))
         }
-        read => read.map_err(|error| io_error(path, &error)),
+        read => read.map_err(|error| StoreError::of_file(path, &error)),
     }
 }
 
 fn damaged(path: &Path, what: &str) -> StoreError {
     StoreError::Corrupt(format!("{} is damaged: {what}", path.display()))
-}
-
-fn io_error(path: &Path, error: &io::Error) -> StoreError {
-    StoreError::Io(format!("{}: {error}", path.display()))
 }

@@ -199,8 +199,7 @@ impl Inspected {
             segment_bytes,
             true,
             &needed,
-        );
-        let extents = extents.map_err(|error| StoreError::Io(error.to_string()))?;
+        )?;
         for number in extents.lost(&needed) {
             let text = format!("segment {number} is missing or too short");
             self.findings.push(text);

@@ -94,7 +94,7 @@ impl Found {
         let mut found = Found::default();
         let mut files = Vec::new();
         for name in FILES {
-            let bytes = read_small(disk, &dir.join(name)).map_err(io_error)?;
+            let bytes = read_small(disk, &dir.join(name))?;
             if bytes.is_none() {
                 found.damage.push(format!("{name} is missing"));
             }
@@ -136,7 +136,7 @@ impl Log {
         for name in FILES {
             match disk.remove(&dir.join(name)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(io_error(error));
+                    return Err(error.into());
                 }
                 _ => {}
             }
@@ -160,14 +160,8 @@ impl Log {
 
     fn open_files(disk: &dyn Disk, dir: &Path, bytes_max: u64) -> StoreResult<Self> {
         let open = |name: &str| disk.open(&dir.join(name), true);
-        let files = [
-            open(FILES[0]).map_err(io_error)?,
-            open(FILES[1]).map_err(io_error)?,
-        ];
-        let ends = [
-            files[0].len().map_err(io_error)?,
-            files[1].len().map_err(io_error)?,
-        ];
+        let files = [open(FILES[0])?, open(FILES[1])?];
+        let ends = [files[0].len()?, files[1].len()?];
         Ok(Log {
             files,
             bytes_max,
@@ -207,8 +201,8 @@ impl Log {
         page.write(&mut bytes, 0);
         let file = &self.files[side(generation)];
         let place = generation / 2 % 2 * PAGE_BYTES as u64;
-        file.write_at(&bytes, place).map_err(io_error)?;
-        file.sync_data().map_err(io_error)
+        file.write_at(&bytes, place)?;
+        Ok(file.sync_data()?)
     }
 
     /// Returns whether the current file has no room for the record of these writes.
@@ -244,14 +238,14 @@ impl Log {
                 Ok(()) => state.ends[this] = ahead,
                 // The record alone may fit.
                 Err(error) if is_full(&error) => {}
-                Err(error) => return Err(io_error(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         let written = self.files[this].write_at(&pages, state.at);
         written.map_err(|error| match is_full(&error) {
             // Nothing refers to an incomplete record, and the next one replaces it.
             true => StoreError::Refused("the disk is full".to_owned()),
-            false => io_error(error),
+            false => error.into(),
         })?;
         state.ends[this] = state.ends[this].max(to);
         (state.at, state.records) = (to, state.records + 1);
@@ -264,7 +258,7 @@ impl Log {
         let mut state = self.state.lock();
         for (file, synced) in self.files.iter().zip(&mut state.synced) {
             if !*synced {
-                file.sync_data().map_err(io_error)?;
+                file.sync_data()?;
                 *synced = true;
             }
         }
@@ -490,8 +484,4 @@ fn decode(record: &[u8], writes: &mut Writes) -> StoreResult<()> {
         writes.insert(key, value);
     }
     Ok(())
-}
-
-fn io_error(error: std::io::Error) -> StoreError {
-    StoreError::Io(error.to_string())
 }

@@ -95,11 +95,11 @@ impl Saved {
         };
         let dir = dir.join(DIRECTORY);
         let mut named = BTreeMap::new();
-        for entry in disk.list(&dir).map_err(io_error)? {
+        for entry in disk.list(&dir)? {
             let path = dir.join(&entry.name);
             let Some(name) = entry.name.strip_suffix(SUFFIX) else {
                 // A killed process left it incomplete.
-                disk.remove(&path).map_err(io_error)?;
+                disk.remove(&path)?;
                 continue;
             };
             let opened = Image::open(disk, &path, |number| extents.pin(number));
@@ -162,8 +162,8 @@ impl Snapshots<'_> {
                 let path = dir.join(format!("{name}{SUFFIX}"));
                 let new = dir.join(format!("{name}.new"));
                 let image = write(shared, new.clone(), about)?;
-                disk.rename(&new, &path).map_err(io_error)?;
-                disk.sync_dir(&dir).map_err(io_error)?;
+                disk.rename(&new, &path).map_err(StoreError::from)?;
+                disk.sync_dir(&dir).map_err(StoreError::from)?;
                 image.renamed(path)
             }
         };
@@ -214,7 +214,7 @@ impl Snapshots<'_> {
             let removed = disk.remove(&dir.join(format!("{name}{SUFFIX}")));
             removed
                 .and_then(|()| disk.sync_dir(&dir))
-                .map_err(io_error)?;
+                .map_err(StoreError::from)?;
         }
         named.remove(name);
         Ok(())
@@ -250,7 +250,7 @@ fn write(shared: &Shared, path: PathBuf, about: &str) -> StoreResult<Image> {
 fn directory(shared: &Shared) -> StoreResult<PathBuf> {
     let (disk, dir) = shared.home.files().ok_or(StoreError::Closed)?;
     let dir = dir.join(DIRECTORY);
-    disk.create_dir(&dir).map_err(io_error)?;
+    disk.create_dir(&dir)?;
     Ok(dir)
 }
 
@@ -263,8 +263,4 @@ fn check(name: &str) -> Result<(), SnapshotError> {
         true => Ok(()),
         false => Err(SnapshotError::Name(name.to_owned())),
     }
-}
-
-fn io_error(error: std::io::Error) -> StoreError {
-    StoreError::Io(error.to_string())
 }

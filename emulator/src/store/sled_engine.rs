@@ -59,7 +59,7 @@ struct Open {
 
 impl Open {
     fn new(db: sled::Db) -> StoreResult<Self> {
-        let waker = Waker::start(db.clone()).map_err(io_error)?;
+        let waker = Waker::start(db.clone())?;
         Ok(Open {
             db: Some(db),
             waker: Some(waker),
@@ -128,12 +128,12 @@ impl SledEngine {
             .flush_every_ms(None);
         let db = Open::new(open_unlocked(&config)?)?;
         // sled never syncs its settings, and does not open when they are damaged.
-        let settings = disk.open(&dir.join(SETTINGS), true).map_err(io_error)?;
-        settings.sync_data().map_err(io_error)?;
-        let file = disk.open(&dir.join("db"), true).map_err(io_error)?;
+        let settings = disk.open(&dir.join(SETTINGS), true)?;
+        settings.sync_data()?;
+        let file = disk.open(&dir.join("db"), true)?;
         // A process that was killed before a sync leaves writes that are read from now on. They
         // must be durable before the store records that it has reached them.
-        file.sync_data().map_err(io_error)?;
+        file.sync_data()?;
         let format = db.get()?.get(keys::FORMAT).map_err(to_store_error)?;
         let format = format.map(|found| keys::numbers::<1>(&found)).transpose()?;
         let (log, found) = match format {
@@ -151,7 +151,7 @@ impl SledEngine {
             None if !is_new => return Err(StoreError::Corrupt("its records are lost".to_owned())),
             _ => (Log::create(disk, dir, log_bytes)?, Found::default()),
         };
-        disk.sync_dir(dir).map_err(io_error)?;
+        disk.sync_dir(dir)?;
         let engine = SledEngine { db, file, log };
         if found.is_used {
             engine.apply(&found.writes)?;
@@ -238,7 +238,7 @@ impl Engine for SledEngine {
             settled.map_err(|error| to_store_error(error).cut_off())?;
             unsynced += key.len() + written.as_ref().map_or(0, Bytes::len);
             if unsynced >= UNSYNCED_BYTES_MAX {
-                self.file.sync_data().map_err(io_error)?;
+                self.file.sync_data()?;
                 unsynced = 0;
             }
             failpoint::reach("drain.step");
@@ -249,7 +249,7 @@ impl Engine for SledEngine {
     fn sync(&self) -> StoreResult<()> {
         self.db.flush()?;
         failpoint::reach("drain.flushed");
-        self.file.sync_data().map_err(io_error)
+        Ok(self.file.sync_data()?)
     }
 
     fn is_log_full(&self, writes: &Writes) -> bool {
@@ -297,8 +297,4 @@ fn to_store_error(error: sled::Error) -> StoreError {
         }
         other => StoreError::Io(other.to_string()),
     }
-}
-
-fn io_error(error: std::io::Error) -> StoreError {
-    StoreError::Io(error.to_string())
 }

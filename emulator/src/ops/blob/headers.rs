@@ -138,9 +138,9 @@ impl BodyHashes {
     ///
     /// # Errors
     /// As [`BodyHashes::check`].
-    pub fn check_hashes(&self, md5: [u8; 16], crc64: [u8; 8]) -> Result<(), StorageError> {
+    pub fn check_hashes(&self, md5: Option<[u8; 16]>, crc64: [u8; 8]) -> Result<(), StorageError> {
         if let Some(given) = self.md5 {
-            check_md5(given, md5)?;
+            check_md5(given, md5.unwrap_or_default())?;
         }
         self.crc64.map_or(Ok(()), |given| check_crc64(given, crc64))
     }
@@ -150,7 +150,7 @@ impl BodyHashes {
     /// # Errors
     /// As [`BodyHashes::check`].
     pub fn check_document(&self, document: &[u8]) -> Result<(), StorageError> {
-        self.check_hashes(Md5::digest(document).into(), crc64(document))
+        self.check_hashes(Some(Md5::digest(document).into()), crc64(document))
     }
 }
 

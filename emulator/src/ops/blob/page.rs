@@ -206,7 +206,10 @@ fn answer(written: &Written, call: &Call) -> Reply {
     let by_md5 = is_scoped || is_premium || call.version == ANSWERS_MD5;
     let reply = reply(201, &written.blob);
     let reply = if by_md5 {
-        reply.header("content-md5", headers::encode(&written.hashes.md5))
+        reply.maybe(
+            "content-md5",
+            written.hashes.md5.map(|md5| headers::encode(&md5)),
+        )
     } else {
         written.hashes.answer(reply, call.version)
     };

@@ -14,7 +14,7 @@ use super::{immutability, last_access};
 use crate::config::DefaultTier;
 use crate::ops::dfs;
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
-use crate::reply::Reply;
+use crate::reply::{Reply, set};
 use crate::rules::encryption::Encryption;
 use crate::rules::tier as tiers;
 use crate::rules::{page_tier, sequence_number};
@@ -324,11 +324,4 @@ fn fixed(headers: &mut HeaderMap, name: &'static str, value: &'static str) {
         HeaderName::from_static(name),
         HeaderValue::from_static(value),
     );
-}
-
-/// Sets a header, without a copy if the value is owned. Skips values that HTTP cannot carry.
-fn set(headers: &mut HeaderMap, name: HeaderName, value: impl TryInto<HeaderValue>) {
-    if let Ok(value) = value.try_into() {
-        headers.insert(name, value);
-    }
 }

@@ -13,12 +13,12 @@
 //! ```
 
 use smalt_protocol::limits::put_blob_bytes_max;
-use smalt_protocol::{ApiVersion, Metadata, StorageError};
+use smalt_protocol::{Metadata, StorageError};
 
 use super::creation::{self, Creation};
 use super::replace::NewBlob;
 use super::upload::Upload;
-use super::written::Written;
+use super::written::{ANSWERS_CRC64, Written};
 use super::{headers, properties};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
@@ -27,9 +27,6 @@ use crate::records::{Access, BlobContent, BlobKind, ContentHeaders};
 use crate::reply::Reply;
 use crate::rules::encryption::Encryption;
 use crate::store::{self, Staged, Stamp, Transaction, View};
-
-/// Since this version, the response has the CRC64 of the content. "Version 2019-02-02".
-pub const ANSWERS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
 
 /// The Put Blob operation for block blobs.
 pub struct PutBlob {
@@ -84,7 +81,7 @@ impl Write for PutBlob {
     ) -> Result<Written, StorageError> {
         let (staged, hashes) = self.upload.into_bytes()?;
         let mut headers = self.headers;
-        headers.content_md5 = Some(headers::encode(&hashes.md5));
+        headers.content_md5 = hashes.md5.map(|md5| headers::encode(&md5));
         let new = NewBlob {
             kind: BlobKind::Block,
             length: staged.len(),
@@ -107,7 +104,7 @@ impl Write for PutBlob {
         let crc64 = (call.version >= ANSWERS_CRC64).then(|| headers::encode(&hashes.crc64));
         let reply = Reply::new(201)
             .version(written.blob.etag, written.blob.last_modified)
-            .header("content-md5", headers::encode(&hashes.md5))
+            .maybe("content-md5", hashes.md5.map(|md5| headers::encode(&md5)))
             .maybe("x-ms-content-crc64", crc64);
         Ok(properties::written(reply, &written.blob, call.version))
     }

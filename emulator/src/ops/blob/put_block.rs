@@ -40,7 +40,7 @@ impl Write for PutBlock {
         }
         Ok(PutBlock {
             block: NewBlock::of(call, id)?,
-            upload: Upload::of(call, put_block_bytes_max(call.version))?,
+            upload: Upload::of_block(call, put_block_bytes_max(call.version))?,
         })
     }
 

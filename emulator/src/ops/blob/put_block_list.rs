@@ -84,17 +84,15 @@ impl Write for PutBlockList {
     }
 
     fn takes(&self) -> Takes {
-        Takes::Document {
-            most: BLOCK_LIST_BODY_BYTES_MAX,
-        }
+        Takes::Document(BLOCK_LIST_BODY_BYTES_MAX)
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
         let md5: [u8; 16] = Md5::digest(&document).into();
         let crc64 = headers::crc64(&document);
-        self.given.check_hashes(md5, crc64)?;
+        self.given.check_hashes(Some(md5), crc64)?;
         self.hashes = Some(written::Hashes {
-            md5,
+            md5: Some(md5),
             crc64,
             // Recorded: an MD5 of the list is checked, but the response still has the CRC64.
             by_md5: false,

@@ -74,7 +74,7 @@ impl Write for PutBlobFromUrl {
     }
 
     fn sourced(&mut self, source: Source) -> Result<(), StorageError> {
-        self.md5 = source.bytes.as_ref().map(|bytes| bytes.md5);
+        self.md5 = source.bytes.as_ref().and_then(|bytes| bytes.md5);
         if let (Some(given), Some(md5)) = (self.given_md5, self.md5) {
             headers::check_md5(given, md5)?;
         }

@@ -97,7 +97,7 @@ pub struct SourceBytes {
     /// ETag of the blob that was read.
     pub etag: ETag,
     /// MD5 of the bytes.
-    pub md5: [u8; 16],
+    pub md5: Option<[u8; 16]>,
     /// CRC64 of the bytes.
     pub crc64: [u8; 8],
     /// The staged bytes; `None` if the source's own content can be shared.

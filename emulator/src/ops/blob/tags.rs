@@ -84,9 +84,7 @@ impl Write for SetBlobTags {
     }
 
     fn takes(&self) -> Takes {
-        Takes::Document {
-            most: XML_BODY_BYTES_MAX,
-        }
+        Takes::Document(XML_BODY_BYTES_MAX)
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {

@@ -18,7 +18,7 @@ use crate::target::{Resource, Target};
 /// Returns the account owner's call for `a/box/b`.
 pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> Call {
     let header = |(name, value): &(&'static str, &str)| {
-        let value = HeaderValue::from_str(value).unwrap();
+        let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
         (HeaderName::from_static(name), value)
     };
     Call {

@@ -15,6 +15,7 @@ pub struct Upload {
     /// The hashes that the body must have.
     pub given: BodyHashes,
     bytes_max: u64,
+    needs_md5: bool,
     received: Option<Received>,
 }
 
@@ -33,14 +34,26 @@ impl Upload {
         Ok(Upload {
             given: BodyHashes::of(call)?,
             bytes_max,
+            needs_md5: true,
             received: None,
         })
+    }
+
+    /// Like [`Upload::of`], for bytes whose MD5 at most the response has.
+    ///
+    /// # Errors
+    /// As [`Upload::of`].
+    pub fn of_block(call: &Call, bytes_max: u64) -> Result<Self, StorageError> {
+        let mut upload = Self::of(call, bytes_max)?;
+        upload.needs_md5 = Hashes::is_md5(call.version, upload.given.md5.is_some());
+        Ok(upload)
     }
 
     /// Returns the kind of body that the operation accepts.
     pub fn takes(&self) -> Takes {
         Takes::Payload {
             most: self.bytes_max,
+            md5: self.needs_md5,
         }
     }
 

@@ -10,13 +10,13 @@ use crate::records::BlobRecord;
 use crate::reply::Reply;
 
 /// Since this version, the response has the CRC64. "Version 2019-02-02".
-const CRC64: ApiVersion = ApiVersion::V2019_02_02;
+pub const ANSWERS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
 
 /// The hashes of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hashes {
-    /// MD5 of the bytes.
-    pub md5: [u8; 16],
+    /// MD5 of the bytes; `None` when nobody needs it.
+    pub md5: Option<[u8; 16]>,
     /// CRC64 of the bytes.
     pub crc64: [u8; 8],
     /// Whether the request gave an MD5.
@@ -34,11 +34,17 @@ pub struct Written {
 impl Hashes {
     /// Adds the hash that this version returns.
     pub fn answer(&self, reply: Reply, version: ApiVersion) -> Reply {
-        if version < CRC64 || self.by_md5 {
-            reply.header("content-md5", headers::encode(&self.md5))
-        } else {
-            reply.header("x-ms-content-crc64", headers::encode(&self.crc64))
+        match self.md5 {
+            Some(md5) if Self::is_md5(version, self.by_md5) => {
+                reply.header("content-md5", headers::encode(&md5))
+            }
+            _ => reply.header("x-ms-content-crc64", headers::encode(&self.crc64)),
         }
+    }
+
+    /// Whether this version returns the MD5.
+    pub fn is_md5(version: ApiVersion, by_md5: bool) -> bool {
+        version < ANSWERS_CRC64 || by_md5
     }
 }
 
@@ -54,7 +60,7 @@ mod tests {
             (ApiVersion::V2019_02_02, true, "content-md5"),
         ] {
             let hashes = Hashes {
-                md5: [1; 16],
+                md5: Some([1; 16]),
                 crc64: [2; 8],
                 by_md5,
             };

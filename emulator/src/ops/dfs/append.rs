@@ -68,7 +68,7 @@ impl Write for AppendPath {
             length,
             guard: Guard::of_lease(call)?,
             encryption: headers::encryption(call)?,
-            upload: Upload::of(call, put_block_bytes_max(call.version))?,
+            upload: Upload::of_block(call, put_block_bytes_max(call.version))?,
             lease: flush::Leasing::of(call)?,
             flush: flushes.then(|| Flush::with_body(call, end)).transpose()?,
         })
@@ -139,7 +139,7 @@ impl Write for AppendPath {
             encryption,
             flushed,
             is_renewed,
-            md5: hashes.by_md5.then_some(hashes.md5),
+            md5: hashes.md5.filter(|_| hashes.by_md5),
         })
     }
 

@@ -55,9 +55,7 @@ impl Write for UpdateMessage {
     }
 
     fn takes(&self) -> Takes {
-        Takes::Document {
-            most: MESSAGE_BODY_BYTES_MAX,
-        }
+        Takes::Document(MESSAGE_BODY_BYTES_MAX)
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {

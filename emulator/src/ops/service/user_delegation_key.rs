@@ -62,9 +62,7 @@ impl Read for GetUserDelegationKey {
     }
 
     fn takes(&self) -> Takes {
-        Takes::Document {
-            most: XML_BODY_BYTES_MAX,
-        }
+        Takes::Document(XML_BODY_BYTES_MAX)
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {

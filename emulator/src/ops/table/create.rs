@@ -48,9 +48,7 @@ impl Write for CreateTable {
     }
 
     fn takes(&self) -> Takes {
-        Takes::Document {
-            most: XML_BODY_BYTES_MAX,
-        }
+        Takes::Document(XML_BODY_BYTES_MAX)
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {

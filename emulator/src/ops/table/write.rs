@@ -97,9 +97,7 @@ impl Write for WriteEntity {
     }
 
     fn takes(&self) -> Takes {
-        Takes::Document {
-            most: BATCH_BODY_BYTES_MAX,
-        }
+        Takes::Document(BATCH_BODY_BYTES_MAX)
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {

@@ -83,6 +83,9 @@ struct FileBody {
     named: AtomicBool,
     /// A sync failed: what is on disk stays unknown, whatever a later sync returns.
     failed: AtomicBool,
+    /// Locked during a sync: the system tells a failure to only one of several at once, and a sync
+    /// covers those that wait for it.
+    syncing: Mutex<()>,
 }
 
 impl Segment {
@@ -108,6 +111,7 @@ impl Segment {
             synced: AtomicU64::new(0),
             named: AtomicBool::new(len > 0),
             failed: AtomicBool::new(false),
+            syncing: Mutex::default(),
         };
         Self::new(number, len, Body::File(Arc::new(body)))
     }
@@ -194,7 +198,7 @@ impl Segment {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 return Err(self.damaged(from));
             }
-            Err(error) => return Err(io_error(&file.path, &error)),
+            Err(error) => return Err(StoreError::of_file(&file.path, &error)),
         }
         let buffer = Bytes::from(buffer);
         let mut found = Vec::with_capacity((frames.end - frames.start) as usize);
@@ -226,6 +230,7 @@ impl Segment {
         let Body::File(file) = &self.body else {
             return Ok(());
         };
+        let _alone = file.syncing.lock();
         if file.failed.load(Ordering::Acquire) {
             return Err(StoreError::Io("an earlier sync failed".to_owned()));
         }
@@ -334,8 +339,4 @@ impl FileBody {
             _ => Ok(()),
         }
     }
-}
-
-fn io_error(path: &std::path::Path, error: &io::Error) -> StoreError {
-    StoreError::Io(format!("{}: {error}", path.display()))
 }

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use super::Bare;
 use super::format::{FIRST_INDEX, FORMAT, Format};
 use super::found::{COPY_PREFIX, ENGINE_PREFIX, Found};
 use super::watch::Watch;
-use super::{Bare, io_error};
 use crate::disk::{
     Disk, LOCK_TRIES_MAX, copy_dir, files_below, read_small, replace_small, wait_for_lock,
 };
@@ -91,12 +91,12 @@ impl Files {
         };
         let settle = || {
             let tick = stamp::read(&Bare(engine.as_ref()))?.tick;
-            self.disk.sync_dir(&self.dir).map_err(io_error)?;
+            self.disk.sync_dir(&self.dir)?;
             failpoint::reach("open.names_synced");
-            self.note(tick.ticks()).map_err(io_error)?;
+            self.note(tick.ticks())?;
             failpoint::reach("open.noted");
-            self.remove_others().map_err(io_error)?;
-            self.watch_files().map_err(io_error)
+            self.remove_others()?;
+            Ok(self.watch_files()?)
         };
         settle().map_err(|error: StoreError| self.cannot_open(&error))?;
         Ok(engine)
@@ -239,9 +239,7 @@ impl Files {
 
     pub(super) fn prepare(&self) -> StoreResult<Box<dyn Engine>> {
         let next = self.index.load(Ordering::Relaxed) + 1;
-        self.disk
-            .remove_dir(&self.engine_dir(next))
-            .map_err(io_error)?;
+        self.disk.remove_dir(&self.engine_dir(next))?;
         let engine = self.engine(next, true)?;
         begin(engine.as_ref())?;
         failpoint::reach("reset.engine_begun");
@@ -249,18 +247,18 @@ impl Files {
     }
 
     pub(super) fn switch(&self, tick: u64) -> StoreResult<()> {
-        self.disk.sync_dir(&self.dir).map_err(io_error)?;
+        self.disk.sync_dir(&self.dir)?;
         self.index.fetch_add(1, Ordering::Relaxed);
-        self.watch_files().map_err(io_error)?;
+        self.watch_files()?;
         // From here on a restart opens the new engine.
-        self.note(tick).map_err(io_error)?;
+        self.note(tick)?;
         failpoint::reach("reset.noted");
         Ok(())
     }
 
     fn engine(&self, index: u64, is_new: bool) -> StoreResult<Box<dyn Engine>> {
         let dir = self.engine_dir(index);
-        self.disk.create_private_dir(&dir).map_err(io_error)?;
+        self.disk.create_private_dir(&dir)?;
         let engine = SledEngine::open(
             self.disk.as_ref(),
             &dir,

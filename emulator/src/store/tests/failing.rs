@@ -61,6 +61,16 @@ impl Engine for Panicking {
     }
 }
 
+/// Returns the state of a store on such an engine, and what makes it panic.
+fn panicking() -> (Arc<AtomicBool>, Arc<Shared>) {
+    let engine = Panicking::default();
+    let panics = Arc::clone(&engine.panics);
+    let extents = Extents::in_memory(u64::MAX);
+    let (home, engine) = (Home::Memory, Box::new(engine));
+    let shared = Shared::new(Mode::Durable, clock(), home, engine, extents);
+    (panics, Arc::new(shared))
+}
+
 /// Sends a commit to the committer's thread and waits for its answer, which must come.
 fn commit(requests: &mpsc::Sender<Request>, value: &'static str) -> Result<(), StorageError> {
     let (sender, answer) = mpsc::sync_channel(1);
@@ -77,15 +87,7 @@ fn commit(requests: &mpsc::Sender<Request>, value: &'static str) -> Result<(), S
 /// closed channel.
 #[test]
 fn panicking_engine_fails_its_commits_only() {
-    let engine = Panicking::default();
-    let panics = Arc::clone(&engine.panics);
-    let shared = Arc::new(Shared::new(
-        Mode::Durable,
-        clock(),
-        Home::Memory,
-        Box::new(engine),
-        Extents::in_memory(u64::MAX),
-    ));
+    let (panics, shared) = panicking();
     let committer = Committer::new(Arc::clone(&shared)).unwrap();
     let (requests, waiting) = mpsc::channel();
     let thread = std::thread::spawn(move || Line::new(committer, waiting).serve());
@@ -114,16 +116,8 @@ fn panicking_engine_fails_its_commits_only() {
 /// The same for the last sync, during the close.
 #[test]
 fn engine_panic_during_close_is_returned_as_an_error() {
-    let engine = Panicking::default();
-    let panics = Arc::clone(&engine.panics);
-    let shared = Arc::new(Shared::new(
-        Mode::Durable,
-        clock(),
-        Home::Memory,
-        Box::new(engine),
-        Extents::in_memory(u64::MAX),
-    ));
-    let committer = Committer::new(Arc::clone(&shared)).unwrap();
+    let (panics, shared) = panicking();
+    let committer = Committer::new(shared).unwrap();
     let (requests, waiting) = mpsc::channel();
     let thread = std::thread::spawn(move || Line::new(committer, waiting).serve());
     commit(&requests, "old").unwrap();

@@ -9,7 +9,7 @@ use smalt_protocol::StorageError;
 
 use super::fault_disk::{Call, Faults};
 use super::{SEGMENT_BYTES, dump, durable, durable_on, get, pattern, put};
-use crate::disk::{Disk, SystemDisk, files_below, read_small};
+use crate::disk::{Disk, SystemDisk, copy_dir, read_small};
 use crate::store::log::{FILES, Found, Log};
 use crate::store::view::Writes;
 use crate::store::{Mode, OpenError, Store, StoreConfig, StoreError, Transaction};
@@ -208,21 +208,13 @@ async fn killed_store_has_every_write_at_every_moment() {
             .unwrap();
         }
         let copy = dir.path().join(format!("copy-{round}"));
-        copy_all(&at, &copy);
+        copy_dir(&SystemDisk, &at, &copy, &|_| false).unwrap();
         assert_eq!(dump(&durable(&copy)), dump(&store), "{round}");
     }
     assert!(store.stats().engine_bytes >= SEGMENT_BYTES);
     let all = dump(&store);
     store.close().unwrap();
     assert_eq!(dump(&durable(&at)), all);
-}
-
-fn copy_all(from: &Path, to: &Path) {
-    for file in files_below(from).unwrap() {
-        let target = to.join(&file);
-        SystemDisk.create_dir(target.parent().unwrap()).unwrap();
-        SystemDisk.copy(&from.join(&file), &target).unwrap();
-    }
 }
 
 /// A lost file or a damaged record is refused, and the files stay as they are.
@@ -238,7 +230,7 @@ async fn store_with_a_damaged_log_is_refused() {
     }
     let copy = |name: &str| {
         let copy = dir.path().join(name);
-        copy_all(&at, &copy);
+        copy_dir(&SystemDisk, &at, &copy, &|_| false).unwrap();
         copy
     };
     let lost = copy("lost");

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{config, dump, durable, get_payload, pattern, put, put_payload};
-use crate::disk::{Disk, SystemDisk, files_below, read_small};
+use crate::disk::{Disk, SystemDisk, copy_dir, read_small};
 use crate::store::{OpenError, PayloadId, Store, StoreError};
 
 /// All payloads have this length, so that a later one would fit in the place of an earlier one.
@@ -96,14 +96,6 @@ fn lose(dir: &Path, what: &str) {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    for file in files_below(from).unwrap() {
-        let target = to.join(&file);
-        SystemDisk.create_dir(target.parent().unwrap()).unwrap();
-        SystemDisk.copy(&from.join(&file), &target).unwrap();
-    }
-}
-
 /// Returns the number of lost payloads. All others must have the bytes that were written.
 fn lost(store: &Store, whole: &Whole) -> usize {
     let mut lost = 0;
@@ -119,7 +111,7 @@ fn lost(store: &Store, whole: &Whole) -> usize {
 
 async fn look(whole: &Whole, what: &[&str]) -> bool {
     let dir = tempfile::tempdir().unwrap();
-    copy(whole.dir.path(), dir.path());
+    copy_dir(&SystemDisk, whole.dir.path(), dir.path(), &|_| false).unwrap();
     what.iter().for_each(|what| lose(dir.path(), what));
     let before = segments(dir.path());
     let store = match Store::open(config(dir.path())) {

@@ -11,6 +11,7 @@ use super::fault_disk::Faults;
 use super::{
     SEGMENT_BYTES, config, durable, durable_on, get_payload, memory, pattern, put_payload,
 };
+use crate::store::extents::Extents;
 use crate::store::{PayloadId, Store, StoreConfig, StoreError, location, release, retain};
 
 async fn change(store: &Store, id: PayloadId, adds: bool) {
@@ -22,6 +23,31 @@ async fn change(store: &Store, id: PayloadId, adds: bool) {
         }?)
     };
     store.commit(job).await.unwrap();
+}
+
+/// Uploads that end during a sync of their segment share the next one.
+#[test]
+fn uploads_share_a_sync() {
+    const BYTES: u64 = 1024 * 1024;
+    let disk = Faults::default();
+    let (shared, dir) = (Arc::new(disk.clone()), "/extents".into());
+    let extents = Extents::open(shared, dir, u64::MAX, true, &BTreeMap::new()).unwrap();
+    let end = |_| {
+        let mut reservation = extents.reserve(BYTES).unwrap();
+        reservation.complete();
+        std::thread::spawn(reservation.sync_alone(BYTES).unwrap())
+    };
+    let before = disk.syncs();
+    disk.close_gate("00000001.seg");
+    let first = end(0);
+    disk.wait_at_gate();
+    let others = [1, 2].map(end);
+    disk.open_gate();
+    for upload in others.into_iter().chain([first]) {
+        upload.join().unwrap().unwrap();
+    }
+    // One for the first, one for its name, and one for the two others.
+    assert_eq!(disk.syncs() - before, 3);
 }
 
 fn tidy(store: &Store) {

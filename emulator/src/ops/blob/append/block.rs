@@ -41,7 +41,7 @@ impl Write for AppendBlock {
         Ok(AppendBlock {
             append: Append::of(call)?,
             length: call.body_length.unwrap_or_default(),
-            upload: Upload::of(call, append_block_bytes_max(call.version))?,
+            upload: Upload::of_block(call, append_block_bytes_max(call.version))?,
         })
     }
 

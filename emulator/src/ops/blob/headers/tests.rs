@@ -1,58 +1,15 @@
 //! Tests headers and their parsed values by table.
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use smalt_protocol::{ApiVersion, Service, Timestamp};
+use smalt_protocol::ApiVersion;
 
 use super::*;
-use crate::auth::Identity;
-use crate::header_case::HeaderCase;
-use crate::rules::acl::Need;
+use crate::ops::blob::testing;
 use crate::store::Staged;
-use crate::target::{Resource, Target};
 
 fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
-    let headers: HeaderMap = headers
-        .iter()
-        .map(|(name, value)| {
-            (
-                HeaderName::from_static(name),
-                HeaderValue::from_bytes(value.as_bytes()).unwrap(),
-            )
-        })
-        .collect();
     Call {
-        method: Method::PUT,
-        sent_method: Method::PUT,
-        target: Target {
-            account: "a".to_owned(),
-            secondary: false,
-            service: Service::Blob,
-            data_lake: false,
-            resource: Resource::Blob("c".to_owned(), "b".to_owned()),
-            raw_path: "/a/c/b".to_owned(),
-        },
-        query: Vec::new(),
-        headers,
-        uri: Default::default(),
-        header_case: HeaderCase::default(),
         version,
-        version_given: true,
-        version_known: true,
-        arrival: Timestamp::UNIX_EPOCH,
-        request_id: Uuid::nil(),
-        fresh_id: Uuid::nil(),
-        body_length: Some(0),
-        peer: None,
-        secure: false,
-        origin: String::new(),
-        settings: Default::default(),
-        being_deleted_s: 0,
-        shuffle_messages: false,
-        lane: Default::default(),
-        operation: "",
-        raises: None,
-        need: Need::Role,
-        identity: Identity::Owner,
+        ..testing::call(&[], headers)
     }
 }
 
@@ -102,7 +59,7 @@ fn hashes_are_compared_with_the_body() {
     let received = Received {
         staged: Staged::inline(bytes::Bytes::new()).unwrap(),
         length: 0,
-        md5: parse_md5(MD5).unwrap(),
+        md5: Some(parse_md5(MD5).unwrap()),
         crc64: [0; 8],
     };
     let other = encode(&[7; 16]);

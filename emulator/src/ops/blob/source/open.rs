@@ -232,7 +232,7 @@ async fn whole(
     let (md5, crc64) = stage::hashes(&mut body).await?;
     Ok(SourceBytes {
         etag: part.found.blob.etag,
-        md5,
+        md5: Some(md5),
         crc64,
         staged: None,
     })
@@ -241,7 +241,7 @@ async fn whole(
 async fn staged(core: &Core, part: Part) -> Result<SourceBytes, StorageError> {
     let length = part.located.length();
     let mut body = stream(part.located.into_content(&core.store));
-    let received = stage::payload(&core.store, &mut body, length).await?;
+    let received = stage::payload(&core.store, &mut body, length, true).await?;
     Ok(SourceBytes {
         etag: part.found.blob.etag,
         md5: received.md5,

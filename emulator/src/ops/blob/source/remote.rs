@@ -85,7 +85,7 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
     check_status(head.status, &head.headers, is_reference)?;
     let (body, length) = wanted_of(head.status, &head.headers, body, range, most).await?;
     let mut body = body;
-    let received = stage::payload(&core.store, &mut body, length).await;
+    let received = stage::payload(&core.store, &mut body, length, true).await;
     let received = received.map_err(|error| match error.code() {
         // The body broke off, or had another length than announced.
         ErrorCode::InvalidInput => unverified(500),
@@ -95,7 +95,7 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
     let mut blob = described(&head.headers, length, etag, call);
     // Recorded of a page without an MD5: the copy has the MD5 of its bytes.
     let md5 = blob.headers.content_md5.take();
-    blob.headers.content_md5 = md5.or_else(|| Some(encode(&received.md5)));
+    blob.headers.content_md5 = md5.or_else(|| received.md5.map(|md5| encode(&md5)));
     Ok(Source {
         origin: Origin::Elsewhere(Box::new(blob)),
         shown,
