@@ -33,12 +33,17 @@ async fn key(world: &Client) -> (AccountKey, String, String) {
     (value, start.to_owned(), expiry.to_owned())
 }
 
-/// The signature gives no more than the roles of its signer.
+/// The signature gives no more than the roles of its signer, whether it names a user or not; those
+/// of the account's key need no role.
 #[tokio::test]
 async fn signature_needs_a_role_of_its_signer() {
     let world = new_world().await;
-    let signed = sas(&key(&world).await, "rd", &[]);
-    let assign = |role| {
+    let own_key = key(&world).await;
+    let signed = sas(&own_key, "rd", &[]);
+    let named = sas(&own_key, "rd", &[("suoid", OBJECT_ID)]);
+    let owners = world.service_sas("box", Some("b"), "r");
+    let owners = owners.sign(support::key().as_bytes());
+    let assign = |role, hierarchical_namespace| {
         let assigned = RoleAssignment {
             principal: OBJECT_ID.parse().unwrap(),
             role,
@@ -46,15 +51,23 @@ async fn signature_needs_a_role_of_its_signer() {
         };
         let settings = AccountSettings {
             role_assignments: Some([assigned].into()),
+            hierarchical_namespace,
             ..AccountSettings::default()
         };
         world.change_settings(settings);
     };
     let refused = "403 AuthorizationPermissionMismatch";
-    assign(Role::BlobDelegator);
-    let answer = world.get_as(By::Sas(&signed), "/box/b").await;
-    assert_eq!(answer.outcome(), refused);
-    assign(Role::BlobDataReader);
+    for (sas, is_hierarchical, outcome) in [
+        (&signed, true, refused),
+        (&named, false, refused),
+        (&signed, false, refused),
+        (&owners, false, "200"),
+    ] {
+        assign(Role::BlobDelegator, is_hierarchical);
+        let answer = world.get_as(By::Sas(sas), "/box/b").await;
+        assert_eq!(answer.outcome(), outcome, "{sas}");
+    }
+    assign(Role::BlobDataReader, false);
     assert_eq!(world.get_as(By::Sas(&signed), "/box/b").await.status, 200);
     let answer = world.ask(By::Sas(&signed), "DELETE", "/box/b", &[], "");
     assert_eq!(answer.await.outcome(), refused);

@@ -1,7 +1,8 @@
 //! Service SAS that no case builds, and callers of other addresses and schemes.
 
-use smalt_protocol::Service;
+use smalt::AccountSettings;
 use smalt_protocol::signing::sas::build::ServiceSas;
+use smalt_protocol::{ApiVersion, Service};
 
 use super::world::{By, directory_sas, new_world, sign_lines};
 use crate::support::{ACCOUNT, BLOCK, Client, key};
@@ -145,6 +146,63 @@ async fn sas_of_the_first_form_lasts_an_hour() {
         let path = format!("/box/b?{signed}");
         let answer = world.send_over("http", "GET", &path, &[], "").await;
         assert_eq!(answer.status, status, "{}", answer.text());
+    }
+}
+
+/// `sr=bv`: the signature covers the version that it names.
+#[tokio::test]
+async fn sas_of_a_version_is_for_no_other() {
+    let world = new_world().await;
+    world.change_settings(AccountSettings {
+        versioning: true,
+        ..AccountSettings::default()
+    });
+    let expiry = world.now().plus_s(3600).iso_s();
+    let version = "2020-12-06";
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        world.advance_s(1);
+        let answer = world.send("PUT", "/box/b", &[BLOCK], "").await;
+        made.push(answer.header("x-ms-version-id").to_owned());
+    }
+    let fields = [("sv", version), ("sr", "bv"), ("sp", "r"), ("se", &expiry)];
+    let resource = "/blob/devstoreaccount1/box/b";
+    let mut lines = vec!["r", "", &expiry, resource, "", "", "", version, "bv"];
+    // The version, encryption scope, five response headers.
+    lines.push(&made[0]);
+    lines.extend([""; 6]);
+    let signed = sign_lines(&fields, &lines, key().as_bytes());
+    for (id, status) in [(&made[0], 200), (&made[1], 403)] {
+        let path = format!("/box/b?versionid={id}");
+        let answer = world.get_as(By::Sas(&signed), &path).await;
+        assert_eq!(answer.status, status, "{id}: {}", answer.text());
+    }
+}
+
+/// Before 2015-04-05 what a SAS does not permit appears as missing, before 2019-12-12 what needs
+/// one.
+#[tokio::test]
+async fn version_decides_how_a_refusal_is_told() {
+    let world = new_world().await;
+    let writes = world.service_sas("box", Some("b"), "w");
+    let writes = writes.sign(key().as_bytes());
+    let writes = By::Sas(&writes);
+    for (by, version, outcome) in [
+        (writes, ApiVersion::V2015_02_21, "404 ResourceNotFound"),
+        (
+            writes,
+            ApiVersion::V2015_04_05,
+            "403 AuthorizationPermissionMismatch",
+        ),
+        (By::Nobody, ApiVersion::V2019_10_10, "404 ResourceNotFound"),
+        (
+            By::Nobody,
+            ApiVersion::V2019_12_12,
+            "401 NoAuthenticationInformation",
+        ),
+    ] {
+        let refused = world.under(version).get_as(by, "/box/b").await;
+        assert_eq!(refused.outcome(), outcome, "{version}");
     }
 }
 
