@@ -24,7 +24,7 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        84_900,
+        84_990,
         "A commit log in front of sled; the segments under the model checker.",
     ),
     (
@@ -41,7 +41,7 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        71_640,
+        71_660,
         "Facts distilled from recordings; renames of a million files.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 243_840;
+pub(crate) const TOTAL: usize = 243_930;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
