@@ -189,11 +189,7 @@ async fn version_decides_how_a_refusal_is_told() {
     let writes = By::Sas(&writes);
     for (by, version, outcome) in [
         (writes, ApiVersion::V2015_02_21, "404"),
-        (
-            writes,
-            ApiVersion::V2015_04_05,
-            "403 AuthorizationPermissionMismatch",
-        ),
+        (writes, ApiVersion::V2015_04_05, "403"),
         (By::Nobody, ApiVersion::V2019_10_10, "404 ResourceNotFound"),
         (
             By::Nobody,
