@@ -123,11 +123,9 @@ async fn policy_may_allow_appends_to_append_blobs() {
 #[tokio::test]
 async fn policy_and_hold_may_allow_appends_to_all_blobs() {
     let client = Client::hierarchical();
-    assert_eq!(send(&client, "PUT", "?restype=container", &[]).await, "201");
-    assert_eq!(
-        send(&client, "PUT", "/file?resource=file", &[]).await,
-        "201"
-    );
+    client.create("box").await;
+    let made = send(&client, "PUT", "/file?resource=file", &[]).await;
+    assert_eq!(made, "201");
     let append = async |position, text| {
         let path = format!("/box/file?action=append&flush=true&position={position}");
         client.send("PATCH", &path, &[], text).await.status

@@ -47,7 +47,7 @@ impl Answer {
         let text = std::str::from_utf8(&self.body).ok()?;
         let (_, rest) = text
             .split_once("<m:code>")
-            .or_else(|| text.split_once(r#""code":""#))?;
+            .or_else(|| text.split_once(r#"{"odata.error":{"code":""#))?;
         rest.split(['<', '"']).next()
     }
 

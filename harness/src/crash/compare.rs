@@ -37,15 +37,11 @@ pub struct Seen {
 fn message_differs(model: &Model, id: &str, seen: Option<&SeenMessage>) -> Option<Flaw> {
     let flaw = |property, text: &str| Some(Flaw::new(property, format!("message {id} {text}")));
     let pending = model.pending.as_ref();
+    let is_known = |seen: &SeenMessage| model.texts(id).any(|text| seen.content == Some(text));
     let Some(message) = model.messages.get(id) else {
-        let put = match pending {
-            Some(Op::PutMessage { content }) => Some(*content),
-            _ => None,
-        };
         return match seen {
-            None => None,
-            Some(seen) if put.is_some() && seen.content == put => None,
-            Some(_) => flaw(Property::C1, "was deleted or never put"),
+            Some(seen) if !is_known(seen) => flaw(Property::C1, "was deleted or never put"),
+            _ => None,
         };
     };
     let Some(seen) = seen else {
@@ -61,13 +57,7 @@ fn message_differs(model: &Model, id: &str, seen: Option<&SeenMessage>) -> Optio
     if !(least..=most).contains(&seen.dequeue_count) {
         return flaw(Property::C1, "has another dequeue count");
     }
-    let updated = match pending {
-        Some(Op::UpdateMessage { id: at, content }) if at == id => Some(*content),
-        _ => None,
-    };
-    let is_known = seen.content == Some(message.content)
-        || updated.is_some_and(|new| seen.content == Some(new));
-    match is_known {
+    match is_known(seen) {
         true => None,
         false => flaw(Property::C3, "has another text"),
     }

@@ -233,6 +233,17 @@ impl Model {
         }
     }
 
+    /// Returns the texts that a message may have.
+    pub fn texts(&self, message: &str) -> impl Iterator<Item = Content> {
+        let told = self.messages.get(message).map(|message| message.content);
+        let unanswered = match &self.pending {
+            Some(Op::UpdateMessage { id, content }) if id == message => Some(*content),
+            Some(Op::PutMessage { content }) if told.is_none() => Some(*content),
+            _ => None,
+        };
+        told.into_iter().chain(unanswered)
+    }
+
     /// Returns the items of this kind.
     pub fn items(&self, kind: Kind) -> &BTreeMap<String, Item> {
         match kind {

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::compare::{self, Seen, SeenMessage};
-use super::content::Content;
 use super::items::{self, Known};
 use super::model::{Kind, Model, Op, Unique};
 use super::property::{Flaw, Property, Verified};
@@ -139,7 +138,9 @@ async fn messages(
     let found = verify_queue::take_all(client, &awaited(model), verified).await?;
     verified.messages += found.len() as u64;
     let message = |(id, taken): (String, Taken)| {
-        let content = contents(model, &id).find(|content| content.text() == taken.shown.text);
+        let content = model
+            .texts(&id)
+            .find(|content| content.text() == taken.shown.text);
         let message = SeenMessage {
             content,
             receipt: taken.shown.receipt,
@@ -164,22 +165,12 @@ fn awaited(model: &Model) -> Awaited {
     }
 }
 
-/// Returns the texts that a message may have.
-fn contents(model: &Model, message: &str) -> impl Iterator<Item = Content> {
-    let told = model.messages.get(message).map(|message| message.content);
-    let unanswered = match &model.pending {
-        Some(Op::UpdateMessage { id, content }) if id == message => Some(*content),
-        Some(Op::PutMessage { content }) if told.is_none() => Some(*content),
-        _ => None,
-    };
-    told.into_iter().chain(unanswered)
-}
-
 #[cfg(test)]
 mod tests {
     use smalt::{Clock, Emulator, Timestamp};
 
     use super::*;
+    use crate::crash::content::Content;
     use crate::crash::model::{Change, Op, Outcome};
 
     fn changes(all: &[(&str, Change)]) -> Vec<(String, Change)> {

@@ -281,7 +281,7 @@ impl Extents {
             return Ok(());
         };
         let removed = files.disk.remove(path);
-        removed.map_err(|error| StoreError::Io(format!("{}: {error}", path.display())))
+        removed.map_err(|error| StoreError::of_file(path, &error))
     }
 
     /// Returns the number of segments and their bytes.

@@ -1,7 +1,7 @@
 //! The segments while payloads are put, read and released and maintenance moves and removes them,
 //! with a loss of power at any moment: what was acknowledged is there, whole.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -93,8 +93,12 @@ struct Scene {
     store: Store,
     disk: Faults,
     synced: Synced,
-    /// Payloads that are not released, with the seed of their bytes.
-    told: Arc<Mutex<BTreeMap<PayloadId, u64>>>,
+    /// Payloads that are not released.
+    told: Arc<Mutex<BTreeSet<PayloadId>>>,
+}
+
+fn bytes(id: PayloadId) -> Vec<u8> {
+    pattern(id.0, PAYLOAD_BYTES)
 }
 
 fn dir() -> PathBuf {
@@ -128,10 +132,12 @@ impl Scene {
         (scene, goes)
     }
 
-    fn put(&self, seed: u64) -> PayloadId {
-        let id = block_on(put_payload(&self.store, &pattern(seed, PAYLOAD_BYTES))).unwrap();
-        self.told.lock().unwrap().insert(id, seed);
-        id
+    /// Puts the next payload; the seed of its bytes is its id.
+    fn put(&self, id: u64) -> PayloadId {
+        let put = block_on(put_payload(&self.store, &bytes(PayloadId(id)))).unwrap();
+        assert_eq!(put, PayloadId(id));
+        self.told.lock().unwrap().insert(put);
+        put
     }
 
     fn release(&self, id: PayloadId) {
@@ -149,13 +155,12 @@ impl Scene {
         let extents = extents(&disk, &records);
         for id in (1..=PUTS).map(PayloadId) {
             let Some(Location::Extent(at)) = Location::read(&Bare(&records), id).unwrap() else {
-                assert!(!told.contains_key(&id), "{id:?} is lost");
+                assert!(!told.contains(&id), "{id:?} is lost");
                 continue;
             };
             let segment = extents.pin(at.segment).unwrap();
             let frames = segment.read_frames(at.offset, at.len, 0..1).unwrap();
-            // The seeds are the ids: the payloads are put one after the other.
-            assert_eq!(frames.concat(), pattern(id.0, PAYLOAD_BYTES), "{id:?}");
+            assert_eq!(frames.concat(), bytes(id), "{id:?}");
         }
     }
 }
@@ -191,7 +196,7 @@ fn nothing_is_lost(variant: &'static Variant) {
         thread::spawn(move || {
             for _ in 0..2 {
                 let found = (variant.read)(&reader.store, PayloadId(1)).unwrap();
-                assert_eq!(found, pattern(1, PAYLOAD_BYTES));
+                assert_eq!(found, bytes(PayloadId(1)));
             }
         }),
     ];
@@ -203,10 +208,9 @@ fn nothing_is_lost(variant: &'static Variant) {
         thread.join().unwrap();
     }
     let told = scene.told.lock().unwrap().clone();
-    assert_eq!(told.keys().map(|id| id.0).collect::<Vec<_>>(), [1, 4, PUTS]);
-    for (id, seed) in told {
-        let found = get_payload(&scene.store, id).unwrap();
-        assert_eq!(found, pattern(seed, PAYLOAD_BYTES), "{id:?}");
+    assert_eq!(told, BTreeSet::from([1, 4, PUTS].map(PayloadId)));
+    for id in told {
+        assert_eq!(get_payload(&scene.store, id).unwrap(), bytes(id), "{id:?}");
     }
     scene.lose_power(LOOKS as u64 + 1, variant.loss);
     scene.store.close().unwrap();
