@@ -14,7 +14,7 @@ use crate::service::Service;
 use crate::signing::permissions::Permissions;
 use crate::signing::{sign, verify};
 use crate::time::Timestamp;
-use crate::uri::lookup;
+use crate::uri::{lookup, parameters};
 use crate::version::ApiVersion;
 
 /// The parameters of a SAS, in the order in which a signed query writes them.
@@ -326,15 +326,14 @@ impl std::fmt::Debug for Sas {
 /// one. [`Sas::parse`] finds the same SAS in every query that ends with them.
 pub fn suffix<'q>(raw: &'q str, query: &[(String, String)]) -> Option<&'q str> {
     let (mut start, mut at, mut others) = (None, 0, 0);
-    for parameter in raw.split('&') {
-        let name = parameter.split('=').next().unwrap_or_default();
+    for (name, value) in parameters(raw) {
         match (start, FIELDS.contains(&name)) {
             (None, true) => start = Some(at),
-            (None, false) => others += usize::from(!parameter.is_empty()),
+            (None, false) => others += usize::from((name, value) != ("", None)),
             (Some(_), true) => {}
             (Some(_), false) => return None,
         }
-        at += parameter.len() + 1;
+        at += name.len() + value.map_or(0, |value| 1 + value.len()) + 1;
     }
     let is_field = |name: &String| FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field));
     let mut others = query.get(..others)?.iter();
