@@ -18,7 +18,8 @@ shim=()
 if [ "${1:-release}" = checks ]; then
     bin=$target/checks
     mkdir -p "$bin/examples"
-    cargo build --quiet "${products[@]}"
+    # With tokio as `cargo test` needs it, so that what depends on tokio is compiled once.
+    cargo build --quiet "${products[@]}" --features tokio/test-util
     cp "$target"/debug/smalt{,-sweeper,-listener} "$bin/"
     # `cargo test` builds the programs of its own that the checks need, too.
     cargo test --quiet --no-run

@@ -11,6 +11,12 @@ cd "$(dirname "$0")/.."
 
 step() { printf '\n== %s (after %d min %02d s)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
+# Meanwhile, because it mostly waits for the network.
+dependencies=$(mktemp)
+trap 'rm -f "$dependencies"' EXIT
+bash ci/deny.sh >"$dependencies" 2>&1 &
+denied=$!
+
 step "format"
 cargo fmt --all --check
 
@@ -22,7 +28,11 @@ step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps --quiet
 
 step "dependencies"
-bash ci/deny.sh
+wait "$denied" || {
+    cat "$dependencies"
+    exit 1
+}
+cat "$dependencies"
 
 step "programs, and the tests of \`cargo test\`"
 bash ci/build.sh checks

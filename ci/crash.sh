@@ -13,13 +13,27 @@ need smalt harness
 rounds=${1:-20}
 [ $# -eq 0 ] || shift
 
-"$bin/harness" check crash --cases "$rounds" "$@"
-[ $# -eq 0 ] || exit 0
-"$bin/harness" check crash --mode fast --cases 4
-"$bin/harness" check crash --part failpoints
-if [ "$(uname)" = Linux ]; then
-    "$bin/harness" check crash --part images
-    "$bin/harness" check crash --part errors
-else
-    echo "images, errors: NOT RUN, they need Linux"
+if [ $# -ne 0 ]; then
+    "$bin/harness" check crash --cases "$rounds" "$@"
+    exit
 fi
+# Beside the rounds, which wait for the disk and for the next kill.
+parts() {
+    "$bin/harness" check crash --part failpoints
+    if [ "$(uname)" = Linux ]; then
+        "$bin/harness" check crash --part images
+        "$bin/harness" check crash --part errors
+    else
+        echo "images, errors: NOT RUN, they need Linux"
+    fi
+}
+(parts) >"$work/parts.log" 2>&1 &
+parts=$!
+started+=("$parts")
+"$bin/harness" check crash --cases "$rounds"
+"$bin/harness" check crash --mode fast --cases 4
+wait "$parts" || {
+    cat "$work/parts.log"
+    exit 1
+}
+cat "$work/parts.log"

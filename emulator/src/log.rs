@@ -10,17 +10,20 @@ use anyhow::Context as _;
 use smalt_protocol::terminal;
 use tracing::field::Field;
 use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::writer::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
+use tracing_subscriber::{Layer, Registry, fmt};
 
 use crate::cli::{Flags, LogFormat};
 use crate::disk::{Disk as _, DiskFile, SystemDisk};
 
-/// Filter of `--debug`.
-const DEBUG: &str = "smalt=debug";
+/// Returns the filter of `--debug`.
+fn debug() -> Targets {
+    Targets::new().with_target("smalt", LevelFilter::DEBUG)
+}
 
 /// Starts logging. On stderr `RUST_LOG` overrides the flags.
 ///
@@ -28,12 +31,17 @@ const DEBUG: &str = "smalt=debug";
 /// When the file of `--debug` cannot be written.
 pub fn start(flags: &Flags) -> anyhow::Result<()> {
     let file = flags.debug.as_deref().filter(|file| !file.is_empty());
-    let level = match (flags.silent, flags.debug.is_some() && file.is_none()) {
-        (true, _) => "error",
-        (false, true) => DEBUG,
-        (false, false) => "warn",
+    let by_flags = match (flags.silent, flags.debug.is_some() && file.is_none()) {
+        (true, _) => Targets::new().with_default(LevelFilter::ERROR),
+        (false, true) => debug(),
+        (false, false) => Targets::new().with_default(LevelFilter::WARN),
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let asked = std::env::var("RUST_LOG")
+        .ok()
+        .filter(|asked| !asked.is_empty());
+    let filter = asked
+        .and_then(|asked| asked.parse().ok())
+        .unwrap_or(by_flags);
     let mut layers = vec![layer(
         flags.log,
         filter,
@@ -43,8 +51,7 @@ pub fn start(flags: &Flags) -> anyhow::Result<()> {
     if let Some(path) = file {
         let file = LogFile::open(Path::new(path));
         let file = file.with_context(|| format!("--debug: cannot write {path}"))?;
-        let filter = EnvFilter::new(DEBUG);
-        layers.push(layer(flags.log, filter, false, Mutex::new(file)));
+        layers.push(layer(flags.log, debug(), false, Mutex::new(file)));
     }
     tracing_subscriber::registry().with(layers).init();
     Ok(())
@@ -52,7 +59,7 @@ pub fn start(flags: &Flags) -> anyhow::Result<()> {
 
 fn layer(
     format: LogFormat,
-    filter: EnvFilter,
+    filter: Targets,
     is_coloured: bool,
     writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
 ) -> Box<dyn Layer<Registry> + Send + Sync> {

@@ -8,10 +8,11 @@ use clap::ValueEnum;
 use smalt_protocol::terminal;
 use tracing::Subscriber;
 use tracing::field::Field;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::progress::Beside;
@@ -30,7 +31,7 @@ pub enum Format {
 #[error("--log-level {level}: {source}; use error, warn, info, debug, trace or a tracing filter")]
 pub struct BadLevel {
     level: String,
-    source: tracing_subscriber::filter::ParseError,
+    source: ParseError,
 }
 
 /// Starts the log of the process. A second call has no effect.
@@ -38,7 +39,7 @@ pub struct BadLevel {
 /// # Errors
 /// [`BadLevel`].
 pub fn start(format: Format, level: &str) -> Result<(), BadLevel> {
-    let filter = EnvFilter::try_new(filter_of(level)).map_err(|source| BadLevel {
+    let filter = filter_of(level).parse().map_err(|source| BadLevel {
         level: level.to_owned(),
         source,
     })?;
@@ -64,7 +65,7 @@ pub fn is_coloured() -> bool {
 }
 
 /// Creates a text log. Field values cannot control the terminal or forge a line.
-pub fn text<W>(filter: EnvFilter, writer: W, colour: bool) -> impl Subscriber + Send + Sync
+pub fn text<W>(filter: Targets, writer: W, colour: bool) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -72,27 +73,29 @@ where
         terminal::write_field(out, field.name(), value)
     };
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(writer)
         .with_target(false)
         .with_ansi(colour)
         .fmt_fields(debug_fn(field).delimited(" "))
         .finish()
+        .with(filter)
 }
 
 /// Creates a JSON log: one object per line, with the fields next to `timestamp`, `level` and
 /// `message`.
-pub fn json<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
+pub fn json<W>(filter: Targets, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(writer)
         .with_target(false)
         .json()
         .flatten_event(true)
         .finish()
+        .with(filter)
 }
 
 #[cfg(test)]
@@ -120,7 +123,8 @@ mod tests {
         let hostile = "a\u{1b}[2J\u{9b}31m\r\n2026 ERROR forged\u{2028}\u{202e}\u{85}";
         let written = LogBuffer::default();
         let writer = written.clone();
-        let subscriber = text(EnvFilter::new("info"), move || writer.clone(), false);
+        let filter = Targets::new().with_default(LevelFilter::INFO);
+        let subscriber = text(filter, move || writer.clone(), false);
         tracing::subscriber::with_default(subscriber, || {
             tracing::warn!(reason = %hostile, id = hostile, "said {hostile}");
         });
@@ -142,7 +146,7 @@ mod tests {
         let logged = |level: &str| {
             let written = LogBuffer::default();
             let writer = written.clone();
-            let filter = EnvFilter::new(filter_of(level));
+            let filter = filter_of(level).parse().unwrap();
             let subscriber = text(filter, move || writer.clone(), false);
             tracing::subscriber::with_default(subscriber, || {
                 tracing::debug!(target: "smalt_sweeper::cycle", "ours");

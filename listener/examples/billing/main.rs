@@ -14,7 +14,6 @@ use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use smalt_sleeve::{Account, AzureStorage, HyperTransport, HyperTransportSettings, Settings};
 use smalt_worker::span;
-use tracing_subscriber::EnvFilter;
 
 use app::batch::Plan;
 use app::ledger::Ledger;
@@ -121,11 +120,8 @@ enum Role {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
-    let quiet = || EnvFilter::new("warn,typespec_client_core=error,azure_core=error,billing=info");
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| quiet()))
-        .with_writer(std::io::stderr)
-        .init();
+    let quiet = "warn,typespec_client_core=error,azure_core=error,billing=info";
+    smalt_worker::log::start(smalt_worker::log::Format::Text, quiet)?;
     let cli = Cli::parse();
     let plan = cli.common.plan();
     let site = cli.common.site()?;

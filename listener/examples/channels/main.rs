@@ -14,7 +14,6 @@ use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use smalt_sleeve::{HyperTransport, HyperTransportSettings, SystemClock};
 use smalt_worker::span;
-use tracing_subscriber::EnvFilter;
 
 use app::context::MergeOption;
 use app::plan::Plan;
@@ -133,11 +132,8 @@ enum Role {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
-    let quiet = || EnvFilter::new("warn,typespec_client_core=error,azure_core=error,channels=info");
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| quiet()))
-        .with_writer(std::io::stderr)
-        .init();
+    let quiet = "warn,typespec_client_core=error,azure_core=error,channels=info";
+    smalt_worker::log::start(smalt_worker::log::Format::Text, quiet)?;
     let cli = Cli::parse();
     let plan = cli.common.plan();
     let site = cli.common.site()?;

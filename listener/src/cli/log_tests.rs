@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tracing::Subscriber;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::cli::support::handlers::Obey;
 use crate::cli::support::{FakeStorage, QUEUE, config, listener};
@@ -46,7 +46,8 @@ impl std::io::Write for LogBuffer {
 async fn logged(texts: &[&str]) -> Vec<Value> {
     let written = LogBuffer::default();
     let writer = written.clone();
-    let subscriber = smalt_worker::log::json(EnvFilter::new("info"), move || writer.clone());
+    let filter = Targets::new().with_default(LevelFilter::INFO);
+    let subscriber = smalt_worker::log::json(filter, move || writer.clone());
     let text = once(texts, &written, subscriber).await;
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
     lines.collect()
