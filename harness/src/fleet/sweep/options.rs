@@ -12,7 +12,6 @@ use super::judge::{self, Account, Evidence};
 use super::round::{Filled, Round, Times};
 use crate::bench::servers::Start;
 use crate::fleet::options::bar;
-use crate::servers::azurite;
 use crate::servers::smalt::{binary, named_or_beside};
 
 /// Options of `harness check fleet sweep`.
@@ -54,16 +53,10 @@ pub struct Options {
     /// Report a sweep that takes longer than this many seconds as stuck.
     #[arg(long, default_value_t = 1_800, value_name = "S")]
     patience: u64,
-    /// The service to sweep.
-    #[arg(long, value_enum, default_value_t = Target::Smalt)]
-    target: Target,
     /// The `smalt` binary, which runs in durable mode on free ports; by default the one next to
     /// this program.
     #[arg(long, value_name = "FILE")]
     smalt: Option<PathBuf>,
-    /// The Azurite command; by default the one that `ci/azurite.sh` installs.
-    #[arg(long, value_name = "FILE")]
-    azurite_bin: Option<PathBuf>,
     /// The `smalt-sweeper` binary; by default the one next to this program.
     #[arg(long, value_name = "FILE")]
     sweeper: Option<PathBuf>,
@@ -72,21 +65,8 @@ pub struct Options {
     flags: Vec<String>,
 }
 
-/// The service that is swept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Target {
-    /// The binary `smalt`.
-    Smalt,
-    /// Azurite, with its data on disk.
-    Azurite,
-}
-
 impl Options {
     fn round(&self, number: u64) -> anyhow::Result<Round> {
-        let service = match self.target {
-            Target::Smalt => Start::Smalt(binary(self.smalt.as_deref())?),
-            Target::Azurite => Start::Azurite(azurite::binary(self.azurite_bin.as_deref())?),
-        };
         let kill_every = (self.kill_every > 0).then(|| Duration::from_millis(self.kill_every));
         Ok(Round {
             blobs: Blobs {
@@ -98,7 +78,7 @@ impl Options {
                 now: Timestamp::MIN,
             },
             kill_seed: self.seed.wrapping_add(number),
-            service,
+            service: Start::Smalt(binary(self.smalt.as_deref())?),
             sweeper: named_or_beside(self.sweeper.as_deref(), "smalt-sweeper")?,
             flags: self.flags.clone(),
             workers: usize::try_from(self.workers)?,
