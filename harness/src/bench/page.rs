@@ -200,9 +200,6 @@ async fn timed(
 }
 
 /// Runs the command; prints a line per client, and fails when the sweeper costs too much.
-///
-/// # Errors
-/// When the service does not start or answer, or the system does not report processor time.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let temporary = tempfile::tempdir()?;

@@ -42,9 +42,6 @@ const KILLS: u64 = 100;
 const WORKLOADS: u64 = 1;
 
 /// Runs the selected part. Must not be called from within a runtime: each check has its own.
-///
-/// # Errors
-/// When a child or the shim cannot be started, or files cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     if options.mode == Mode::Fast && options.part != Part::Kills {
         anyhow::bail!(

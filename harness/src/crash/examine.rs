@@ -204,9 +204,6 @@ fn read(store: &Store, id: PayloadId) -> StoreResult<()> {
 }
 
 /// Reads every record of a store.
-///
-/// # Errors
-/// When the store cannot be read.
 pub fn dump(store: &Store) -> Result<Dump, Flaw> {
     let mut all = Dump::new();
     let scanned = store.read(|view| {

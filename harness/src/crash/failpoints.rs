@@ -39,9 +39,6 @@ pub fn points() -> usize {
 }
 
 /// Dies at every step; stores are created below `dir`.
-///
-/// # Errors
-/// When a child cannot be started, or files cannot be read and written.
 pub fn failpoints(
     program: &Path,
     dir: &Path,

@@ -257,9 +257,6 @@ const DOCUMENTS: &[&str] = &[
 ];
 
 /// Runs `harness store-fixture`.
-///
-/// # Errors
-/// When the store cannot be written or read.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_fixture(options: &FixtureOptions) -> anyhow::Result<ExitCode> {
     match options.action {
@@ -337,9 +334,6 @@ async fn write(dir: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns what a client sees of a store; reads a copy of it.
-///
-/// # Errors
-/// When the store does not open or does not answer.
 pub async fn dump(dir: &Path) -> anyhow::Result<String> {
     let kept = tempfile::tempdir()?;
     let copy = kept.path().join("store");

@@ -116,9 +116,6 @@ fn models_so_far(events: &Path, dir: &Path) -> std::io::Result<PathBuf> {
 }
 
 /// Builds the images of a journal below `dir` and examines each.
-///
-/// # Errors
-/// When an image cannot be written.
 pub fn sweep(
     recorded: &Recorded,
     dir: &Path,

@@ -45,9 +45,6 @@ pub struct Kills {
 }
 
 /// Kills this many children of this program; stores are created below `dir`.
-///
-/// # Errors
-/// When a child cannot be started, or files cannot be read and written.
 pub fn kills(
     mode: Mode,
     program: &Path,

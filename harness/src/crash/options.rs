@@ -84,9 +84,6 @@ fn line(round: &Round) -> String {
 }
 
 /// Runs the command and prints each round as it ends.
-///
-/// # Errors
-/// When the server does not start or answer, or the report cannot be written.
 #[expect(
     clippy::print_stdout,
     clippy::print_stderr,

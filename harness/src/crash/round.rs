@@ -76,9 +76,6 @@ fn name(worker: usize) -> String {
 
 impl Run {
     /// Starts a run on a new store with this many connections.
-    ///
-    /// # Errors
-    /// When the server does not start.
     pub async fn begin(
         mut launch: Launch,
         mode: Mode,
@@ -102,9 +99,6 @@ impl Run {
     }
 
     /// Runs one round.
-    ///
-    /// # Errors
-    /// When the server does not start again, or does not answer afterwards.
     pub async fn round(&mut self, number: u64) -> Result<Round, ServerError> {
         let mut round = Round {
             number,

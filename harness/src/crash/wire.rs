@@ -59,17 +59,11 @@ pub(super) type Done<T> = Result<T, ServerError>;
 
 impl Client {
     /// Connects; `name` is the name of the container and the queue and, without `-`, of the table.
-    ///
-    /// # Errors
-    /// When no server listens.
     pub async fn open(server: &crate::servers::smalt::Smalt, name: &str) -> Done<Self> {
         Self::connect([server.blob, server.queue, server.table], name).await
     }
 
     /// Connects to these addresses of the blob, queue and table services.
-    ///
-    /// # Errors
-    /// When no server listens.
     pub async fn connect([blob, queue, table]: [SocketAddr; 3], name: &str) -> Done<Self> {
         Ok(Self::over(
             Transport::Socket(Connection::open(blob).await?, blob),
@@ -97,9 +91,6 @@ impl Client {
     }
 
     /// Connects again after a connection broke.
-    ///
-    /// # Errors
-    /// When no server listens.
     pub async fn reconnect(&mut self) -> Done<()> {
         self.blobs.reconnect().await?;
         self.queues.reconnect().await?;
@@ -191,9 +182,6 @@ impl Client {
     }
 
     /// Calls Lease Container with this action and id. Returns any answer.
-    ///
-    /// # Errors
-    /// When there is no answer.
     pub async fn try_lease(&mut self, action: &str, id: &str) -> Done<Answer> {
         let path = self.container("&comp=lease");
         let named = if action == "acquire" {
@@ -335,9 +323,6 @@ impl Client {
     }
 
     /// Calls Delete Message. Returns any answer.
-    ///
-    /// # Errors
-    /// When there is no answer.
     pub async fn try_delete_message(&mut self, id: &str, receipt: &str) -> Done<Answer> {
         let receipt = encode_query(receipt);
         let path = self.messages(&format!("/{id}?popreceipt={receipt}"));

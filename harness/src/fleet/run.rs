@@ -45,9 +45,6 @@ pub struct Times {
 }
 
 /// Creates or clears both queues.
-///
-/// # Errors
-/// When a request fails.
 pub async fn prepare(storage: &dyn Storage, queues: &Queues) -> Result<(), ServerError> {
     let cx = CallContext::default();
     for queue in [&queues.work, &queues.poison] {
@@ -64,9 +61,6 @@ pub async fn prepare(storage: &dyn Storage, queues: &Queues) -> Result<(), Serve
 }
 
 /// Puts this many messages. A put without an answer is recorded as of unknown outcome.
-///
-/// # Errors
-/// When the service rejects one.
 pub async fn put_all(
     storage: &Arc<dyn Storage>,
     queue: &str,
@@ -143,9 +137,6 @@ pub async fn work_off(
 }
 
 /// Records the processes that ended by themselves, and starts others in their place.
-///
-/// # Errors
-/// When one cannot be started.
 pub fn look_after(herd: &mut Herd, ledger: &Ledger) -> Result<(), ServerError> {
     for _ in herd.take_ended() {
         ledger.note_ended();
@@ -154,9 +145,6 @@ pub fn look_after(herd: &mut Herd, ledger: &Ledger) -> Result<(), ServerError> {
 }
 
 /// Records the messages of the poison queue and closes the ledger.
-///
-/// # Errors
-/// When a request fails.
 pub async fn close(
     storage: &dyn Storage,
     queue: &str,

@@ -113,9 +113,6 @@ impl Failed {
     }
 
     /// Writes the trace, if there is one, and returns the report.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn save(&self, cases: &Cases) -> std::io::Result<String> {
         if self.trace.is_empty() {
             return Ok("there is no trace to save".to_owned());

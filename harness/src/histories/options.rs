@@ -74,9 +74,6 @@ const CASES: u64 = 2_000;
 
 /// Runs the command. Must not be called from within a runtime, because every history creates its
 /// own.
-///
-/// # Errors
-/// When a file cannot be written.
 #[expect(
     clippy::print_stdout,
     clippy::print_stderr,

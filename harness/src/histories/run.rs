@@ -157,9 +157,6 @@ impl Player {
     }
 
     /// Restarts the server.
-    ///
-    /// # Errors
-    /// When the server does not restart.
     pub fn restart(&mut self) -> Result<(), String> {
         note(
             &mut self.transcript,

@@ -189,9 +189,6 @@ fn over_sockets<S: sockets::OverSockets>(options: &Options) -> anyhow::Result<Ex
 }
 
 /// Runs `harness seed`: puts one blob of each kind into the container `seeded`.
-///
-/// # Errors
-/// When the service cannot be reached.
 pub fn put_seed(options: &SeedOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

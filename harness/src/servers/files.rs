@@ -37,25 +37,16 @@ pub fn cpu_time(process_id: u32) -> Option<Duration> {
 }
 
 /// Writes a report.
-///
-/// # Errors
-/// When the file cannot be written.
 pub fn write_report(path: &Path, json: &str) -> std::io::Result<()> {
     std::fs::write(path, json)
 }
 
 /// Reads a file of text.
-///
-/// # Errors
-/// When the file cannot be read.
 pub fn text(path: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(path)
 }
 
 /// Returns names and contents of the files in a directory with this extension, ordered by name.
-///
-/// # Errors
-/// When the directory or one of its files cannot be read.
 pub fn texts(dir: &Path, extension: &str) -> std::io::Result<Vec<(String, String)>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(dir)? {

@@ -96,9 +96,6 @@ impl Event {
 }
 
 /// Parses a saved line.
-///
-/// # Errors
-/// When the line is malformed.
 pub fn read(line: &str) -> Result<Event, serde_json::Error> {
     serde_json::from_str(line)
 }

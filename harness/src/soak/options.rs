@@ -57,9 +57,6 @@ pub struct Options {
 const UNTIMED: Duration = Duration::from_secs(3_600);
 
 /// Runs `harness check soak`.
-///
-/// # Errors
-/// When the service does not answer, or a file cannot be read or written.
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(path) = &options.check {
         let is_clean = tell(&load(path)?).is_clean();

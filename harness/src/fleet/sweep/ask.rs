@@ -27,9 +27,6 @@ const PAGE: u32 = 5_000;
 const CONTENT_MAX: u64 = 64 * 1024;
 
 /// Creates the containers, and returns the service's time.
-///
-/// # Errors
-/// When a request fails.
 pub async fn prepare(
     storage: &dyn Storage,
     containers: impl Iterator<Item = String>,
@@ -45,9 +42,6 @@ pub async fn prepare(
 }
 
 /// Puts these blobs.
-///
-/// # Errors
-/// When a put fails.
 pub async fn fill(
     address: SocketAddr,
     blobs: &Blobs,
@@ -65,9 +59,6 @@ pub async fn fill(
 }
 
 /// Deletes every dead blob.
-///
-/// # Errors
-/// When a request fails.
 pub async fn clear_dead(storage: &dyn Storage) -> Result<(), ServerError> {
     let mut names = Vec::new();
     each(storage, DEAD_CONTAINER, |item| names.push(item.name)).await?;
@@ -104,9 +95,6 @@ fn put(access: &Access, blobs: &Blobs, number: Number) -> Result<Shot, ServerErr
 }
 
 /// Passes every blob of a container to `take`.
-///
-/// # Errors
-/// When a page cannot be listed.
 async fn each(
     storage: &dyn Storage,
     container: &str,
@@ -130,9 +118,6 @@ async fn each(
 
 /// Returns the version of each blob that exists, and the places of those that are not from this
 /// run.
-///
-/// # Errors
-/// When a page cannot be listed.
 pub async fn versions(
     storage: &dyn Storage,
     blobs: &Blobs,
@@ -155,9 +140,6 @@ pub async fn versions(
 
 /// Returns the copies among the dead blobs with their contents, and the names of those that are not
 /// from this run.
-///
-/// # Errors
-/// When a request fails.
 pub async fn copies(
     storage: &Arc<dyn Storage>,
     blobs: &Blobs,

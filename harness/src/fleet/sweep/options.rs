@@ -141,9 +141,6 @@ fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
 }
 
 /// Runs `harness check fleet sweep`.
-///
-/// # Errors
-/// When a binary is missing, or the service does not answer.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let mut failed = 0;
