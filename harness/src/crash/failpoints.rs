@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use serde::Serialize;
 use smalt::store::failpoint::POINTS;
 
 use super::kill::{Death, End, Stage, run};
@@ -19,7 +18,7 @@ const NTH: [u64; 4] = [1, 2, 7, 30];
 const ONCE: [&str; 4] = ["open.", "recover.", "reset.", "close."];
 
 /// Results of one step.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub struct Visits {
     /// Name of the step.
     pub point: String,

@@ -1,7 +1,7 @@
-//! All file access of the benchmark, the crash tests and the malformed requests.
+//! All file access of the benchmark and of cases.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the memory of a process is in /proc; reports and tables are files"
+    reason = "the memory of a process is in /proc; tables are files"
 )]
 
 use std::path::{Path, PathBuf};
@@ -34,11 +34,6 @@ pub fn cpu_time(process_id: u32) -> Option<Duration> {
     let ticks = fields.split_whitespace().skip(11).take(2);
     let ticks: Option<Vec<u64>> = ticks.map(|field| field.parse().ok()).collect();
     Some(Duration::from_millis(ticks?.iter().sum::<u64>() * 10))
-}
-
-/// Writes a report.
-pub fn write_report(path: &Path, json: &str) -> std::io::Result<()> {
-    std::fs::write(path, json)
 }
 
 /// Reads a file of text.
