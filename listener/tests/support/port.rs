@@ -93,7 +93,6 @@ impl Storage for FakeStorage {
         let messages = self
             .call(cx, (Op::Get, name), |state, now| {
                 state.batch_sizes.push(count);
-                state.visibilities.push(visibility_timeout);
                 Ok(queue(state, name)?.get(now, count, visibility_timeout))
             })
             .await?;
