@@ -141,12 +141,7 @@ impl Client {
         let sent = self
             .blobs
             .send(Method::PUT, &path, &headers, content.bytes());
-        Ok(sent
-            .await?
-            .expect(201)?
-            .header("etag")
-            .unwrap_or_default()
-            .to_owned())
+        etag(&sent.await?.expect(201)?)
     }
 
     /// Calls Put Block twice and Put Block List. Returns the ETag.
@@ -173,12 +168,7 @@ impl Client {
         let headers = [(MARK, mark.as_str())];
         let list = format!("<BlockList>{list}</BlockList>");
         let sent = self.blobs.send(Method::PUT, &path, &headers, list);
-        Ok(sent
-            .await?
-            .expect(201)?
-            .header("etag")
-            .unwrap_or_default()
-            .to_owned())
+        etag(&sent.await?.expect(201)?)
     }
 
     /// Calls Lease Container with this action and id. Returns any answer.
@@ -205,12 +195,7 @@ impl Client {
         let mark = mark.to_string();
         let headers = [(MARK, mark.as_str())];
         let sent = self.blobs.send(Method::PUT, &path, &headers, "");
-        Ok(sent
-            .await?
-            .expect(200)?
-            .header("etag")
-            .unwrap_or_default()
-            .to_owned())
+        etag(&sent.await?.expect(200)?)
     }
 
     /// Calls Delete Blob.
@@ -236,7 +221,7 @@ impl Client {
         }
         let answer = answer.expect(200)?;
         Ok(Some(Read {
-            etag: answer.header("etag").unwrap_or_default().to_owned(),
+            etag: etag(&answer)?,
             mark: answer.header(MARK).and_then(|mark| mark.parse().ok()),
             bytes: answer.body,
         }))
@@ -350,6 +335,10 @@ fn document(content: Content) -> String {
 fn text(parent: &Element<'_>, name: &str) -> String {
     let child = parent.child(name);
     child.map_or_else(String::new, |child| child.text.clone().into_owned())
+}
+
+fn etag(answer: &Answer) -> Done<String> {
+    Ok(answer.header("etag").unwrap_or_default().to_owned())
 }
 
 fn shown(answer: &Answer) -> Done<Vec<Shown>> {

@@ -48,14 +48,8 @@ pub struct Times {
 pub async fn prepare(storage: &dyn Storage, queues: &Queues) -> Result<(), ServerError> {
     let cx = CallContext::default();
     for queue in [&queues.work, &queues.poison] {
-        storage
-            .create_queue(&cx, queue)
-            .await
-            .map_err(ServerError::call)?;
-        storage
-            .clear_messages(&cx, queue)
-            .await
-            .map_err(ServerError::call)?;
+        storage.create_queue(&cx, queue).await?;
+        storage.clear_messages(&cx, queue).await?;
     }
     Ok(())
 }
@@ -116,8 +110,7 @@ pub async fn work_off(
             () = sleep_until(next_look) => {
                 next_look = Instant::now() + LOOK_EVERY;
                 look_after(herd, ledger)?;
-                let count = storage.queue_properties(&cx, queue).await;
-                let left = count.map_err(ServerError::call)?.approximate_count;
+                let left = storage.queue_properties(&cx, queue).await?.approximate_count;
                 let progress = ledger.progress();
                 if progress != last {
                     (last, since) = (progress, Instant::now());
@@ -152,8 +145,10 @@ pub async fn close(
 ) -> Result<Evidence, ServerError> {
     let cx = CallContext::default();
     loop {
-        let got = storage.get_messages(&cx, queue, MOST, READ_FOR).await;
-        let messages = got.map_err(ServerError::call)?.messages;
+        let messages = storage
+            .get_messages(&cx, queue, MOST, READ_FOR)
+            .await?
+            .messages;
         if messages.is_empty() {
             return Ok(ledger.close(left));
         }

@@ -33,12 +33,11 @@ pub async fn prepare(
 ) -> Result<Timestamp, ServerError> {
     let cx = CallContext::default();
     for container in containers.chain([DEAD_CONTAINER.to_owned()]) {
-        let made = storage.create_container(&cx, &container).await;
-        made.map_err(ServerError::call)?;
+        storage.create_container(&cx, &container).await?;
     }
     let list = ListBlobs::default();
-    let listed = storage.list_blobs(&cx, DEAD_CONTAINER, &list).await;
-    Ok(listed.map_err(ServerError::call)?.server_time)
+    let listed = storage.list_blobs(&cx, DEAD_CONTAINER, &list).await?;
+    Ok(listed.server_time)
 }
 
 /// Puts these blobs.
@@ -106,8 +105,7 @@ async fn each(
         ..ListBlobs::default()
     };
     loop {
-        let page = storage.list_blobs(&cx, container, &list).await;
-        let page = page.map_err(ServerError::call)?;
+        let page = storage.list_blobs(&cx, container, &list).await?;
         page.blobs.into_iter().for_each(&mut take);
         list.marker = page.next_marker;
         if list.marker.is_none() {
@@ -156,8 +154,7 @@ pub async fn copies(
             CallContext::default(),
             BlobId::new(DEAD_CONTAINER, item.name),
         );
-        let got = storage.get_blob(&cx, &place, CONTENT_MAX).await;
-        let got = got.map_err(ServerError::call)?;
+        let got = storage.get_blob(&cx, &place, CONTENT_MAX).await?;
         let copy = Copy {
             content: got.content,
             metadata: item.properties.metadata,
