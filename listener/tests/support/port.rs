@@ -127,7 +127,6 @@ impl Storage for FakeStorage {
         text: Option<&str>,
     ) -> PortResult<Receipt> {
         self.call(cx, (Op::Update, name), |state, now| {
-            state.visibilities.push(visibility_timeout);
             let answer = queue(state, name)?.update(now, id, pop_receipt, visibility_timeout, text);
             state.stale_receipts += u64::from(answer == Err(ErrorKind::ReceiptMismatch));
             answer
