@@ -5,6 +5,7 @@
 //! - [`scripts`]: the requests: generated histories, traces.
 //! - [`side`]: the services: the emulator in process, a binary, Azurite, an address, a
 //!   recording.
+//! - [`shift`]: moves a recording in time.
 //! - [`finding`]: one difference; [`run`]: all differences of a script.
 //! - [`ledger`]: explained differences; [`triage`]: matches findings with them; [`document`]:
 //!   renders them.
@@ -16,6 +17,7 @@ pub mod ledger;
 pub mod options;
 pub mod run;
 pub mod scripts;
+pub mod shift;
 pub mod side;
 pub mod triage;
 

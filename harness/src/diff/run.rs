@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use smalt::Clock;
+
 use super::finding::{Finding, Place};
 use super::scripts::Script;
+use super::shift;
 use super::side::Standing;
 use crate::replay::player::{Outcome, Played, play};
 use crate::replay::recording::{Interaction, Recording};
@@ -112,7 +115,12 @@ fn goes_on(interaction: &Interaction) -> bool {
 /// Plays a recording on a side, at its own time or now, and records the answers.
 async fn ask(recording: &Recording, seed: Option<u64>, side: &Standing) -> (Played, Trace) {
     let capture = Arc::new(Capture::of(side.target()));
-    let played = play(capture.clone(), recording).await;
+    let played = if side.keeps_time() {
+        play(capture.clone(), recording).await
+    } else {
+        let now = Clock::system().now();
+        play(capture.clone(), &shift::to(recording.clone(), now)).await
+    };
     let trace = capture.trace(recording.service, &side.name, seed).await;
     (played, trace)
 }

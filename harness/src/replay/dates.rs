@@ -34,14 +34,26 @@ pub fn is_condition(header: &str) -> bool {
 
 /// Shifts every HTTP date and every ISO time (`2019-05-09T00:57:59.1234567Z`) in a text.
 pub fn in_text(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> String {
+    found(text, |rest| {
+        http_date(rest, &moved).or_else(|| iso_time(rest, &moved))
+    })
+}
+
+/// Shifts every HTTP date in a text. ISO times may be names, as those of snapshots are.
+pub fn http_in_text(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> String {
+    found(text, |rest| http_date(rest, &moved))
+}
+
+/// Replaces parts of a text. `at_start` returns the length of a match at the start of its argument,
+/// and the replacement.
+fn found(text: &str, at_start: impl Fn(&str) -> Option<(usize, String)>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     while let Some(rest) = text.get(at..) {
         let Some(first) = rest.chars().next() else {
             break;
         };
-        let date = http_date(rest, &moved).or_else(|| iso_time(rest, &moved));
-        if let Some((length, new)) = date
+        if let Some((length, new)) = at_start(rest)
             && !out.ends_with(|c: char| c.is_ascii_alphanumeric())
         {
             out.push_str(&new);
