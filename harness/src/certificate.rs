@@ -70,9 +70,6 @@ fn services(text: &str) -> Result<String, String> {
 }
 
 /// Creates a certificate authority and a server certificate signed by it.
-///
-/// # Errors
-/// When a file cannot be written.
 pub fn certificate(options: &Certificate) -> anyhow::Result<()> {
     let now = Timestamp::from_unix(SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default());
     let issued = issue(&NAMES.map(str::to_owned), now)?;

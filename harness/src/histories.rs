@@ -10,7 +10,6 @@
 //! - [`render`]: operations as requests. [`names`]: the values behind the model's numbers.
 //! - [`check`]: compares an answer with the expected one; [`documents`] parses its body.
 //! - [`server`]: the emulator under test, with its clock.
-//! - [`curl`]: requests as shell commands.
 //! - [`run`]: one history; [`invariants`]: what must hold after each of its steps.
 //! - [`campaign`]: many histories; [`coverage`]: what they have reached.
 //! - [`shrink`], [`failure`]: reduce, print and save a failing history.
@@ -20,7 +19,6 @@
 pub mod campaign;
 pub mod check;
 pub mod coverage;
-pub mod curl;
 pub mod documents;
 pub mod failure;
 pub mod generate;

@@ -45,6 +45,12 @@ impl ServerError {
     }
 }
 
+impl From<smalt_sleeve::PortError> for ServerError {
+    fn from(error: smalt_sleeve::PortError) -> Self {
+        ServerError::call(error)
+    }
+}
+
 impl From<WireError> for ServerError {
     fn from(error: WireError) -> Self {
         match error {

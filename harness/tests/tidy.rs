@@ -149,14 +149,6 @@ fn every_failpoint_is_visited() {
 }
 
 #[test]
-fn exceptions_give_their_reason() {
-    hold(
-        "`ignore`, `allow` and `expect` need a reason",
-        marks::without_reason(&Tree::get().sources),
-    );
-}
-
-#[test]
 fn planted_bugs_can_be_put_into_the_tree() {
     hold(
         "each text that a bug of fixtures/planted replaces must occur once in its file",

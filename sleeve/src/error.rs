@@ -86,13 +86,6 @@ impl PortError {
         }
     }
 
-    /// Creates the error for a call that this storage does not support.
-    pub(crate) fn unsupported(operation: &'static str, blob: &crate::port::BlobId) -> Self {
-        let resource = format!("{}/{}", blob.container, blob.name);
-        let why = "this storage does not support the operation";
-        PortError::new(ErrorKind::Refused, operation, resource, why)
-    }
-
     /// Returns whether a later retry may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(

@@ -5,6 +5,7 @@
 //! are typed ([`PortError`]), so a worker never inspects a status.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,6 +41,12 @@ pub struct BlobId {
     pub container: String,
     /// Blob name, unescaped.
     pub name: String,
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.container, self.name)
+    }
 }
 
 impl BlobId {
@@ -240,8 +247,14 @@ pub struct Lease {
     pub server_time: Timestamp,
 }
 
+fn unsupported<T>(operation: &'static str, resource: impl fmt::Display) -> PortResult<T> {
+    let why = "this storage does not support the operation";
+    let resource = resource.to_string();
+    Err(PortError::new(ErrorKind::Refused, operation, resource, why))
+}
+
 /// One storage account with one credential. Futures may be dropped at any time; the dropped call
-/// may or may not have been executed.
+/// may or may not have been executed. A storage that does not implement a call refuses it.
 #[async_trait]
 pub trait Storage: Send + Sync + 'static {
     /// Returns the account name, for comparing places (DS5).
@@ -252,7 +265,9 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Returns a URL with which another account can read a blob: with a SAS of this `lifetime` if
     /// the credential can create one, otherwise with the SAS that opened this account.
-    fn readable_url(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String>;
+    fn readable_url(&self, blob: &BlobId, _lifetime: Duration) -> PortResult<String> {
+        unsupported("Get Blob by URL", blob)
+    }
 
     /// Returns whether [`Storage::readable_url`] with this lifetime needs
     /// [`Storage::fetch_signing_key`] first, because an Entra ID token cannot sign.
@@ -269,25 +284,31 @@ pub trait Storage: Send + Sync + 'static {
     /// List Blobs: one page of a flat listing with metadata and copy state, without snapshots.
     async fn list_blobs(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         container: &str,
-        list: &ListBlobs,
-    ) -> PortResult<BlobPage>;
+        _list: &ListBlobs,
+    ) -> PortResult<BlobPage> {
+        unsupported("List Blobs", container)
+    }
 
     /// Get Blob Properties, with the service's `Date`.
     async fn blob_properties(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         blob: &BlobId,
-    ) -> PortResult<(BlobProperties, Timestamp)>;
+    ) -> PortResult<(BlobProperties, Timestamp)> {
+        unsupported("Get Blob Properties", blob)
+    }
 
     /// Get Blob, at most `most_bytes`; a larger blob is an error, never truncated.
     async fn get_blob(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         blob: &BlobId,
-        most_bytes: u64,
-    ) -> PortResult<Downloaded>;
+        _most_bytes: u64,
+    ) -> PortResult<Downloaded> {
+        unsupported("Get Blob", blob)
+    }
 
     /// Get Blob: `bytes` bytes of one version, beginning at `from`.
     async fn get_blob_range(
@@ -298,7 +319,7 @@ pub trait Storage: Send + Sync + 'static {
         _from: u64,
         _bytes: u64,
     ) -> PortResult<Bytes> {
-        Err(PortError::unsupported("Get Blob", blob))
+        unsupported("Get Blob", blob)
     }
 
     /// Put Blob, as a block blob in a single request.
@@ -313,31 +334,39 @@ pub trait Storage: Send + Sync + 'static {
     /// Set Blob Metadata; replaces all metadata.
     async fn set_blob_metadata(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         blob: &BlobId,
-        metadata: &Metadata,
-        conditions: &Conditions,
-    ) -> PortResult<Written>;
+        _metadata: &Metadata,
+        _conditions: &Conditions,
+    ) -> PortResult<Written> {
+        unsupported("Set Blob Metadata", blob)
+    }
 
     /// Delete Blob.
     async fn delete_blob(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         blob: &BlobId,
-        conditions: &Conditions,
-        snapshots: DeleteSnapshots,
-    ) -> PortResult<()>;
+        _conditions: &Conditions,
+        _snapshots: DeleteSnapshots,
+    ) -> PortResult<()> {
+        unsupported("Delete Blob", blob)
+    }
 
     /// Copy Blob or Copy Blob From URL; this account is the destination.
     async fn start_copy(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         blob: &BlobId,
-        copy: &StartCopy,
-    ) -> PortResult<CopyStarted>;
+        _copy: &StartCopy,
+    ) -> PortResult<CopyStarted> {
+        unsupported("Copy Blob", blob)
+    }
 
     /// Abort Copy Blob.
-    async fn abort_copy(&self, cx: &CallContext, blob: &BlobId, copy_id: &str) -> PortResult<()>;
+    async fn abort_copy(&self, _: &CallContext, blob: &BlobId, _copy_id: &str) -> PortResult<()> {
+        unsupported("Abort Copy Blob", blob)
+    }
 
     /// Acquire Lease on a blob, for 15 to 60 s, with a proposed id.
     async fn acquire_lease(
@@ -351,10 +380,12 @@ pub trait Storage: Send + Sync + 'static {
     /// Renew Lease.
     async fn renew_lease(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         blob: &BlobId,
-        lease_id: &str,
-    ) -> PortResult<Lease>;
+        _lease_id: &str,
+    ) -> PortResult<Lease> {
+        unsupported("Renew Lease", blob)
+    }
 
     /// Release Lease.
     async fn release_lease(
@@ -366,83 +397,103 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Break Lease immediately. Returns `false` if there was none.
     async fn break_lease(&self, _: &CallContext, blob: &BlobId) -> PortResult<bool> {
-        Err(PortError::unsupported("Break Lease", blob))
+        unsupported("Break Lease", blob)
     }
 
     /// Returns whether the blob has snapshots. Costs one listing.
     async fn has_snapshots(&self, _: &CallContext, blob: &BlobId) -> PortResult<bool> {
-        Err(PortError::unsupported("List Blobs with snapshots", blob))
+        unsupported("List Blobs with snapshots", blob)
     }
 
     /// Get Blob Tags.
     async fn blob_tags(&self, _: &CallContext, blob: &BlobId) -> PortResult<Metadata> {
-        Err(PortError::unsupported("Get Blob Tags", blob))
+        unsupported("Get Blob Tags", blob)
     }
 
     /// Create Container. Returns `false` if it already exists.
     async fn create_container(&self, cx: &CallContext, container: &str) -> PortResult<bool>;
 
     /// Create Queue. Returns `false` if it already exists.
-    async fn create_queue(&self, cx: &CallContext, queue: &str) -> PortResult<bool>;
+    async fn create_queue(&self, _: &CallContext, queue: &str) -> PortResult<bool> {
+        unsupported("Create Queue", queue)
+    }
 
     /// List Queues: the names of all queues that begin with `prefix`, in order.
-    async fn list_queues(&self, cx: &CallContext, prefix: &str) -> PortResult<Vec<String>>;
+    async fn list_queues(&self, _: &CallContext, prefix: &str) -> PortResult<Vec<String>> {
+        unsupported("List Queues", prefix)
+    }
 
     /// Delete Queue, with all messages.
-    async fn delete_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()>;
+    async fn delete_queue(&self, _: &CallContext, queue: &str) -> PortResult<()> {
+        unsupported("Delete Queue", queue)
+    }
 
     /// Get Queue Metadata.
-    async fn queue_properties(&self, cx: &CallContext, queue: &str) -> PortResult<QueueProperties>;
+    async fn queue_properties(&self, _: &CallContext, queue: &str) -> PortResult<QueueProperties> {
+        unsupported("Get Queue Metadata", queue)
+    }
 
     /// Put Message. Never repeated blindly: an unknown outcome has its own error
     /// ([`ErrorKind::OutcomeUnknown`]).
     async fn put_message(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         queue: &str,
-        text: &str,
-        ttl: MessageTtl,
-        visibility_timeout: Duration,
-    ) -> PortResult<Receipt>;
+        _text: &str,
+        _ttl: MessageTtl,
+        _visibility_timeout: Duration,
+    ) -> PortResult<Receipt> {
+        unsupported("Put Message", queue)
+    }
 
     /// Get Messages, 1 to 32, hidden for `visibility_timeout` (1 s to 7 d).
     async fn get_messages(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         queue: &str,
-        count: u32,
-        visibility_timeout: Duration,
-    ) -> PortResult<QueueMessages>;
+        _count: u32,
+        _visibility_timeout: Duration,
+    ) -> PortResult<QueueMessages> {
+        unsupported("Get Messages", queue)
+    }
 
     /// Peek Messages, 1 to 32.
     async fn peek_messages(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         queue: &str,
-        count: u32,
-    ) -> PortResult<QueueMessages>;
+        _count: u32,
+    ) -> PortResult<QueueMessages> {
+        unsupported("Peek Messages", queue)
+    }
 
     /// Update Message: sets the visibility timeout and, if given, the text. The pop receipt
     /// changes.
     async fn update_message(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         queue: &str,
-        id: &str,
-        pop_receipt: &str,
-        visibility_timeout: Duration,
-        text: Option<&str>,
-    ) -> PortResult<Receipt>;
+        _id: &str,
+        _pop_receipt: &str,
+        _visibility_timeout: Duration,
+        _text: Option<&str>,
+    ) -> PortResult<Receipt> {
+        unsupported("Update Message", queue)
+    }
 
     /// Delete Message.
     async fn delete_message(
         &self,
-        cx: &CallContext,
+        _: &CallContext,
         queue: &str,
-        id: &str,
-        pop_receipt: &str,
-    ) -> PortResult<()>;
+        _id: &str,
+        _pop_receipt: &str,
+    ) -> PortResult<()> {
+        unsupported("Delete Message", queue)
+    }
 
     /// Clear Messages, repeated while the service reports that it has not finished (Q16).
-    async fn clear_messages(&self, cx: &CallContext, queue: &str) -> PortResult<()>;
+    async fn clear_messages(&self, _: &CallContext, queue: &str) -> PortResult<()> {
+        unsupported("Clear Messages", queue)
+    }
 }

@@ -123,13 +123,6 @@ fn refusal(operation: &'static str, kind: ErrorKind) -> PortError {
     PortError::new(kind, operation, "", "refused by the simulation")
 }
 
-fn unused<T>() -> PortResult<T> {
-    Err(refusal(
-        "a call that a sweep without work does not make",
-        ErrorKind::Refused,
-    ))
-}
-
 fn holds(state: &State, id: &str) -> bool {
     matches!(&state.lease, Some((held, until)) if held == id && *until > Instant::now())
 }
@@ -142,10 +135,6 @@ impl Storage for Service {
 
     fn blob_url(&self, blob: &BlobId) -> String {
         format!("https://scale/{}/{}", blob.container, blob.name)
-    }
-
-    fn readable_url(&self, _: &BlobId, _: Duration) -> PortResult<String> {
-        unused()
     }
 
     async fn list_blobs(&self, _: &CallContext, _: &str, l: &ListBlobs) -> PortResult<BlobPage> {
@@ -262,112 +251,6 @@ impl Storage for Service {
     async fn create_container(&self, _: &CallContext, _: &str) -> PortResult<bool> {
         self.call("create_container", self.call, |_| Ok(false))
             .await
-    }
-
-    async fn blob_properties(
-        &self,
-        _: &CallContext,
-        _: &BlobId,
-    ) -> PortResult<(BlobProperties, Timestamp)> {
-        unused()
-    }
-
-    async fn set_blob_metadata(
-        &self,
-        _: &CallContext,
-        _: &BlobId,
-        _: &Metadata,
-        _: &Conditions,
-    ) -> PortResult<Written> {
-        unused()
-    }
-
-    async fn delete_blob(
-        &self,
-        _: &CallContext,
-        _: &BlobId,
-        _: &Conditions,
-        _: DeleteSnapshots,
-    ) -> PortResult<()> {
-        unused()
-    }
-
-    async fn start_copy(
-        &self,
-        _: &CallContext,
-        _: &BlobId,
-        _: &StartCopy,
-    ) -> PortResult<CopyStarted> {
-        unused()
-    }
-
-    async fn abort_copy(&self, _: &CallContext, _: &BlobId, _: &str) -> PortResult<()> {
-        unused()
-    }
-
-    async fn renew_lease(&self, _: &CallContext, _: &BlobId, _: &str) -> PortResult<Lease> {
-        unused()
-    }
-
-    async fn create_queue(&self, _: &CallContext, _: &str) -> PortResult<bool> {
-        unused()
-    }
-
-    async fn list_queues(&self, _: &CallContext, _: &str) -> PortResult<Vec<String>> {
-        unused()
-    }
-
-    async fn delete_queue(&self, _: &CallContext, _: &str) -> PortResult<()> {
-        unused()
-    }
-
-    async fn queue_properties(&self, _: &CallContext, _: &str) -> PortResult<QueueProperties> {
-        unused()
-    }
-
-    async fn put_message(
-        &self,
-        _: &CallContext,
-        _: &str,
-        _: &str,
-        _: MessageTtl,
-        _: Duration,
-    ) -> PortResult<Receipt> {
-        unused()
-    }
-
-    async fn get_messages(
-        &self,
-        _: &CallContext,
-        _: &str,
-        _: u32,
-        _: Duration,
-    ) -> PortResult<QueueMessages> {
-        unused()
-    }
-
-    async fn peek_messages(&self, _: &CallContext, _: &str, _: u32) -> PortResult<QueueMessages> {
-        unused()
-    }
-
-    async fn update_message(
-        &self,
-        _: &CallContext,
-        _: &str,
-        _: &str,
-        _: &str,
-        _: Duration,
-        _: Option<&str>,
-    ) -> PortResult<Receipt> {
-        unused()
-    }
-
-    async fn delete_message(&self, _: &CallContext, _: &str, _: &str, _: &str) -> PortResult<()> {
-        unused()
-    }
-
-    async fn clear_messages(&self, _: &CallContext, _: &str) -> PortResult<()> {
-        unused()
     }
 }
 

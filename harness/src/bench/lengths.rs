@@ -278,9 +278,6 @@ fn filled<M: Many>(many: &Found, peer: Option<&Found>) -> Row {
 }
 
 /// Measures and prints the rows; exits with code 1 when a target is missed.
-///
-/// # Errors
-/// When a server does not start, or rejects a request.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run<M: Many>(options: &Options, count: u64) -> anyhow::Result<ExitCode> {
     let temporary = tempfile::tempdir()?;

@@ -34,9 +34,6 @@ pub enum Shots {
 
 impl Shots {
     /// Returns the request with this number.
-    ///
-    /// # Errors
-    /// When the request cannot be created.
     pub fn at(&self, number: u64) -> Result<Cow<'_, Shot>, ServerError> {
         match self {
             Shots::Fresh(make) => make(number).map(Cow::Owned),

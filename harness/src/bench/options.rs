@@ -11,7 +11,6 @@ use super::servers::{PeerOptions, Server, Start, start_bare};
 use super::{inproc, page, queue, rates, rename, scale, table};
 use crate::check::exit_code;
 use crate::servers::ServerError;
-use crate::servers::files;
 use crate::servers::smalt::binary;
 
 /// Options of `harness bench`.
@@ -40,9 +39,6 @@ pub struct Options {
     /// Exit with code 1 if a target is missed; otherwise the table only shows it.
     #[arg(long)]
     pub require: bool,
-    /// Write the table as JSON to this file.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
 }
 
 /// A measurement that runs by itself.
@@ -213,9 +209,6 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         "* bare hyper with smalt's settings, answering as many bytes; for a page, one of 10,000 \
          blobs"
     );
-    if let Some(path) = &options.json {
-        files::write_report(path, &serde_json::to_string_pretty(&bench.rows)?)?;
-    }
     println!("{}", report::summary(&bench.rows));
     Ok(exit_code(is_enough(options, &bench.rows)))
 }

@@ -30,18 +30,16 @@ use crate::wire::connection::Connection;
 
 /// Blobs per page: Azure's maximum.
 const PAGE: u32 = 5_000;
+/// Pages in the container.
+const PAGES: u32 = 4;
+/// Number of times that each client lists the container.
+const TURNS: u32 = 25;
 /// Largest ratio of the sweeper's cost to the bare client's.
 const RATIO_MAX: f64 = 2.0;
 
 /// Options of `harness bench page`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Number of pages in the container, 5,000 blobs each.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
-    pages: u64,
-    /// Number of times that each client lists the container.
-    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
-    turns: u32,
     /// The `smalt` binary; by default the one next to this executable.
     #[arg(long, value_name = "FILE")]
     smalt: Option<PathBuf>,
@@ -200,9 +198,6 @@ async fn timed(
 }
 
 /// Runs the command; prints a line per client, and fails when the sweeper costs too much.
-///
-/// # Errors
-/// When the service does not start or answer, or the system does not report processor time.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let temporary = tempfile::tempdir()?;
@@ -210,10 +205,8 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let (server, _) = smalt.start(temporary.path()).await?;
     let address = server.address(Service::Blob);
     let mut blobs = Blobs {
-        count: options.pages * u64::from(PAGE),
+        count: u64::from(PAGES * PAGE),
         containers: 1,
-        due_of_10k: 1_000,
-        moved_percent: 25,
         seed: 0,
         now: Timestamp::MIN,
     };
@@ -224,7 +217,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let mut listers = Listers::open(address, container).await?;
     let (mut bare, mut sleeve, mut sweeper) = Default::default();
     // Turn 0 only opens the connections and is not counted.
-    for turn in 0..=options.turns {
+    for turn in 0..=TURNS {
         if turn == 1 {
             (bare, sleeve, sweeper) = Default::default();
         }
@@ -233,7 +226,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         timed(&mut sweeper, blobs.count, listers.sweeper()).await?;
     }
     server.kill().await?;
-    let pages = f64::from(options.turns) * (options.pages as f64);
+    let pages = f64::from(TURNS * PAGES);
     let ratio = |total: Duration| total.as_secs_f64() / bare.as_secs_f64().max(f64::EPSILON);
     println!("a page of {PAGE} blobs, {pages} pages each: processor time");
     for (name, total) in [

@@ -91,9 +91,6 @@ impl Many for Messages {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// When a server does not start, or rejects a request.
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     lengths::run::<Messages>(&options.lengths, options.messages).await
 }

@@ -7,9 +7,6 @@ use super::servers::Server;
 use crate::servers::ServerError;
 
 /// Creates the containers, queues, tables and contents that the lines need.
-///
-/// # Errors
-/// When the server rejects a request.
 pub async fn prepare(server: &Server) -> Result<(), ServerError> {
     for (rate, shot) in Requests::default().preparation(CONNECTIONS + 1)? {
         load::once(server.address(rate.service()), &shot).await?;
@@ -18,9 +15,6 @@ pub async fn prepare(server: &Server) -> Result<(), ServerError> {
 }
 
 /// Returns the length of a line's answer, which the bare server must match.
-///
-/// # Errors
-/// When the server rejects the request.
 pub async fn answer_length(server: &Server, rate: Rate) -> Result<u64, ServerError> {
     // Uses the number of a connection that does not exist, because an entity can be inserted only
     // once.

@@ -2,13 +2,11 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
-
 use super::lines::{IN_PROCESS, IN_PROCESS_MIN, Rate, Scale};
 use super::scale::Scaled;
 
 /// One line of the table.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Row {
     /// Name of the line.
     pub line: String,

@@ -42,9 +42,6 @@ pub fn ms(duration: Duration) -> f64 {
 }
 
 /// Measures a server that starts on an empty directory, with `count` blobs and messages.
-///
-/// # Errors
-/// When the server does not start or rejects a request.
 pub async fn measure(
     start: &Start,
     dir: &Path,
@@ -97,9 +94,6 @@ async fn fill(server: &Server, blobs: u64) -> Result<(), ServerError> {
 }
 
 /// Returns the mean time of a page, listing the container repeatedly from start to end.
-///
-/// # Errors
-/// When the server rejects a request.
 pub async fn page_ms(server: &Server, container: &str, seconds: f64) -> Result<f64, ServerError> {
     let requests = Requests::default();
     let mut connection = Connection::open(server.address(Service::Blob)).await?;

@@ -62,9 +62,6 @@ impl Server {
     }
 
     /// Kills the server.
-    ///
-    /// # Errors
-    /// When it cannot be killed.
     pub async fn kill(self) -> Result<(), ServerError> {
         match self {
             Server::Smalt(smalt) => smalt.kill().await,
@@ -118,9 +115,6 @@ pub enum Start {
 
 impl Start {
     /// Starts the server on a directory; also returns the time to its first answer.
-    ///
-    /// # Errors
-    /// When it does not start or answer.
     pub async fn start(&self, location: &Path) -> Result<(Server, Duration), ServerError> {
         let begun = Instant::now();
         let server = match self {
@@ -150,9 +144,6 @@ impl Start {
 }
 
 /// Starts the bare server: this executable as `harness echo`.
-///
-/// # Errors
-/// When it does not start.
 pub async fn start_bare() -> Result<Server, ServerError> {
     let own = std::env::current_exe().map_err(ServerError::call)?;
     let mut process = Process::start(&own, &["echo".to_owned()])?;

@@ -124,9 +124,6 @@ impl Many for Entities {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// When a server does not start, or rejects a request.
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     lengths::run::<Entities>(&options.lengths, options.entities.max(PARTITION)).await
 }

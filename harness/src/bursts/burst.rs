@@ -40,7 +40,7 @@ pub struct History {
     pub calls: Vec<Call>,
     /// The state before the first of these calls.
     pub start: State,
-    /// The requests sent before, as shell commands.
+    /// The requests sent before, with their answers, as text.
     pub before: String,
     /// Number of steps of the schedule.
     pub steps: usize,

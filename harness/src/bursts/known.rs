@@ -32,9 +32,6 @@ impl Known {
     }
 
     /// Records the values in an answer.
-    ///
-    /// # Errors
-    /// When the answer cannot be parsed.
     pub fn learn(&mut self, operation: &Operation, answered: &Answered) -> Result<(), String> {
         if let (Operation::Table(_, operation), Some(seen)) = (operation, &answered.table) {
             for (id, tag) in operation.rows().iter().zip(&seen.tags) {

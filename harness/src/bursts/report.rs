@@ -54,9 +54,6 @@ fn calls(history: &History) -> String {
 }
 
 /// Saves a history: one line of JSON for the burst, and one for each call.
-///
-/// # Errors
-/// When the file cannot be written.
 pub fn save(path: &Path, plan: &Plan, failure: &Failure) -> std::io::Result<()> {
     let mut lines = vec![header(plan, failure)];
     lines.extend(failure.history.calls.iter().map(line));
@@ -64,9 +61,6 @@ pub fn save(path: &Path, plan: &Plan, failure: &Failure) -> std::io::Result<()> 
 }
 
 /// Writes lines of JSON to a file, replacing its content.
-///
-/// # Errors
-/// When the file cannot be written.
 pub fn save_lines(path: &Path, lines: &[serde_json::Value]) -> std::io::Result<()> {
     let lines = lines.iter().map(|line| format!("{line}\n"));
     check::save(path, &lines.collect::<String>())

@@ -27,9 +27,6 @@ const PRELUDE: usize = 12;
 const LOST_PERCENT: u32 = 8;
 
 /// Creates a runtime for these bursts.
-///
-/// # Errors
-/// When the runtime does not start.
 pub fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)

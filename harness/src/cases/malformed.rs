@@ -67,9 +67,6 @@ pub struct Runner {
 
 impl Runner {
     /// Creates the entities that the cases refer to.
-    ///
-    /// # Errors
-    /// When the server rejects a request, or its control endpoint does not return the state.
     pub async fn begin([blob, queue, table, control]: Addresses) -> anyhow::Result<Self> {
         let authorities = [blob, queue, table].map(|address| address.to_string());
         let about = About::by_path("smalt", "http", authorities);

@@ -27,9 +27,6 @@ pub struct Row {
 }
 
 /// Replays all traces of a directory.
-///
-/// # Errors
-/// When a trace cannot be read.
 pub async fn replay(dir: &Path, target: Arc<dyn Target>) -> Result<Vec<Row>, CorpusError> {
     let mut rows = Vec::new();
     for name in corpus::names(dir)? {

@@ -4,16 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use indicatif::ProgressBar;
-use serde::Serialize;
 
-use super::errors::{self, Errors};
-use super::failpoints::{self, Visits};
-use super::images::{self, Images, Plan};
-use super::kills::{self, Kills};
+use super::errors;
+use super::failpoints;
+use super::images::{self, Plan};
+use super::kills;
 use super::mode::Mode;
 use super::options::{Options, Part};
 use crate::check::exit_code;
-use crate::servers::files::write_report;
 
 /// Operations of the workload in which every sync boundary is examined.
 const OPERATIONS: u64 = 40;
@@ -26,25 +24,12 @@ const BY_CHANCE: u64 = 2;
 /// Flaws that are printed for each part.
 const SHOWN: usize = 10;
 
-/// Results of each part.
-#[derive(Debug, Default, Serialize)]
-struct Report {
-    seed: u64,
-    kills: Option<Kills>,
-    failpoints: Vec<Visits>,
-    images: Vec<Images>,
-    errors: Vec<Errors>,
-}
-
 /// Kills without `--cases`.
 const KILLS: u64 = 100;
 /// Image workloads without `--cases`.
 const WORKLOADS: u64 = 1;
 
 /// Runs the selected part. Must not be called from within a runtime: each check has its own.
-///
-/// # Errors
-/// When a child or the shim cannot be started, or files cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     if options.mode == Mode::Fast && options.part != Part::Kills {
         anyhow::bail!(
@@ -60,28 +45,21 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
         Some(dir) => dir.clone(),
         None => kept.path().join("crash"),
     };
-    let mut report = Report {
-        seed: options.seed,
-        ..Report::default()
-    };
-    let (seed, report_of) = (options.seed, &mut report);
+    let seed = options.seed;
     let flaws = match options.part {
         Part::Rounds => anyhow::bail!("rounds need the binary `smalt` and are run elsewhere"),
         Part::Kills => {
             let count = options.cases.unwrap_or(KILLS);
-            kills_part(&program, &dir, options, count, report_of)?
+            kills_part(&program, &dir, options, count)?
         }
-        Part::Failpoints => failpoints_part(&program, &dir, seed, report_of)?,
+        Part::Failpoints => failpoints_part(&program, &dir, seed)?,
         Part::Images => {
             let count = options.cases.unwrap_or(WORKLOADS);
-            images_part(&program, &dir, seed, count, report_of)?
+            images_part(&program, &dir, seed, count)?
         }
-        Part::Errors => errors_part(&program, &dir, seed, report_of)?,
+        Part::Errors => errors_part(&program, &dir, seed)?,
     };
-    if let Some(path) = &options.json {
-        write_report(path, &serde_json::to_string_pretty(&report)?)?;
-    }
-    say(&format!("{flaws} flaws, seed {}", options.seed));
+    say(&format!("{flaws} flaws, seed {seed}"));
     Ok(exit_code(flaws == 0))
 }
 
@@ -96,13 +74,7 @@ fn show(flaws: impl Iterator<Item = String>) {
     }
 }
 
-fn kills_part(
-    program: &Path,
-    dir: &Path,
-    options: &Options,
-    count: u64,
-    report: &mut Report,
-) -> anyhow::Result<usize> {
+fn kills_part(program: &Path, dir: &Path, options: &Options, count: u64) -> anyhow::Result<usize> {
     let bar = ProgressBar::new(count);
     let each = || bar.inc(1);
     let all = kills::kills(options.mode, program, dir, options.seed, count, &each)?;
@@ -125,17 +97,10 @@ fn kills_part(
             .iter()
             .map(|(n, flaw)| format!("kill {n}: {flaw}")),
     );
-    let flaws = all.flaws.len() + usize::from(count > 0 && all.acknowledged == 0);
-    report.kills = Some(all);
-    Ok(flaws)
+    Ok(all.flaws.len() + usize::from(count > 0 && all.acknowledged == 0))
 }
 
-fn failpoints_part(
-    program: &Path,
-    dir: &Path,
-    seed: u64,
-    report: &mut Report,
-) -> anyhow::Result<usize> {
+fn failpoints_part(program: &Path, dir: &Path, seed: u64) -> anyhow::Result<usize> {
     let bar = ProgressBar::new(failpoints::points() as u64);
     let all = failpoints::failpoints(program, dir, seed, &|| bar.inc(1))?;
     bar.finish_and_clear();
@@ -151,19 +116,11 @@ fn failpoints_part(
         ));
         show(visits.flaws.iter().map(ToString::to_string));
     }
-    let flaws = all.iter().map(|visits| visits.flaws.len()).sum();
-    report.failpoints = all;
-    Ok(flaws)
+    Ok(all.iter().map(|visits| visits.flaws.len()).sum())
 }
 
 /// Examines every boundary of a short workload, and some of a long one, for each seed.
-fn images_part(
-    program: &Path,
-    dir: &Path,
-    seed: u64,
-    seeds: u64,
-    report: &mut Report,
-) -> anyhow::Result<usize> {
+fn images_part(program: &Path, dir: &Path, seed: u64, seeds: u64) -> anyhow::Result<usize> {
     let bar = ProgressBar::new_spinner();
     let mut flaws = 0;
     say("images        seed  operations  boundaries  images  in flight  recovered  flaws");
@@ -196,19 +153,13 @@ fn images_part(
             let line = |(at, kept, flaw): &(u64, String, _)| format!("{at}, {kept}: {flaw}");
             show(all.flaws.iter().map(line));
             flaws += all.flaws.len();
-            report.images.push(all);
         }
     }
     bar.finish_and_clear();
     Ok(flaws)
 }
 
-fn errors_part(
-    program: &Path,
-    dir: &Path,
-    seed: u64,
-    report: &mut Report,
-) -> anyhow::Result<usize> {
+fn errors_part(program: &Path, dir: &Path, seed: u64) -> anyhow::Result<usize> {
     let bar = ProgressBar::new(errors::kinds() as u64);
     let all = errors::errors(program, dir, seed, &|| bar.inc(1))?;
     bar.finish_and_clear();
@@ -235,7 +186,5 @@ fn errors_part(
                 .map(|(n, flaw)| format!("call {n}: {flaw}")),
         );
     }
-    let flaws = all.iter().map(|errors| errors.flaws.len()).sum();
-    report.errors = all;
-    Ok(flaws)
+    Ok(all.iter().map(|errors| errors.flaws.len()).sum())
 }

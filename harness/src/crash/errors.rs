@@ -7,8 +7,6 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::files;
 use super::kill::{End, Stage};
 use super::property::{Flaw, Property};
@@ -52,7 +50,7 @@ const CASES: &[(&str, &str, &str)] = &[
 ];
 
 /// Results of one kind of failure.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub struct Errors {
     /// Description of the failure.
     pub case: String,

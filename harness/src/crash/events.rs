@@ -69,17 +69,11 @@ pub struct Log(Mutex<std::fs::File>);
 
 impl Log {
     /// Opens the log to append to it.
-    ///
-    /// # Errors
-    /// When the file cannot be opened.
     pub fn open(path: &Path) -> std::io::Result<Self> {
         files::append(path).map(|file| Log(Mutex::new(file)))
     }
 
     /// Writes a line.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn tell(&self, event: &Event) -> std::io::Result<()> {
         let line = serde_json::to_string(event)? + "\n";
         let mut file = self

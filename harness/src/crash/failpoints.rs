@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use serde::Serialize;
 use smalt::store::failpoint::POINTS;
 
 use super::kill::{Death, End, Stage, run};
@@ -19,7 +18,7 @@ const NTH: [u64; 4] = [1, 2, 7, 30];
 const ONCE: [&str; 4] = ["open.", "recover.", "reset.", "close."];
 
 /// Results of one step.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub struct Visits {
     /// Name of the step.
     pub point: String,
@@ -39,9 +38,6 @@ pub fn points() -> usize {
 }
 
 /// Dies at every step; stores are created below `dir`.
-///
-/// # Errors
-/// When a child cannot be started, or files cannot be read and written.
 pub fn failpoints(
     program: &Path,
     dir: &Path,

@@ -10,17 +10,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Opens a file to append to it.
-///
-/// # Errors
-/// Those of the system.
 pub fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
 /// Writes a file, and creates its directories.
-///
-/// # Errors
-/// Those of the system.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
@@ -29,9 +23,6 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Reads a file; a missing one is empty.
-///
-/// # Errors
-/// Those of the system.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -40,17 +31,11 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Creates a directory and its parents.
-///
-/// # Errors
-/// Those of the system.
 pub fn make_dir(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
 /// Removes a file or a directory with its contents, if it exists.
-///
-/// # Errors
-/// Those of the system.
 pub fn remove(path: &Path) -> io::Result<()> {
     let removed = if path.is_dir() {
         fs::remove_dir_all(path)
@@ -64,9 +49,6 @@ pub fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Copies a directory with its contents.
-///
-/// # Errors
-/// Those of the system.
 pub fn copy_dir(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -92,9 +74,6 @@ pub fn bytes_in(dir: &Path) -> u64 {
 }
 
 /// Returns the directories in a directory, sorted by name.
-///
-/// # Errors
-/// Those of the system.
 pub fn dirs_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut all = entries(dir)?;
     all.retain(|path| path.is_dir());
@@ -102,9 +81,6 @@ pub fn dirs_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Returns the files in a directory, sorted by name.
-///
-/// # Errors
-/// Those of the system.
 pub fn files_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut all = entries(dir)?;
     all.retain(|path| path.is_file());

@@ -83,6 +83,8 @@ enum Sent {
     LongMessage(u64, usize),
 }
 
+use Sent::{LongMessage, Message, Nothing, Random, Text};
+
 /// A request: method, service, path and query, headers, content.
 type Step = (
     &'static str,
@@ -99,75 +101,63 @@ const TAGS: &str = "<Tags><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSe
 
 /// The requests that write something of everything that the store keeps.
 const WRITTEN: &[Step] = &[
-    ("PUT", BLOB, "one?restype=container", &[MARK], Sent::Nothing),
-    ("PUT", BLOB, "two?restype=container", &[], Sent::Nothing),
-    ("PUT", BLOB, "gone?restype=container", &[], Sent::Nothing),
-    ("PUT", BLOB, "one/empty", &[BLOCK], Sent::Nothing),
-    (
-        "PUT",
-        BLOB,
-        "one/small",
-        &[BLOCK, MARK],
-        Sent::Random(1, 1_000),
-    ),
-    ("PUT", BLOB, "one/large", &[BLOCK], Sent::Random(2, 70_000)),
-    (
-        "PUT",
-        BLOB,
-        "one/large",
-        &[BLOCK, MARK],
-        Sent::Random(3, 30_000),
-    ),
-    ("PUT", BLOB, "one/small?comp=snapshot", &[], Sent::Nothing),
-    ("PUT", BLOB, "one/small?comp=tags", &[], Sent::Text(TAGS)),
+    ("PUT", BLOB, "one?restype=container", &[MARK], Nothing),
+    ("PUT", BLOB, "two?restype=container", &[], Nothing),
+    ("PUT", BLOB, "gone?restype=container", &[], Nothing),
+    ("PUT", BLOB, "one/empty", &[BLOCK], Nothing),
+    ("PUT", BLOB, "one/small", &[BLOCK, MARK], Random(1, 1_000)),
+    ("PUT", BLOB, "one/large", &[BLOCK], Random(2, 70_000)),
+    ("PUT", BLOB, "one/large", &[BLOCK, MARK], Random(3, 30_000)),
+    ("PUT", BLOB, "one/small?comp=snapshot", &[], Nothing),
+    ("PUT", BLOB, "one/small?comp=tags", &[], Text(TAGS)),
     (
         "PUT",
         BLOB,
         "one/blocks?comp=block&blockid=MDE%3D",
         &[],
-        Sent::Random(4, 20_000),
+        Random(4, 20_000),
     ),
     (
         "PUT",
         BLOB,
         "one/blocks?comp=block&blockid=MDI%3D",
         &[],
-        Sent::Random(5, 500),
+        Random(5, 500),
     ),
     (
         "PUT",
         BLOB,
         "one/blocks?comp=blocklist",
         &[MARK],
-        Sent::Text(LIST),
+        Text(LIST),
     ),
     (
         "PUT",
         BLOB,
         "one/waiting?comp=block&blockid=MDE%3D",
         &[],
-        Sent::Random(6, 2_000),
+        Random(6, 2_000),
     ),
     (
         "PUT",
         BLOB,
         "two/log",
         &[("x-ms-blob-type", "AppendBlob")],
-        Sent::Nothing,
+        Nothing,
     ),
     (
         "PUT",
         BLOB,
         "two/log?comp=appendblock",
         &[],
-        Sent::Random(7, 3_000),
+        Random(7, 3_000),
     ),
     (
         "PUT",
         BLOB,
         "two/log?comp=appendblock",
         &[],
-        Sent::Random(8, 17_000),
+        Random(8, 17_000),
     ),
     (
         "PUT",
@@ -177,7 +167,7 @@ const WRITTEN: &[Step] = &[
             ("x-ms-blob-type", "PageBlob"),
             ("x-ms-blob-content-length", "1048576"),
         ],
-        Sent::Nothing,
+        Nothing,
     ),
     (
         "PUT",
@@ -187,17 +177,17 @@ const WRITTEN: &[Step] = &[
             ("x-ms-page-write", "update"),
             ("x-ms-range", "bytes=512-1535"),
         ],
-        Sent::Random(10, 1_024),
+        Random(10, 1_024),
     ),
     (
         "PUT",
         BLOB,
         "two/r%C3%A9sum%C3%A9%20%26.txt",
         &[BLOCK],
-        Sent::Text("name"),
+        Text("name"),
     ),
-    ("PUT", BLOB, "gone/lost", &[BLOCK], Sent::Random(11, 20_000)),
-    ("DELETE", BLOB, "gone?restype=container", &[], Sent::Nothing),
+    ("PUT", BLOB, "gone/lost", &[BLOCK], Random(11, 20_000)),
+    ("DELETE", BLOB, "gone?restype=container", &[], Nothing),
     (
         "PUT",
         BLOB,
@@ -210,30 +200,24 @@ const WRITTEN: &[Step] = &[
                 "aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa",
             ),
         ],
-        Sent::Nothing,
+        Nothing,
     ),
-    ("PUT", QUEUE, "queue", &[MARK], Sent::Nothing),
-    ("POST", QUEUE, "queue/messages", &[], Sent::Message("first")),
-    (
-        "POST",
-        QUEUE,
-        "queue/messages",
-        &[],
-        Sent::LongMessage(9, 40_000),
-    ),
+    ("PUT", QUEUE, "queue", &[MARK], Nothing),
+    ("POST", QUEUE, "queue/messages", &[], Message("first")),
+    ("POST", QUEUE, "queue/messages", &[], LongMessage(9, 40_000)),
     (
         "GET",
         QUEUE,
         "queue/messages?visibilitytimeout=60",
         &[],
-        Sent::Nothing,
+        Nothing,
     ),
     (
         "POST",
         QUEUE,
         "queue/messages?messagettl=-1",
         &[],
-        Sent::Message("third"),
+        Message("third"),
     ),
 ];
 
@@ -273,9 +257,6 @@ const DOCUMENTS: &[&str] = &[
 ];
 
 /// Runs `harness store-fixture`.
-///
-/// # Errors
-/// When the store cannot be written or read.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_fixture(options: &FixtureOptions) -> anyhow::Result<ExitCode> {
     match options.action {
@@ -315,7 +296,7 @@ async fn get(
     service: Service,
     path: &'static str,
 ) -> Result<Answer, ServerError> {
-    send(emulator, &("GET", service, path, &[], Sent::Nothing)).await
+    send(emulator, &("GET", service, path, &[], Nothing)).await
 }
 
 impl Sent {
@@ -353,9 +334,6 @@ async fn write(dir: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns what a client sees of a store; reads a copy of it.
-///
-/// # Errors
-/// When the store does not open or does not answer.
 pub async fn dump(dir: &Path) -> anyhow::Result<String> {
     let kept = tempfile::tempdir()?;
     let copy = kept.path().join("store");

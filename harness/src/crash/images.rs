@@ -5,8 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
 use super::content::stream;
 use super::events;
 use super::examine::{Scene, examine};
@@ -49,7 +47,7 @@ impl Plan {
 }
 
 /// Results of the images.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub struct Images {
     /// Number of sync boundaries with unsynced changes.
     pub boundaries: u64,
@@ -116,9 +114,6 @@ fn models_so_far(events: &Path, dir: &Path) -> std::io::Result<PathBuf> {
 }
 
 /// Builds the images of a journal below `dir` and examines each.
-///
-/// # Errors
-/// When an image cannot be written.
 pub fn sweep(
     recorded: &Recorded,
     dir: &Path,

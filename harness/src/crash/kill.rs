@@ -88,9 +88,6 @@ impl Stage {
     }
 
     /// Returns the options of the next child.
-    ///
-    /// # Errors
-    /// When the models cannot be written.
     pub fn next_child(&mut self) -> std::io::Result<ChildOptions> {
         self.round += 1;
         let events = self.dir.join("events");
@@ -111,9 +108,6 @@ impl Stage {
     }
 
     /// Runs a child to its end and examines its store.
-    ///
-    /// # Errors
-    /// When it cannot be started, or its files cannot be read.
     pub fn die(
         &mut self,
         options: &ChildOptions,
@@ -151,9 +145,6 @@ impl Stage {
 }
 
 /// Runs a child. Returns its exit status (`None` when it hung and was killed) and its output.
-///
-/// # Errors
-/// When it cannot be started.
 pub fn run(
     program: &Path,
     options: &ChildOptions,

@@ -3,8 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
 use super::content::{below, stream};
 use super::files;
 use super::kill::{End, Stage};
@@ -22,7 +20,7 @@ const DEATHS_PER_STORE: u64 = 20;
 const MOMENTS: u64 = u64::MAX - 1;
 
 /// Results of the kills.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub struct Kills {
     /// Number of children that were killed.
     pub kills: u64,
@@ -45,9 +43,6 @@ pub struct Kills {
 }
 
 /// Kills this many children of this program; stores are created below `dir`.
-///
-/// # Errors
-/// When a child cannot be started, or files cannot be read and written.
 pub fn kills(
     mode: Mode,
     program: &Path,

@@ -8,7 +8,6 @@ use super::campaign;
 use super::mode::Mode;
 use super::round::{Round, Run};
 use crate::check::exit_code;
-use crate::servers::files;
 use crate::servers::smalt::{Launch, binary};
 
 /// Options of `harness check crash`.
@@ -35,9 +34,6 @@ pub struct Options {
     /// Storage mode, for rounds and kills.
     #[arg(long, default_value = "durable")]
     pub mode: Mode,
-    /// Write the results to this file, as JSON.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
 }
 
 /// How the service is disturbed.
@@ -84,9 +80,6 @@ fn line(round: &Round) -> String {
 }
 
 /// Runs the command and prints each round as it ends.
-///
-/// # Errors
-/// When the server does not start or answer, or the report cannot be written.
 #[expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -118,9 +111,6 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
             println!("       {flaw}");
         }
         rounds.push(round);
-    }
-    if let Some(path) = &options.json {
-        files::write_report(path, &serde_json::to_string_pretty(&rounds)?)?;
     }
     let acknowledged: u64 = rounds.iter().map(|round| round.acknowledged).sum();
     let flaws = rounds.iter().map(Round::lost_and_corrupt);

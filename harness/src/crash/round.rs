@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -31,7 +30,7 @@ const OPEN_MAX: Duration = Duration::from_secs(10);
 const MOMENTS: u64 = u64::MAX;
 
 /// Results of a round.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub struct Round {
     /// Number of the round, from 1.
     pub number: u64,
@@ -47,8 +46,6 @@ pub struct Round {
     pub blobs: u64,
     /// Number of messages that were examined.
     pub messages: u64,
-    /// Number of entities and free rows that were examined.
-    pub entities: u64,
     /// Properties that do not hold.
     pub flaws: Vec<Flaw>,
 }
@@ -76,9 +73,6 @@ fn name(worker: usize) -> String {
 
 impl Run {
     /// Starts a run on a new store with this many connections.
-    ///
-    /// # Errors
-    /// When the server does not start.
     pub async fn begin(
         mut launch: Launch,
         mode: Mode,
@@ -102,9 +96,6 @@ impl Run {
     }
 
     /// Runs one round.
-    ///
-    /// # Errors
-    /// When the server does not start again, or does not answer afterwards.
     pub async fn round(&mut self, number: u64) -> Result<Round, ServerError> {
         let mut round = Round {
             number,
@@ -189,7 +180,6 @@ impl Run {
             let verified = std::mem::take(&mut check.verified);
             round.blobs += verified.blobs;
             round.messages += verified.messages;
-            round.entities += verified.entities;
             round.flaws.extend(verified.all_flaws());
         }
         Ok(())

@@ -14,9 +14,6 @@ use crate::servers::ServerError;
 
 /// Examines all data of a connection. Returns the state at the start of the next round. If
 /// `expires`, waits for a lease to expire, which requires paused time.
-///
-/// # Errors
-/// When the server does not answer.
 pub async fn connection(
     client: &mut Client,
     model: &Model,
@@ -41,9 +38,6 @@ pub async fn connection(
 }
 
 /// Reads all blobs and entities.
-///
-/// # Errors
-/// When the server does not answer.
 pub async fn look(
     client: &mut Client,
     model: &Model,

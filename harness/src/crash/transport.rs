@@ -25,9 +25,6 @@ pub enum Transport {
 
 impl Transport {
     /// Connects again after a connection broke.
-    ///
-    /// # Errors
-    /// When no server listens.
     pub async fn reconnect(&mut self) -> Result<(), ServerError> {
         if let Transport::Socket(connection, address) = self {
             *connection = Connection::open(*address).await?;
@@ -36,9 +33,6 @@ impl Transport {
     }
 
     /// Sends a request and reads the complete answer.
-    ///
-    /// # Errors
-    /// When there is no answer.
     pub async fn send(
         &mut self,
         method: Method,

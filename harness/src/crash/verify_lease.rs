@@ -14,9 +14,6 @@ const STRANGER: &str = "5a5a5a5a-0000-4000-8000-5a5a5a5a5a5a";
 
 /// C4: returns which of the leases that may exist is honoured, and checks that it keeps others out,
 /// or that anybody gets a lease where there is none.
-///
-/// # Errors
-/// When the server does not answer.
 pub async fn honoured(
     client: &mut Client,
     ids: BTreeSet<String>,
@@ -47,9 +44,6 @@ pub async fn honoured(
 
 /// C4: checks that a lease of a minute has expired a minute after it was renewed, and is free then.
 /// It waits for that, which requires paused time.
-///
-/// # Errors
-/// When the server does not answer.
 pub async fn expiry(client: &mut Client, verified: &mut Verified) -> Result<(), ServerError> {
     tokio::time::sleep(EXPIRED).await;
     let other = client.try_lease("acquire", STRANGER).await?;

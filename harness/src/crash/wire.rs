@@ -59,17 +59,11 @@ pub(super) type Done<T> = Result<T, ServerError>;
 
 impl Client {
     /// Connects; `name` is the name of the container and the queue and, without `-`, of the table.
-    ///
-    /// # Errors
-    /// When no server listens.
     pub async fn open(server: &crate::servers::smalt::Smalt, name: &str) -> Done<Self> {
         Self::connect([server.blob, server.queue, server.table], name).await
     }
 
     /// Connects to these addresses of the blob, queue and table services.
-    ///
-    /// # Errors
-    /// When no server listens.
     pub async fn connect([blob, queue, table]: [SocketAddr; 3], name: &str) -> Done<Self> {
         Ok(Self::over(
             Transport::Socket(Connection::open(blob).await?, blob),
@@ -97,9 +91,6 @@ impl Client {
     }
 
     /// Connects again after a connection broke.
-    ///
-    /// # Errors
-    /// When no server listens.
     pub async fn reconnect(&mut self) -> Done<()> {
         self.blobs.reconnect().await?;
         self.queues.reconnect().await?;
@@ -150,12 +141,7 @@ impl Client {
         let sent = self
             .blobs
             .send(Method::PUT, &path, &headers, content.bytes());
-        Ok(sent
-            .await?
-            .expect(201)?
-            .header("etag")
-            .unwrap_or_default()
-            .to_owned())
+        etag(&sent.await?.expect(201)?)
     }
 
     /// Calls Put Block twice and Put Block List. Returns the ETag.
@@ -182,18 +168,10 @@ impl Client {
         let headers = [(MARK, mark.as_str())];
         let list = format!("<BlockList>{list}</BlockList>");
         let sent = self.blobs.send(Method::PUT, &path, &headers, list);
-        Ok(sent
-            .await?
-            .expect(201)?
-            .header("etag")
-            .unwrap_or_default()
-            .to_owned())
+        etag(&sent.await?.expect(201)?)
     }
 
     /// Calls Lease Container with this action and id. Returns any answer.
-    ///
-    /// # Errors
-    /// When there is no answer.
     pub async fn try_lease(&mut self, action: &str, id: &str) -> Done<Answer> {
         let path = self.container("&comp=lease");
         let named = if action == "acquire" {
@@ -217,12 +195,7 @@ impl Client {
         let mark = mark.to_string();
         let headers = [(MARK, mark.as_str())];
         let sent = self.blobs.send(Method::PUT, &path, &headers, "");
-        Ok(sent
-            .await?
-            .expect(200)?
-            .header("etag")
-            .unwrap_or_default()
-            .to_owned())
+        etag(&sent.await?.expect(200)?)
     }
 
     /// Calls Delete Blob.
@@ -248,7 +221,7 @@ impl Client {
         }
         let answer = answer.expect(200)?;
         Ok(Some(Read {
-            etag: answer.header("etag").unwrap_or_default().to_owned(),
+            etag: etag(&answer)?,
             mark: answer.header(MARK).and_then(|mark| mark.parse().ok()),
             bytes: answer.body,
         }))
@@ -335,9 +308,6 @@ impl Client {
     }
 
     /// Calls Delete Message. Returns any answer.
-    ///
-    /// # Errors
-    /// When there is no answer.
     pub async fn try_delete_message(&mut self, id: &str, receipt: &str) -> Done<Answer> {
         let receipt = encode_query(receipt);
         let path = self.messages(&format!("/{id}?popreceipt={receipt}"));
@@ -365,6 +335,10 @@ fn document(content: Content) -> String {
 fn text(parent: &Element<'_>, name: &str) -> String {
     let child = parent.child(name);
     child.map_or_else(String::new, |child| child.text.clone().into_owned())
+}
+
+fn etag(answer: &Answer) -> Done<String> {
+    Ok(answer.header("etag").unwrap_or_default().to_owned())
 }
 
 fn shown(answer: &Answer) -> Done<Vec<Shown>> {

@@ -149,9 +149,6 @@ async fn told(seed: u64, history: &[Operation]) -> Result<Vec<Script>, String> {
 }
 
 /// Returns the traces of a directory as scripts.
-///
-/// # Errors
-/// When a trace cannot be read.
 pub fn traces(dir: &Path) -> Result<Vec<Script>, CorpusError> {
     let mut scripts = Vec::new();
     for name in corpus::names(dir)? {

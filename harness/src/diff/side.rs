@@ -136,9 +136,6 @@ pub fn accounts() -> String {
 }
 
 /// Starts `smalt` with the accounts of scripts.
-///
-/// # Errors
-/// When it does not start.
 pub async fn smalt(named: Option<&Path>, location: &Path) -> Result<Server, ServerError> {
     let flags = ["--strictSkew", "--accounts", &accounts()];
     let started = start::smalt(named, location, &flags).await;

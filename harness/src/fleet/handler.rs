@@ -37,9 +37,6 @@ impl Drop for Handler {
 
 impl Handler {
     /// Listens on a free port of this machine.
-    ///
-    /// # Errors
-    /// When no port is available.
     pub async fn start(ledger: Arc<Ledger>) -> Result<Self, ServerError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.map_err(ServerError::call)?;

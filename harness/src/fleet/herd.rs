@@ -40,9 +40,6 @@ pub struct Herd {
 
 impl Herd {
     /// Starts the processes.
-    ///
-    /// # Errors
-    /// When the binary cannot be started.
     pub fn start(plan: Plan) -> Result<Self, ServerError> {
         let mut herd = Herd {
             random: ChaCha8Rng::seed_from_u64(plan.seed),
@@ -79,9 +76,6 @@ impl Herd {
     }
 
     /// Kills one process and starts another in its place.
-    ///
-    /// # Errors
-    /// When one cannot be killed or started.
     pub async fn kill_one(&mut self) -> Result<(), ServerError> {
         if self.running.is_empty() {
             return Ok(());
@@ -112,9 +106,6 @@ impl Herd {
     }
 
     /// Starts the missing processes.
-    ///
-    /// # Errors
-    /// When one cannot be started.
     pub fn fill_up(&mut self) -> Result<(), ServerError> {
         while self.running.len() < self.plan.processes {
             let process = self.another()?;
@@ -124,9 +115,6 @@ impl Herd {
     }
 
     /// Kills all processes that still run.
-    ///
-    /// # Errors
-    /// When one cannot be killed.
     pub async fn end(self) -> Result<(), ServerError> {
         for process in self.running {
             process.kill().await?;

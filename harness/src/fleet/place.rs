@@ -85,9 +85,6 @@ impl Address {
 }
 
 /// Starts smalt in durable mode with its data in this directory.
-///
-/// # Errors
-/// When it does not start.
 pub async fn start_smalt(
     binary: PathBuf,
     location: &Path,

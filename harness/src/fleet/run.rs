@@ -45,28 +45,16 @@ pub struct Times {
 }
 
 /// Creates or clears both queues.
-///
-/// # Errors
-/// When a request fails.
 pub async fn prepare(storage: &dyn Storage, queues: &Queues) -> Result<(), ServerError> {
     let cx = CallContext::default();
     for queue in [&queues.work, &queues.poison] {
-        storage
-            .create_queue(&cx, queue)
-            .await
-            .map_err(ServerError::call)?;
-        storage
-            .clear_messages(&cx, queue)
-            .await
-            .map_err(ServerError::call)?;
+        storage.create_queue(&cx, queue).await?;
+        storage.clear_messages(&cx, queue).await?;
     }
     Ok(())
 }
 
 /// Puts this many messages. A put without an answer is recorded as of unknown outcome.
-///
-/// # Errors
-/// When the service rejects one.
 pub async fn put_all(
     storage: &Arc<dyn Storage>,
     queue: &str,
@@ -122,8 +110,7 @@ pub async fn work_off(
             () = sleep_until(next_look) => {
                 next_look = Instant::now() + LOOK_EVERY;
                 look_after(herd, ledger)?;
-                let count = storage.queue_properties(&cx, queue).await;
-                let left = count.map_err(ServerError::call)?.approximate_count;
+                let left = storage.queue_properties(&cx, queue).await?.approximate_count;
                 let progress = ledger.progress();
                 if progress != last {
                     (last, since) = (progress, Instant::now());
@@ -143,9 +130,6 @@ pub async fn work_off(
 }
 
 /// Records the processes that ended by themselves, and starts others in their place.
-///
-/// # Errors
-/// When one cannot be started.
 pub fn look_after(herd: &mut Herd, ledger: &Ledger) -> Result<(), ServerError> {
     for _ in herd.take_ended() {
         ledger.note_ended();
@@ -154,9 +138,6 @@ pub fn look_after(herd: &mut Herd, ledger: &Ledger) -> Result<(), ServerError> {
 }
 
 /// Records the messages of the poison queue and closes the ledger.
-///
-/// # Errors
-/// When a request fails.
 pub async fn close(
     storage: &dyn Storage,
     queue: &str,
@@ -164,8 +145,10 @@ pub async fn close(
 ) -> Result<Evidence, ServerError> {
     let cx = CallContext::default();
     loop {
-        let got = storage.get_messages(&cx, queue, MOST, READ_FOR).await;
-        let messages = got.map_err(ServerError::call)?.messages;
+        let messages = storage
+            .get_messages(&cx, queue, MOST, READ_FOR)
+            .await?
+            .messages;
         if messages.is_empty() {
             return Ok(ledger.close(left));
         }

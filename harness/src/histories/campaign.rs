@@ -238,9 +238,6 @@ impl Campaign {
     }
 
     /// Opens a fresh server.
-    ///
-    /// # Errors
-    /// When the server does not open.
     pub fn server(&self) -> Result<Server, String> {
         let server = server(self.restarts)?;
         match self.about {
@@ -312,9 +309,6 @@ pub fn one(history: &[Step], restarts: bool, coverage: &mut Coverage) -> Result<
 }
 
 /// Opens a fresh server.
-///
-/// # Errors
-/// When the server does not open.
 pub fn server(restarts: bool) -> Result<Server, String> {
     if restarts {
         Server::on_disk(false)
@@ -324,9 +318,6 @@ pub fn server(restarts: bool) -> Result<Server, String> {
 }
 
 /// Creates a runtime for histories.
-///
-/// # Errors
-/// When the runtime does not start.
 pub fn runtime() -> Result<Runtime, String> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let built = builder.enable_all().build();

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
 use smalt_model::Expected;
 use smalt_model::matrix::{Place, places};
 use smalt_model::outcomes::{Cell, Header, Outcome, cells};
@@ -181,45 +180,6 @@ impl Coverage {
     pub fn actual(&self) -> Mix {
         self.mix(|(_, came)| *came)
     }
-
-    /// Returns all counts as JSON.
-    pub fn json(&self) -> Value {
-        let cell = |cell: &Cell| {
-            json!({
-                "operation": cell.operation,
-                "status": cell.outcome.status,
-                "code": cell.outcome.code.map(smalt_protocol::ErrorCode::as_str),
-                "condition": cell.header.name(),
-            })
-        };
-        let reached = self.cells.iter().map(|(key, count)| {
-            let mut value = cell(key);
-            value["count"] = json!(count);
-            value
-        });
-        let shares = |mix: Mix| {
-            json!({
-                "valid_percent": mix.valid,
-                "near_miss_percent": mix.near,
-                "malformed_percent": mix.malformed,
-            })
-        };
-        json!({
-            "steps": self.steps(),
-            "declared": Self::declared(),
-            "intended": shares(self.intended()),
-            "actual": shares(self.actual()),
-            "reached": reached.collect::<Vec<_>>(),
-            "circumstances": PLACES
-                .iter()
-                .map(|place| {
-                    let count = self.places.get(place).copied().unwrap_or_default();
-                    (place.to_string(), json!(count))
-                })
-                .collect::<serde_json::Map<_, _>>(),
-            "unreached": self.unreached().iter().map(cell).collect::<Vec<_>>(),
-        })
-    }
 }
 
 fn excuse(cell: &Cell) -> Option<&'static str> {
@@ -314,6 +274,5 @@ mod tests {
         coverage.note(&step(), ROW, &Expected::ok(204)).unwrap();
         assert_eq!(coverage.unreached().len(), Coverage::declared() - 1);
         assert_eq!(coverage.actual().valid, 100.0);
-        assert_eq!(coverage.json()["reached"][0]["count"], 1);
     }
 }

@@ -1,4 +1,4 @@
-//! A history with a wrong answer, as shell commands and as a trace to keep.
+//! A history with a wrong answer, as requests with their answers and as a trace to keep.
 
 use std::fmt::{self, Display};
 use std::sync::PoisonError;
@@ -10,7 +10,6 @@ use tokio::runtime::Runtime;
 
 use super::campaign::Campaign;
 use super::coverage::Coverage;
-use super::curl;
 use super::generate::Step;
 use super::run::{Failure, Judging, run};
 use crate::check::{self, Cases};
@@ -114,9 +113,6 @@ impl Failed {
     }
 
     /// Writes the trace, if there is one, and returns the report.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn save(&self, cases: &Cases) -> std::io::Result<String> {
         if self.trace.is_empty() {
             return Ok("there is no trace to save".to_owned());
@@ -154,12 +150,7 @@ impl Display for Failed {
         for step in history {
             writeln!(f, "  {:?}", step.operation)?;
         }
-        // A campaign that could not run has sent nothing.
-        let commands = match self.transcript.as_str() {
-            "" => String::new(),
-            sent => curl::script(sent),
-        };
-        writeln!(f, "{difference}\n\n{commands}\n{}", self.trace)
+        writeln!(f, "{difference}\n\n{}\n{}", self.transcript, self.trace)
     }
 }
 

@@ -11,7 +11,6 @@ use super::campaign::{About, Campaign, Outcome};
 use super::coverage::{Coverage, Shown};
 use super::regressions;
 use crate::check::{Cases, exit_code};
-use crate::replay::corpus;
 
 /// Maximum number of cells in a message.
 const CELLS_SHOWN_MAX: usize = 20;
@@ -54,9 +53,6 @@ pub struct Options {
     /// outcomes did not.
     #[arg(long)]
     coverage: bool,
-    /// Write the coverage as JSON to this file.
-    #[arg(long, value_name = "FILE")]
-    coverage_json: Option<PathBuf>,
     /// Fail if an outcome or a circumstance that the model declares did not occur.
     #[arg(long)]
     require_coverage: bool,
@@ -74,9 +70,6 @@ const CASES: u64 = 2_000;
 
 /// Runs the command. Must not be called from within a runtime, because every history creates its
 /// own.
-///
-/// # Errors
-/// When a file cannot be written.
 #[expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -132,7 +125,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         }
     }
     bar.finish_and_clear();
-    let coverage = tell(options, &outcomes)?;
+    let coverage = tell(options, &outcomes);
     let mut good = true;
     if let Some(failed) = outcomes.iter().find_map(|(_, one)| one.failed.as_ref()) {
         eprintln!("{failed}");
@@ -149,17 +142,13 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
-fn tell(options: &Options, outcomes: &[(Campaign, Outcome)]) -> anyhow::Result<Coverage> {
+fn tell(options: &Options, outcomes: &[(Campaign, Outcome)]) -> Coverage {
     let mut coverage = Coverage::default();
     for (_, outcome) in outcomes {
         coverage.add(&outcome.coverage);
     }
     if options.coverage {
         print!("{coverage}");
-    }
-    if let Some(path) = &options.coverage_json {
-        let text = serde_json::to_string_pretty(&coverage.json())?;
-        corpus::write(path, &(text + "\n"))?;
     }
     for (campaign, outcome) in outcomes {
         let what = match campaign.about {
@@ -189,7 +178,7 @@ fn tell(options: &Options, outcomes: &[(Campaign, Outcome)]) -> anyhow::Result<C
             println!("  {area}: {reached} of {all}, the rarest {rarest} times");
         }
     }
-    Ok(coverage)
+    coverage
 }
 
 #[expect(clippy::print_stderr, reason = "a command talks to its caller")]

@@ -9,23 +9,26 @@ use smalt_model::outcomes::describe_in;
 use smalt_model::vocabulary::tables::TableOperation;
 use smalt_model::vocabulary::{BlobOperation, Operation, PathOperation};
 use smalt_protocol::Service;
+use smalt_protocol::terminal;
 use smalt_protocol::uri::encode_query;
 
 use super::check::check;
 use super::check::tables::{self, Seen};
 use super::coverage::Coverage;
-use super::curl;
 use super::documents::{self, Entry};
 use super::generate::{Step, is_listing};
 use super::invariants::{self, Watch};
 use super::names::Names;
 use super::render::tables::next_page;
 use super::render::{self, Request};
-use super::server::Server;
+use super::server::{Server, moment};
 use crate::wire::Answer;
 
 /// Maximum number of pages of a listing or query; more means that a marker leads in a circle.
 const PAGES_MAX: usize = 100;
+/// Maximum length of a body that a transcript shows; documents of tables are always shown, because
+/// their content is needed to see what is wrong.
+const SHOWN_BYTES_MAX: usize = 500;
 
 /// The answer to an operation.
 #[derive(Clone, Debug)]
@@ -36,7 +39,7 @@ pub struct Answered {
     pub entries: Vec<Entry>,
     /// The answer of the Table service, with all pages of a query.
     pub table: Option<Seen>,
-    /// The requests as shell commands.
+    /// The requests and answers as text.
     transcript: String,
 }
 
@@ -57,7 +60,7 @@ impl Answered {
         table.unwrap_or_else(|| self.answer.summary())
     }
 
-    /// Returns the requests as shell commands.
+    /// Returns the requests with their answers, as text.
     pub fn transcript(&self) -> &str {
         &self.transcript
     }
@@ -120,7 +123,7 @@ impl Player {
         self.server.clone()
     }
 
-    /// Returns everything that was sent, as shell commands.
+    /// Returns everything that was sent, with the answers, as text.
     pub fn transcript(&self) -> &str {
         &self.transcript
     }
@@ -145,14 +148,15 @@ impl Player {
 
     /// Sets the clock.
     pub fn set_time(&mut self, now_s: u64) {
-        note(&mut self.transcript, &curl::time(now_s));
+        let now = moment(now_s).iso_ticks();
+        note(
+            &mut self.transcript,
+            &format!("# the clock is set to {now}"),
+        );
         self.server.set_time(now_s);
     }
 
     /// Restarts the server.
-    ///
-    /// # Errors
-    /// When the server does not restart.
     pub fn restart(&mut self) -> Result<(), String> {
         note(
             &mut self.transcript,
@@ -174,7 +178,7 @@ pub struct Failure {
     pub difference: String,
     /// The expected answer.
     pub expected: Expected,
-    /// Everything that was sent, as shell commands.
+    /// Everything that was sent, with the answers, as text.
     pub transcript: String,
 }
 
@@ -296,7 +300,7 @@ async fn send(
 ) -> Result<Answer, String> {
     let signed = server.signed(request);
     let request = signed.as_ref().unwrap_or(request);
-    note(transcript, &curl::command(request));
+    note(transcript, &written(request));
     let answer = server.send(request).await?;
     let mut told = format!("# {}", answer.summary());
     if request.service == Service::Table {
@@ -307,6 +311,24 @@ async fn send(
     }
     note(transcript, &told);
     Ok(answer)
+}
+
+/// Returns a request as text: method, service and path, then headers and body.
+fn written(request: &Request) -> String {
+    let service = request.service.as_str();
+    let mut text = format!("{} {service} /{}", request.method, request.path);
+    for (name, value) in &request.headers {
+        // Writing to a string does not fail.
+        let _ = write!(text, "\n  {name}: {value}");
+    }
+    let body = String::from_utf8_lossy(&request.body);
+    let is_shown = request.service == Service::Table || body.len() < SHOWN_BYTES_MAX;
+    let _ = match (body.is_empty(), is_shown) {
+        (true, _) => Ok(()),
+        (false, true) => write!(text, "\n  {}", terminal::lines(&body)),
+        (false, false) => write!(text, "\n  {} bytes", request.body.len()),
+    };
+    text
 }
 
 fn note(transcript: &mut String, line: &str) {

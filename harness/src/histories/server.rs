@@ -51,9 +51,6 @@ struct Home {
 
 impl Server {
     /// Opens a fresh server in memory.
-    ///
-    /// # Errors
-    /// When it does not open.
     pub fn in_memory() -> Result<Self, String> {
         Self::open(None, false)
     }
@@ -68,9 +65,6 @@ impl Server {
     }
 
     /// Returns the same server, still empty, with a hierarchical namespace.
-    ///
-    /// # Errors
-    /// When it does not open.
     pub fn lake(self) -> Result<Self, String> {
         self.emulator.close().map_err(|error| error.to_string())?;
         Self::open(self.dir, true)
@@ -85,17 +79,11 @@ impl Server {
     }
 
     /// Opens a fresh server in memory whose commits only proceed in [`Server::step`].
-    ///
-    /// # Errors
-    /// When it does not open.
     pub fn stepped(access: Access) -> Result<Self, String> {
         Self::stepped_as(access, Config::default())
     }
 
     /// Like [`Server::stepped`], with a given configuration.
-    ///
-    /// # Errors
-    /// When it does not open.
     pub fn stepped_as(access: Access, config: Config) -> Result<Self, String> {
         let clock = Clock::manual(moment(START_S));
         let builder = Emulator::builder().config(config).clock(clock.clone());
@@ -192,9 +180,6 @@ impl Server {
     }
 
     /// Sends a request, which holds its signature if it needs the account's key.
-    ///
-    /// # Errors
-    /// When there is no answer.
     pub async fn send(&self, request: &Request) -> Result<Answer, String> {
         let path = match request.credential {
             Credential::Account => self.access.path(&request.path),

@@ -26,9 +26,6 @@ pub enum CorpusError {
 }
 
 /// Returns the sorted paths of all recordings below a directory, relative to it.
-///
-/// # Errors
-/// When a directory cannot be read.
 pub fn names(dir: &Path) -> Result<Vec<String>, CorpusError> {
     let files = files(dir, &["jsonl", "ndjson"])?;
     let relative = files.iter().filter_map(|path| path.strip_prefix(dir).ok());
@@ -40,9 +37,6 @@ pub fn names(dir: &Path) -> Result<Vec<String>, CorpusError> {
 }
 
 /// Returns the sorted paths of all files below a directory with one of these extensions.
-///
-/// # Errors
-/// When a directory cannot be read.
 pub fn files(dir: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, CorpusError> {
     let mut files = Vec::new();
     let mut open = vec![dir.to_owned()];
@@ -77,17 +71,11 @@ pub fn load(dir: &Path, name: &str) -> Result<Recording, CorpusError> {
 }
 
 /// Reads a text file: a ledger, a document, a recording of another tool.
-///
-/// # Errors
-/// When the file cannot be read.
 pub fn read(path: &Path) -> Result<String, CorpusError> {
     fs::read_to_string(path).map_err(|e| CorpusError::Io(path.to_owned(), e))
 }
 
 /// Writes a report or a trace, and creates its directory.
-///
-/// # Errors
-/// When the file cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), CorpusError> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir).map_err(|e| CorpusError::Io(dir.to_owned(), e))?;

@@ -315,59 +315,28 @@ mod tests {
 
     #[test]
     fn the_answer_determines_the_credential() {
+        use Credential::{
+            Anonymous, Bearer, BrokenSas, LostSas, OtherService, Sas, SharedKey, StrippedSas,
+            WrongKey,
+        };
+        use Service::{Blob, Table};
         for (service, query, status, code, expected) in [
-            (Service::Blob, "", 200, "", Credential::SharedKey),
+            (Blob, "", 200, "", SharedKey),
+            (Blob, "", 404, "ResourceNotFound", Anonymous),
+            (Table, "", 404, "ResourceNotFound", SharedKey),
+            (Table, "", 401, "NoAuthenticationInformation", Anonymous),
+            (Blob, "", 403, "AuthenticationFailed", WrongKey),
+            (Blob, "", 403, "AuthorizationServiceMismatch", OtherService),
+            (Blob, "?sig=R&sp=r", 200, "", Sas),
+            (Blob, "?sig=R&sp=r", 403, "AuthenticationFailed", BrokenSas),
+            (Blob, "?sig=R&st=x", 200, "", LostSas),
+            (Blob, "?rscc=x", 200, "", StrippedSas),
             (
-                Service::Blob,
-                "",
-                404,
-                "ResourceNotFound",
-                Credential::Anonymous,
-            ),
-            (
-                Service::Table,
-                "",
-                404,
-                "ResourceNotFound",
-                Credential::SharedKey,
-            ),
-            (
-                Service::Table,
-                "",
-                401,
-                "NoAuthenticationInformation",
-                Credential::Anonymous,
-            ),
-            (
-                Service::Blob,
-                "",
-                403,
-                "AuthenticationFailed",
-                Credential::WrongKey,
-            ),
-            (
-                Service::Blob,
-                "",
-                403,
-                "AuthorizationServiceMismatch",
-                Credential::OtherService,
-            ),
-            (Service::Blob, "?sig=R&sp=r", 200, "", Credential::Sas),
-            (
-                Service::Blob,
-                "?sig=R&sp=r",
-                403,
-                "AuthenticationFailed",
-                Credential::BrokenSas,
-            ),
-            (Service::Blob, "?sig=R&st=x", 200, "", Credential::LostSas),
-            (Service::Blob, "?rscc=x", 200, "", Credential::StrippedSas),
-            (
-                Service::Blob,
+                Blob,
                 "?restype=service&comp=userdelegationkey",
                 200,
                 "",
-                Credential::Bearer,
+                Bearer,
             ),
         ] {
             assert_eq!(

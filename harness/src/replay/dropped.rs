@@ -117,17 +117,13 @@ mod tests {
 
     #[test]
     fn ids_of_leases_are_restored_where_one_was_sent() {
-        let mut recording = samples::recording(
-            "blob",
-            &[],
-            &[
-                ("PUT", url("/c/a?comp=lease"), 201, Vec::new()),
-                ("PUT", url("/c/a"), 201, Vec::new()),
-                ("PUT", url("/c/b"), 201, Vec::new()),
-                ("PUT", url("/c/a?comp=lease"), 200, Vec::new()),
-                ("PUT", url("/c/a"), 201, Vec::new()),
-            ],
-        );
+        let mut recording = samples::blobs(&[
+            ("PUT", url("/c/a?comp=lease"), 201, Vec::new()),
+            ("PUT", url("/c/a"), 201, Vec::new()),
+            ("PUT", url("/c/b"), 201, Vec::new()),
+            ("PUT", url("/c/a?comp=lease"), 200, Vec::new()),
+            ("PUT", url("/c/a"), 201, Vec::new()),
+        ]);
         recording.flags.push(HIERARCHICAL.to_owned());
         for (index, action) in [(0, "acquire"), (3, "release")] {
             let headers = &mut recording.interactions[index].request.headers;
@@ -144,15 +140,11 @@ mod tests {
     #[test]
     fn source_of_a_rename_is_the_path_with_its_etag() {
         let tag = |tag: &str| vec![("etag", tag.to_owned())];
-        let mut recording = samples::recording(
-            "blob",
-            &[],
-            &[
-                ("PUT", url("/c/a?resource=file"), 201, tag("1")),
-                ("PUT", url("/c/d?resource=directory"), 201, tag("2")),
-                ("PUT", url("/c/d%2Fb?mode=legacy"), 201, tag("1")),
-            ],
-        );
+        let mut recording = samples::blobs(&[
+            ("PUT", url("/c/a?resource=file"), 201, tag("1")),
+            ("PUT", url("/c/d?resource=directory"), 201, tag("2")),
+            ("PUT", url("/c/d%2Fb?mode=legacy"), 201, tag("1")),
+        ]);
         recording.flags.push(HIERARCHICAL.to_owned());
         restore(&mut recording);
         let expected = [None, None, Some("/c/a".to_owned())];

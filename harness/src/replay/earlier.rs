@@ -186,15 +186,11 @@ mod tests {
             vec![kind, ("x-ms-creation-time", created.to_owned())]
         };
         let older = "Wed, 08 May 2019 00:57:59 GMT";
-        let played = samples::recording(
-            "blob",
-            &[],
-            &[
-                ("HEAD", url("new"), 200, described(samples::DATE)),
-                ("HEAD", url("old"), 200, described(older)),
-                ("GET", url("old"), 200, described(older)),
-            ],
-        );
+        let played = samples::blobs(&[
+            ("HEAD", url("new"), 200, described(samples::DATE)),
+            ("HEAD", url("old"), 200, described(older)),
+            ("GET", url("old"), 200, described(older)),
+        ]);
         let found = blobs(&played);
         let paths: Vec<&str> = found.iter().map(|blob| blob.path.as_str()).collect();
         assert_eq!(paths, ["/c/old"]);
@@ -204,18 +200,14 @@ mod tests {
     #[test]
     fn a_deletion_shows_an_existing_blob_unless_it_was_used_before() {
         let url = |path: &str| format!("https://account.blob.core.windows.net{path}");
-        let played = samples::recording(
-            "blob",
-            &[],
-            &[
-                ("DELETE", url("/c/there"), 202, vec![]),
-                ("PUT", url("/c/made"), 201, vec![]),
-                ("DELETE", url("/c/made"), 202, vec![]),
-                ("DELETE", url("/c/missing"), 404, vec![]),
-                ("DELETE", url("/c/v?versionid=1"), 202, vec![]),
-                ("DELETE", url("/c?restype=container"), 202, vec![]),
-            ],
-        );
+        let played = samples::blobs(&[
+            ("DELETE", url("/c/there"), 202, vec![]),
+            ("PUT", url("/c/made"), 201, vec![]),
+            ("DELETE", url("/c/made"), 202, vec![]),
+            ("DELETE", url("/c/missing"), 404, vec![]),
+            ("DELETE", url("/c/v?versionid=1"), 202, vec![]),
+            ("DELETE", url("/c?restype=container"), 202, vec![]),
+        ]);
         let found = blobs(&played);
         let paths: Vec<&str> = found.iter().map(|blob| blob.path.as_str()).collect();
         assert_eq!(paths, ["/c/there"]);
@@ -230,7 +222,7 @@ mod tests {
         let again = |service, first, second: (&'static str, String)| {
             let (method, url) = second;
             let answers = [("DELETE", first, 204, vec![]), (method, url, 201, vec![])];
-            let mut played = samples::recording(service, &[], &answers);
+            let mut played = samples::recording(service, &answers);
             played.interactions[1].request.body = "{\"TableName\":\"Orders\"}".into();
             makes_again_at_once(&played)
         };
@@ -247,7 +239,7 @@ mod tests {
     #[test]
     fn listings_show_deleted_containers() {
         let url = "https://account.blob.core.windows.net/?comp=list&include=deleted".to_owned();
-        let mut played = samples::recording("blob", &[], &[("GET", url, 200, vec![])]);
+        let mut played = samples::blobs(&[("GET", url, 200, vec![])]);
         let deleted = |name: &str, at: &str| {
             format!("<Container><Name>{name}</Name><DeletedTime>{at}</DeletedTime></Container>")
         };

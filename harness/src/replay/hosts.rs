@@ -257,7 +257,7 @@ mod tests {
             put("https://account.blob.core.windows.net/c?restype=container"),
             put("https://fake_table_account.table.core.windows.net/Tables"),
         ];
-        Hosts::of(&samples::recording("blob", &[], &lines), addressing)
+        Hosts::of(&samples::blobs(&lines), addressing)
     }
 
     fn path_style() -> Addressing {

@@ -97,9 +97,6 @@ impl Pace {
 
     /// Advances the clock to a recorded time. Returns `false` when that is too far ahead of a clock
     /// that cannot be set; then no later time can be reached either.
-    ///
-    /// # Errors
-    /// When the clock cannot be set.
     pub async fn reach(
         &mut self,
         target: &dyn Target,

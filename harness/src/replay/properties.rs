@@ -71,7 +71,7 @@ mod tests {
     fn finds_the_earlier_properties() {
         let url = "https://account.blob.core.windows.net/?restype=service&comp=properties";
         let line = |method| (method, url.to_owned(), 200, vec![]);
-        let mut recording = samples::recording("blob", &[], &[line("PUT"), line("GET")]);
+        let mut recording = samples::blobs(&[line("PUT"), line("GET")]);
         assert_eq!(before(&recording), []);
         let [put, get] = &mut recording.interactions[..] else {
             panic!("two were made")

@@ -117,7 +117,7 @@ mod tests {
             let date = format!("Thu, {day:02} May 2019 00:57:59 GMT");
             lines.push((method, url, status, vec![("Date", date)]));
         }
-        let recording = samples::recording("queue", &[], &lines);
+        let recording = samples::recording("queue", &lines);
         let split: Vec<usize> = split(&recording)
             .iter()
             .map(|r| r.interactions.len())

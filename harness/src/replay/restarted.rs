@@ -24,9 +24,6 @@ pub struct Restarted {
 impl Restarted {
     /// Starts Azurite with these accounts (`name:key;name:key`). `any_settings` also plays
     /// recordings that need settings which it cannot be given.
-    ///
-    /// # Errors
-    /// When it does not start.
     pub async fn start(
         program: PathBuf,
         accounts: String,

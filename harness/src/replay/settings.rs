@@ -361,11 +361,9 @@ mod tests {
             let url = format!("https://account.blob.core.windows.net{path}");
             (*method, url, *status, vec![(name, value.to_owned())])
         };
-        samples::recording(
-            "blob",
-            &["u", "e"],
-            &lines.iter().map(line).collect::<Vec<_>>(),
-        )
+        let mut recording = samples::blobs(&lines.iter().map(line).collect::<Vec<_>>());
+        recording.uncreated = vec!["u".to_owned(), "e".to_owned()];
+        recording
     }
 
     #[test]
@@ -413,7 +411,7 @@ mod tests {
                 missing,
             ),
         ];
-        let mut played = samples::recording("table", &[], &lines);
+        let mut played = samples::recording("table", &lines);
         let made = b"{\"TableName\":\"Orders\"}";
         played.interactions[0].request.body = made.to_vec().into();
         let found: Vec<String> = existing(&played).into_iter().map(|e| e.name).collect();

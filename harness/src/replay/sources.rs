@@ -280,20 +280,16 @@ mod tests {
                 kind,
             ]
         };
-        let mut recording = samples::recording(
-            "blob",
-            &[],
-            &[
-                ("PUT", url("/c?restype=container"), 201, none()),
-                ("PUT", url("/c/a"), 201, none()),
-                ("PUT", url("/c/a?comp=tags"), 204, none()),
-                ("PUT", url("/c/b"), 202, id("1")),
-                ("HEAD", url("/c/b?versionid=v&x=1"), 200, none()),
-                ("PUT", url("/c/b"), 202, id("2")),
-                ("PUT", url("/c/d"), 202, id("3")),
-                ("HEAD", url("/c/d"), 200, shown("3", "9/9")),
-            ],
-        );
+        let mut recording = samples::blobs(&[
+            ("PUT", url("/c?restype=container"), 201, none()),
+            ("PUT", url("/c/a"), 201, none()),
+            ("PUT", url("/c/a?comp=tags"), 204, none()),
+            ("PUT", url("/c/b"), 202, id("1")),
+            ("HEAD", url("/c/b?versionid=v&x=1"), 200, none()),
+            ("PUT", url("/c/b"), 202, id("2")),
+            ("PUT", url("/c/d"), 202, id("3")),
+            ("HEAD", url("/c/d"), 200, shown("3", "9/9")),
+        ]);
         let kind = &mut recording.interactions[1].request.headers;
         kind.push("x-ms-blob-type", "BlockBlob");
         let kind = &mut recording.interactions[5].request.headers;
@@ -312,14 +308,10 @@ mod tests {
 
     #[test]
     fn lost_bytes_are_those_of_the_copy() {
-        let mut recording = samples::recording(
-            "blob",
-            &[],
-            &[
-                ("PUT", url("/c/b?comp=block"), 201, Vec::new()),
-                ("GET", url("/c/b"), 200, Vec::new()),
-            ],
-        );
+        let mut recording = samples::blobs(&[
+            ("PUT", url("/c/b?comp=block"), 201, Vec::new()),
+            ("GET", url("/c/b"), 200, Vec::new()),
+        ]);
         let headers = &mut recording.interactions[0].request.headers;
         headers.push(COPY_SOURCE, url("/c/lost?sig=x"));
         headers.push("x-ms-source-range", "bytes=0-2");
@@ -331,14 +323,10 @@ mod tests {
     }
     #[test]
     fn a_block_with_a_range_comes_from_the_earlier_blob() {
-        let mut recording = samples::recording(
-            "blob",
-            &[],
-            &[
-                ("PUT", url("/c/a"), 201, Vec::new()),
-                ("PUT", url("/c/b?comp=page"), 201, Vec::new()),
-            ],
-        );
+        let mut recording = samples::blobs(&[
+            ("PUT", url("/c/a"), 201, Vec::new()),
+            ("PUT", url("/c/b?comp=page"), 201, Vec::new()),
+        ]);
         let headers = &mut recording.interactions[1].request.headers;
         headers.push("x-ms-source-range", "bytes=0-511");
         let restored = restored(&recording);

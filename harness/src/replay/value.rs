@@ -295,6 +295,10 @@ mod tests {
         }
     }
 
+    use How::{
+        Bound, Challenge, Date, EntityType, Exists, MediaType, Message, NameSet, Seconds, Url,
+    };
+
     type Case = (How, String, String, bool);
 
     fn case(how: How, recorded: &str, live: &str, equal: bool) -> Case {
@@ -305,18 +309,13 @@ mod tests {
         let day = |s: u32| format!("Thu, 09 May 2019 00:57:{s:02} GMT");
         let iso = "2019-05-09T00:57:59.1234567Z";
         vec![
-            case(How::Date, &day(10), &day(12), true),
-            case(How::Date, &day(10), &day(13), false),
-            case(How::Date, &day(10), iso, false),
-            case(How::Date, "", &day(13), false),
-            case(How::Seconds, "10", "12", true),
-            case(How::Seconds, "10", "13", false),
-            case(
-                How::Bound(Kind::Snapshot),
-                iso,
-                "2019-05-09T00:57:59Z",
-                false,
-            ),
+            case(Date, &day(10), &day(12), true),
+            case(Date, &day(10), &day(13), false),
+            case(Date, &day(10), iso, false),
+            case(Date, "", &day(13), false),
+            case(Seconds, "10", "12", true),
+            case(Seconds, "10", "13", false),
+            case(Bound(Kind::Snapshot), iso, "2019-05-09T00:57:59Z", false),
         ]
     }
 
@@ -324,48 +323,48 @@ mod tests {
         let stamped = "No.\nRequestId:1\nTime:2";
         let bearer = "Bearer authorization_uri=https://a/1 resource_id=b";
         vec![
-            case(How::Exists, "a", "b", true),
-            case(How::Exists, "a", "", false),
-            case(How::Bound(Kind::ETag), "\"0x1\"", "\"0x2\"", true),
-            case(How::Bound(Kind::ETag), "\"0x1\"", "0x2", false),
-            case(How::Bound(Kind::ETag), "\"0x1\"", "\"datetime'2'\"", false),
-            case(How::Bound(Kind::Marker), "", "x", false),
-            case(How::MediaType, "a/b; c=d", "a/b;c=d", true),
-            case(How::MediaType, "a/b; c=d", "a/b", false),
+            case(Exists, "a", "b", true),
+            case(Exists, "a", "", false),
+            case(Bound(Kind::ETag), "\"0x1\"", "\"0x2\"", true),
+            case(Bound(Kind::ETag), "\"0x1\"", "0x2", false),
+            case(Bound(Kind::ETag), "\"0x1\"", "\"datetime'2'\"", false),
+            case(Bound(Kind::Marker), "", "x", false),
+            case(MediaType, "a/b; c=d", "a/b;c=d", true),
+            case(MediaType, "a/b; c=d", "a/b", false),
             case(
-                How::MediaType,
+                MediaType,
                 "multipart/mixed; boundary=batchresponse_70c5-a",
                 "multipart/mixed; boundary=batchresponse_01ab-c",
                 true,
             ),
             case(
-                How::MediaType,
+                MediaType,
                 "multipart/mixed; boundary=batchresponse_70c5-a",
                 "multipart/mixed; boundary=batch_70c5-a",
                 false,
             ),
-            case(How::NameSet, "A,B,Content-Length", "b, a", true),
-            case(How::NameSet, "A,B", "a", false),
-            case(How::EntityType, "recorder.Tables", "account.Tables", true),
-            case(How::EntityType, "recorder.Tables", "account.tables", false),
-            case(How::EntityType, "recorder.Tables", "Tables", false),
-            case(How::Url, "/c?sig=R&sp=r", "/c?sig=x%3D&sp=r", true),
-            case(How::Url, "/c?sig=R&sp=r", "/c?sig=x%3D&sp=w", false),
+            case(NameSet, "A,B,Content-Length", "b, a", true),
+            case(NameSet, "A,B", "a", false),
+            case(EntityType, "recorder.Tables", "account.Tables", true),
+            case(EntityType, "recorder.Tables", "account.tables", false),
+            case(EntityType, "recorder.Tables", "Tables", false),
+            case(Url, "/c?sig=R&sp=r", "/c?sig=x%3D&sp=r", true),
+            case(Url, "/c?sig=R&sp=r", "/c?sig=x%3D&sp=w", false),
             case(
-                How::Challenge,
+                Challenge,
                 bearer,
                 "Bearer authorization_uri=c resource_id=b",
                 true,
             ),
             case(
-                How::Challenge,
+                Challenge,
                 bearer,
                 "Bearer authorization_uri=c resource_id=d",
                 false,
             ),
-            case(How::Message, stamped, "No.\nRequestId:3\nTime:4", true),
-            case(How::Message, stamped, "No.\nRequestId:3", false),
-            case(How::Message, stamped, "Yes.\nRequestId:1\nTime:2", false),
+            case(Message, stamped, "No.\nRequestId:3\nTime:4", true),
+            case(Message, stamped, "No.\nRequestId:3", false),
+            case(Message, stamped, "Yes.\nRequestId:1\nTime:2", false),
         ]
     }
 

@@ -209,21 +209,6 @@ pub fn run_cases<S: Scenario>(
     seeds.each(|| (), one, |sum, summary| sum.add(&summary))
 }
 
-/// Returns how many cases the properties need to catch a planted bug;
-/// `None` when they do not catch it within `cases`.
-pub fn cases_to_catch<S: Scenario>(
-    first: u64,
-    cases: u64,
-) -> Result<Option<(u64, Violation)>, String> {
-    for seed in first..first + cases {
-        let run = S::run(&plan_of::<S>(seed)?, Engine::Memory);
-        if let Some(violation) = run.violations.into_iter().next() {
-            return Ok(Some((seed - first + 1, violation)));
-        }
-    }
-    Ok(None)
-}
-
 /// Compares two histories. Returns the first line that differs.
 fn compare(one: &[Event], other: &[Event]) -> Result<(), String> {
     // The trace depends on the events alone: equal events give equal bytes.

@@ -37,9 +37,6 @@ pub struct Options {
     /// Write the history of the last case to this file, as NDJSON.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Run each seed once, and do not shrink a failing plan: to look at a planted bug.
-    #[arg(long, conflicts_with = "url")]
-    quick: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -96,10 +93,9 @@ pub fn run_listen(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 fn run<S: sockets::OverSockets>(options: &Options) -> anyhow::Result<ExitCode> {
-    match options {
-        Options { quick: true, .. } => Ok(quick::<S>(options)),
-        _ if options.place.url.is_some() => over_sockets::<S>(options),
-        _ => in_process::<S>(options),
+    match options.place.url {
+        Some(_) => over_sockets::<S>(options),
+        None => in_process::<S>(options),
     }
 }
 
@@ -141,21 +137,6 @@ fn in_process<S: Scenario>(options: &Options) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn quick<S: Scenario>(options: &Options) -> ExitCode {
-    let cases = options.cases.cases.unwrap_or(CASES);
-    let found = campaign::cases_to_catch::<S>(options.cases.seed, cases);
-    let text = match &found {
-        Ok(None) => format!("{cases} cases pass"),
-        Ok(Some((case, violation))) => {
-            let seed = options.cases.seed + case - 1;
-            format!("case {case}, seed {seed}, fails: {violation}")
-        }
-        Err(why) => why.clone(),
-    };
-    println!("{}: {text}", S::NAME);
-    exit_code(found == Ok(None))
-}
-
 fn over_sockets<S: sockets::OverSockets>(options: &Options) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -189,9 +170,6 @@ fn over_sockets<S: sockets::OverSockets>(options: &Options) -> anyhow::Result<Ex
 }
 
 /// Runs `harness seed`: puts one blob of each kind into the container `seeded`.
-///
-/// # Errors
-/// When the service cannot be reached.
 pub fn put_seed(options: &SeedOptions) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -433,9 +433,6 @@ impl Wire {
     }
 
     /// Sends a request of the owner for which the client has no method; the path is already signed.
-    ///
-    /// # Errors
-    /// When there is no answer.
     pub async fn owner_sends(
         self: &Arc<Self>,
         request: http::Request<Bytes>,

@@ -90,9 +90,6 @@ impl Azurite {
     }
 
     /// Kills the process with SIGKILL.
-    ///
-    /// # Errors
-    /// When it cannot be killed.
     pub async fn kill(self) -> Result<(), ServerError> {
         self.process.kill().await
     }

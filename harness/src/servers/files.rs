@@ -1,7 +1,7 @@
-//! All file access of the benchmark, the crash tests and the malformed requests.
+//! All file access of the benchmark and of cases.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the memory of a process is in /proc; reports and tables are files"
+    reason = "the memory of a process is in /proc; tables are files"
 )]
 
 use std::path::{Path, PathBuf};
@@ -36,26 +36,12 @@ pub fn cpu_time(process_id: u32) -> Option<Duration> {
     Some(Duration::from_millis(ticks?.iter().sum::<u64>() * 10))
 }
 
-/// Writes a report.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write_report(path: &Path, json: &str) -> std::io::Result<()> {
-    std::fs::write(path, json)
-}
-
 /// Reads a file of text.
-///
-/// # Errors
-/// When the file cannot be read.
 pub fn text(path: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(path)
 }
 
 /// Returns names and contents of the files in a directory with this extension, ordered by name.
-///
-/// # Errors
-/// When the directory or one of its files cannot be read.
 pub fn texts(dir: &Path, extension: &str) -> std::io::Result<Vec<(String, String)>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(dir)? {

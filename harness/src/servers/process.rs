@@ -26,17 +26,11 @@ pub struct Process {
 
 impl Process {
     /// Starts a program with its output piped.
-    ///
-    /// # Errors
-    /// When the program cannot be started.
     pub fn start(program: &Path, arguments: &[String]) -> Result<Self, ServerError> {
         Self::start_in(Command::new(program), program, arguments)
     }
 
     /// Starts a prepared command.
-    ///
-    /// # Errors
-    /// When the command cannot be started.
     pub fn start_in(
         mut command: Command,
         program: &Path,
@@ -101,9 +95,6 @@ impl Process {
 
     /// Waits for the end and returns the exit code and the collected output. The code is `None`
     /// when a signal ended the process.
-    ///
-    /// # Errors
-    /// When waiting fails.
     pub async fn ended(mut self) -> Result<(Option<i32>, String), ServerError> {
         let status = self.child.wait().await.map_err(ServerError::call)?;
         let text = match self.kept.take() {
@@ -139,18 +130,12 @@ impl Process {
     }
 
     /// Kills the process with SIGKILL and waits for its end.
-    ///
-    /// # Errors
-    /// When killing or waiting fails.
     pub async fn kill(mut self) -> Result<(), ServerError> {
         self.child.kill().await.map_err(ServerError::call)
     }
 }
 
 /// Returns a loopback address whose port is free at the moment.
-///
-/// # Errors
-/// When no port is free.
 pub fn free_address() -> Result<SocketAddr, ServerError> {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     listener

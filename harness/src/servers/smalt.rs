@@ -100,9 +100,6 @@ impl Smalt {
     }
 
     /// Kills the process with SIGKILL.
-    ///
-    /// # Errors
-    /// When it cannot be killed.
     pub async fn kill(self) -> Result<(), ServerError> {
         self.process.kill().await
     }

@@ -1,10 +1,10 @@
 //! The calls of a long run, in order.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A call with its answer. Ticks count calls and answers of all clients; times are those of the
 /// service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
     /// Number of the client; [`DRAIN`] fetched what was left at the end.
     pub client: usize,
@@ -22,7 +22,7 @@ pub struct Event {
 pub const DRAIN: usize = usize::MAX;
 
 /// A call and its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// Put Message with a unique text.
@@ -60,7 +60,7 @@ pub enum What {
 }
 
 /// A message in an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Given {
     /// Message id.
     pub id: String,
@@ -75,7 +75,7 @@ pub struct Given {
 }
 
 /// Result of using a pop receipt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Deleted.
@@ -93,14 +93,6 @@ impl Event {
     pub fn end(&self) -> u64 {
         self.returned.unwrap_or(u64::MAX)
     }
-}
-
-/// Parses a saved line.
-///
-/// # Errors
-/// When the line is malformed.
-pub fn read(line: &str) -> Result<Event, serde_json::Error> {
-    serde_json::from_str(line)
 }
 
 /// Formats a history as JSON lines.

@@ -78,9 +78,6 @@ impl Target {
 
 /// Runs the clients, and fetches what is left. With a directory, the state is on disk there and
 /// every answer waits for it.
-///
-/// # Errors
-/// When the emulator does not start, or a call has no answer.
 pub fn run(
     seed: u64,
     until: Until,

@@ -1,18 +1,17 @@
 //! The command `harness check soak`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::builder::RangedU64ValueParser;
 
 use super::account::Account;
-use super::events::{Event, lines, read};
+use super::events::{Event, lines};
 use super::loopback::{self, Until};
 use super::memory;
 use crate::bursts::report::save_lines;
-use crate::check::{Cases, exit_code};
+use crate::check::Cases;
 
 /// Puts, gets, updates and deletes messages of one queue for a long time, and accounts for all of
 /// them.
@@ -48,23 +47,13 @@ pub struct Options {
     /// is answered.
     #[arg(long, requires = "http")]
     durable: Option<PathBuf>,
-    /// Account for the messages of this saved history instead of running anything.
-    #[arg(long)]
-    check: Option<PathBuf>,
 }
 
 /// Longest duration of a run without `--seconds`; a run that takes longer hangs.
 const UNTIMED: Duration = Duration::from_secs(3_600);
 
 /// Runs `harness check soak`.
-///
-/// # Errors
-/// When the service does not answer, or a file cannot be read or written.
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
-    if let Some(path) = &options.check {
-        let is_clean = tell(&load(path)?).is_clean();
-        return Ok(exit_code(is_clean));
-    }
     let one = |(): &(), seed| {
         let events = run(options, seed).map_err(anyhow::Error::msg)?;
         if tell(&events).is_clean() {
@@ -108,18 +97,6 @@ fn run(options: &Options, seed: u64) -> Result<Vec<Event>, String> {
         },
     };
     loopback::run(seed, until, options.clients, options.durable.as_deref())
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a saved history is read from where the command line says"
-)]
-fn load(path: &Path) -> anyhow::Result<Vec<Event>> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let event = |(at, line): (usize, &str)| {
-        read(line).with_context(|| format!("{}, line {}", path.display(), at + 1))
-    };
-    text.lines().enumerate().map(event).collect()
 }
 
 #[cfg(test)]

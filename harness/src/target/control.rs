@@ -15,9 +15,6 @@ pub struct Control(Endpoint);
 
 impl Control {
     /// Returns the control endpoint at `host:port`.
-    ///
-    /// # Errors
-    /// When the authority is invalid.
     pub fn at(authority: &str) -> Result<Control, TargetError> {
         Ok(Control(Endpoint::at(&format!("http://{authority}"))?))
     }
@@ -72,9 +69,6 @@ impl Control {
 
     /// Empties the server, then sets its accounts and its time. The accounts must be among those
     /// that it was started with.
-    ///
-    /// # Errors
-    /// When the server rejects the request.
     pub async fn reset(&self, setup: &Setup) -> Result<(), TargetError> {
         self.send("DELETE", "/state", &json!({})).await?;
         let settings = serde_json::to_value(&setup.settings).map_err(TargetError::control)?;
@@ -85,27 +79,18 @@ impl Control {
     }
 
     /// Stops the clock at this time.
-    ///
-    /// # Errors
-    /// When the server rejects the request.
     pub async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError> {
         let body = json!({ "now": now.iso_ticks(), "mode": "frozen" });
         self.send("PUT", "/clock", &body).await.map(drop)
     }
 
     /// Advances the clock.
-    ///
-    /// # Errors
-    /// When the server rejects the request.
     pub async fn advance(&self, seconds: u64) -> Result<(), TargetError> {
         let body = json!({ "advance_s": seconds });
         self.send("PUT", "/clock", &body).await.map(drop)
     }
 
     /// Changes the settings of an account; missing and `null` settings get their defaults.
-    ///
-    /// # Errors
-    /// When the server rejects the request.
     pub async fn configure(&self, account: &str, settings: &Value) -> Result<(), TargetError> {
         let nothing = json!({});
         let body = if settings.is_null() {
@@ -118,18 +103,12 @@ impl Control {
     }
 
     /// Plans a fault.
-    ///
-    /// # Errors
-    /// When the server rejects the request.
     pub async fn plan(&self, rule: &Rule) -> Result<(), TargetError> {
         let body = serde_json::to_value(rule).map_err(TargetError::control)?;
         self.send("POST", "/faults", &body).await.map(drop)
     }
 
     /// Removes all faults and returns how often they fired.
-    ///
-    /// # Errors
-    /// When the server rejects the request.
     pub async fn fired(&self) -> Result<u64, TargetError> {
         let answer = self.send("DELETE", "/faults", &json!({})).await?;
         let rules: Vec<Value> = serde_json::from_slice(&answer).map_err(TargetError::control)?;

@@ -35,9 +35,6 @@ const PROPERTIES: [&str; 2] = [
 
 /// Deletes everything in the accounts of a setup. With `properties`, also restores the service
 /// properties of a new account.
-///
-/// # Errors
-/// When something cannot be deleted or set.
 pub async fn empty(
     target: &dyn Target,
     setup: &Setup,

@@ -46,9 +46,6 @@ impl Default for InProcess {
 
 impl InProcess {
     /// Returns a target that already has its account.
-    ///
-    /// # Errors
-    /// When the emulator cannot be opened.
     pub fn open() -> Result<InProcess, TargetError> {
         let target = InProcess::default();
         target.begin_with(Config::default(), Timestamp::from_unix_s(START_UNIX_S))?;

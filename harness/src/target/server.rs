@@ -49,9 +49,6 @@ impl Server {
     }
 
     /// Adds the control endpoint at `host:port`, which sets the clock, settings and faults.
-    ///
-    /// # Errors
-    /// When the authority is invalid.
     pub fn controlled(mut self, authority: &str) -> Result<Server, TargetError> {
         self.control = Some(Control::at(authority)?);
         let more = [Ability::Clock, Ability::Settings, Ability::Faults];
@@ -104,9 +101,6 @@ impl Server {
     }
 
     /// Ends the server if it was started for the target.
-    ///
-    /// # Errors
-    /// When it cannot be ended.
     pub async fn end(self) -> Result<(), ServerError> {
         match self.child {
             None => Ok(()),

@@ -94,9 +94,6 @@ pub async fn start(name: &str, allowed: &Allowed, location: &Path) -> Result<Sta
 }
 
 /// Starts `smalt` in memory with additional flags.
-///
-/// # Errors
-/// When it does not start.
 pub async fn smalt(
     named: Option<&Path>,
     location: &Path,
@@ -141,9 +138,6 @@ fn controlled(about: About, server: Smalt) -> Result<Server, StartError> {
 
 /// Starts Azurite with these accounts (`name:key;name:key`) or its default one, in memory or in a
 /// directory.
-///
-/// # Errors
-/// When it does not start.
 pub async fn azurite(
     program: &Path,
     accounts: Option<&str>,

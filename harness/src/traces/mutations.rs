@@ -16,7 +16,7 @@ use crate::wire::Answer;
 #[derive(Clone, Copy, Debug)]
 enum Edit {
     /// Sets the status.
-    Status(u16),
+    SetStatus(u16),
     /// Removes a header.
     Drop(&'static str),
     /// Sets a header.
@@ -24,7 +24,7 @@ enum Edit {
     /// Sets a header to its value in the answer with this index.
     From(&'static str, usize),
     /// Replaces the first occurrence of a string in the body.
-    Body(&'static str, &'static str),
+    Replace(&'static str, &'static str),
     /// Swaps the contents of the first two elements of this name.
     Swap(&'static str),
     /// Uses the body of the answer with this index.
@@ -32,7 +32,8 @@ enum Edit {
     /// Removes the body.
     Empty,
 }
-use Edit::{Body, BodyFrom, Drop, Empty, From, Set, Status, Swap};
+use Aspect::{Body, Code, HeaderNames, HeaderValues, Relations, Status};
+use Edit::{BodyFrom, Drop, Empty, From, Replace, Set, SetStatus, Swap};
 
 const BOM: &str = "\u{feff}";
 const ETAG: &str = "\"0x8D00000000000FF\"";
@@ -41,144 +42,119 @@ const LONG_AGO: &str = "Thu, 09 May 2019 00:57:59 GMT";
 
 /// Trace, index of the answer, change, aspect.
 const MUTATIONS: &[(&str, usize, Edit, Aspect)] = &[
-    ("blob/container", 0, Status(200), Aspect::Status),
-    ("blob/container", 1, Status(412), Aspect::Status),
-    ("blob/container", 0, Drop("etag"), Aspect::HeaderNames),
-    (
-        "blob/container",
-        4,
-        Drop("x-ms-meta-b"),
-        Aspect::HeaderNames,
-    ),
-    (
-        "blob/container",
-        4,
-        Drop("x-ms-request-id"),
-        Aspect::HeaderNames,
-    ),
-    ("blob/container", 4, Drop("date"), Aspect::HeaderNames),
-    (
-        "blob/container",
-        0,
-        Set("x-ms-extra", "1"),
-        Aspect::HeaderNames,
-    ),
-    (
-        "blob/container",
-        4,
-        Set("x-ms-meta-b", "3"),
-        Aspect::HeaderValues,
-    ),
+    ("blob/container", 0, SetStatus(200), Status),
+    ("blob/container", 1, SetStatus(412), Status),
+    ("blob/container", 0, Drop("etag"), HeaderNames),
+    ("blob/container", 4, Drop("x-ms-meta-b"), HeaderNames),
+    ("blob/container", 4, Drop("x-ms-request-id"), HeaderNames),
+    ("blob/container", 4, Drop("date"), HeaderNames),
+    ("blob/container", 0, Set("x-ms-extra", "1"), HeaderNames),
+    ("blob/container", 4, Set("x-ms-meta-b", "3"), HeaderValues),
     (
         "blob/container",
         4,
         Set("x-ms-lease-state", "leased"),
-        Aspect::HeaderValues,
+        HeaderValues,
     ),
     (
         "blob/container",
         0,
         Set("x-ms-version", "2019-02-02"),
-        Aspect::HeaderValues,
+        HeaderValues,
     ),
-    (
-        "blob/container",
-        0,
-        Set("date", LONG_AGO),
-        Aspect::HeaderValues,
-    ),
+    ("blob/container", 0, Set("date", LONG_AGO), HeaderValues),
     (
         "blob/container",
         0,
         Set("last-modified", LONG_AGO),
-        Aspect::HeaderValues,
+        HeaderValues,
     ),
     (
         "blob/container",
         0,
         Set("etag", "0x8D00000000000FF"),
-        Aspect::HeaderValues,
+        HeaderValues,
     ),
-    ("blob/container", 3, From("etag", 0), Aspect::Relations),
-    ("blob/container", 4, Set("etag", ETAG), Aspect::Relations),
+    ("blob/container", 3, From("etag", 0), Relations),
+    ("blob/container", 4, Set("etag", ETAG), Relations),
     (
         "blob/container",
         1,
         Set("x-ms-error-code", "BlobNotFound"),
-        Aspect::Code,
+        Code,
     ),
     (
         "blob/container",
         1,
-        Body("already exists", "is there"),
-        Aspect::Body,
+        Replace("already exists", "is there"),
+        Body,
     ),
     (
         "blob/container",
         1,
-        Body("<Code>ContainerA", "<Code>BlobA"),
-        Aspect::Body,
+        Replace("<Code>ContainerA", "<Code>BlobA"),
+        Body,
     ),
     (
         "blob/container",
         7,
-        Body("<Name>box<", "<Name>bax<"),
-        Aspect::Body,
+        Replace("<Name>box<", "<Name>bax<"),
+        Body,
     ),
-    ("blob/container", 7, Body("<b>2</b>", ""), Aspect::Body),
-    ("blob/container", 7, Body(BOM, ""), Aspect::Body),
+    ("blob/container", 7, Replace("<b>2</b>", ""), Body),
+    ("blob/container", 7, Replace(BOM, ""), Body),
     (
         "blob/container",
         7,
-        Body("account.blob.", "account.queue."),
-        Aspect::Body,
+        Replace("account.blob.", "account.queue."),
+        Body,
     ),
     (
         "blob/container",
         7,
-        Body("account.blob.", "other.blob."),
-        Aspect::Body,
+        Replace("account.blob.", "other.blob."),
+        Body,
     ),
-    ("blob/container", 6, Empty, Aspect::Body),
-    ("blob/block_blob", 3, Body("hello", "hellO"), Aspect::Body),
-    ("blob/block_blob", 3, Body("hello", "hell"), Aspect::Body),
+    ("blob/container", 6, Empty, Body),
+    ("blob/block_blob", 3, Replace("hello", "hellO"), Body),
+    ("blob/block_blob", 3, Replace("hello", "hell"), Body),
     (
         "blob/block_blob",
         4,
         Set("content-range", "bytes 0-2/5"),
-        Aspect::HeaderValues,
+        HeaderValues,
     ),
     (
         "blob/block_blob",
         2,
         Set("content-md5", "AAAA"),
-        Aspect::HeaderValues,
+        HeaderValues,
     ),
     (
         "blob/block_blob",
         2,
         Set("x-ms-content-crc64", "AAAA"),
-        Aspect::HeaderValues,
+        HeaderValues,
     ),
     (
         "blob/block_blob",
         5,
         Set("content-length", "7"),
-        Aspect::HeaderValues,
+        HeaderValues,
     ),
     (
         "blob/block_blob",
         5,
         Drop("x-ms-access-tier-inferred"),
-        Aspect::HeaderNames,
+        HeaderNames,
     ),
-    ("blob/block_blob", 7, From("etag", 2), Aspect::Relations),
-    ("blob/block_blob", 12, Body("red", "blue"), Aspect::Body),
+    ("blob/block_blob", 7, From("etag", 2), Relations),
+    ("blob/block_blob", 12, Replace("red", "blue"), Body),
     (
         "blob/copies",
         3,
         Set("x-ms-copy-status", "pending"),
-        Aspect::HeaderValues,
+        HeaderValues,
     ),
     (
         "blob/copies",
@@ -187,69 +163,69 @@ const MUTATIONS: &[(&str, usize, Edit, Aspect)] = &[
             "x-ms-copy-source",
             "https://other.blob.core.windows.net/box/from",
         ),
-        Aspect::HeaderValues,
+        HeaderValues,
     ),
-    ("blob/block_blob", 16, Swap("Name"), Aspect::Body),
-    ("blob/block_blob", 16, Swap("Etag"), Aspect::Relations),
-    ("blob/block_blob", 17, BodyFrom(16), Aspect::Body),
+    ("blob/block_blob", 16, Swap("Name"), Body),
+    ("blob/block_blob", 16, Swap("Etag"), Relations),
+    ("blob/block_blob", 17, BodyFrom(16), Body),
     (
         "blob/snapshots",
         6,
-        Body("<Snapshot>2026", "<Snapshot>2025"),
-        Aspect::Relations,
+        Replace("<Snapshot>2026", "<Snapshot>2025"),
+        Relations,
     ),
+    ("blob/snapshots", 3, Drop("x-ms-snapshot"), HeaderNames),
+    ("blob/snapshots", 5, From("etag", 4), Relations),
+    ("blob/leases", 6, Set("x-ms-lease-id", LEASE), Relations),
+    ("blob/leases", 9, Set("x-ms-lease-time", "9"), HeaderValues),
     (
-        "blob/snapshots",
-        3,
-        Drop("x-ms-snapshot"),
-        Aspect::HeaderNames,
-    ),
-    ("blob/snapshots", 5, From("etag", 4), Aspect::Relations),
-    (
-        "blob/leases",
-        6,
-        Set("x-ms-lease-id", LEASE),
-        Aspect::Relations,
-    ),
-    (
-        "blob/leases",
-        9,
-        Set("x-ms-lease-time", "9"),
-        Aspect::HeaderValues,
+        "blob/batch",
+        5,
+        Replace("202 Accepted", "404 Not Found"),
+        Body,
     ),
     (
         "blob/batch",
         5,
-        Body("202 Accepted", "404 Not Found"),
-        Aspect::Body,
-    ),
-    (
-        "blob/batch",
-        5,
-        Body("Content-ID: 0", "Content-ID: 1"),
-        Aspect::Body,
+        Replace("Content-ID: 0", "Content-ID: 1"),
+        Body,
     ),
     (
         "queue/messages",
         5,
-        Body("<DequeueCount>1", "<DequeueCount>2"),
-        Aspect::Body,
+        Replace("<DequeueCount>1", "<DequeueCount>2"),
+        Body,
     ),
-    ("queue/messages", 4, Swap("MessageId"), Aspect::Relations),
-    ("queue/messages", 4, Swap("MessageText"), Aspect::Body),
-    ("queue/messages", 9, BodyFrom(10), Aspect::Relations),
-    ("queue/messages", 11, BodyFrom(10), Aspect::Body),
-    (
-        "queue/messages",
-        6,
-        Drop("x-ms-popreceipt"),
-        Aspect::HeaderNames,
-    ),
+    ("queue/messages", 4, Swap("MessageId"), Relations),
+    ("queue/messages", 4, Swap("MessageText"), Body),
+    ("queue/messages", 9, BodyFrom(10), Relations),
+    ("queue/messages", 11, BodyFrom(10), Body),
+    ("queue/messages", 6, Drop("x-ms-popreceipt"), HeaderNames),
     (
         "queue/messages",
         14,
         Drop("x-ms-approximate-messages-count"),
-        Aspect::HeaderNames,
+        HeaderNames,
+    ),
+    ("queue/messages", 4, BodyFrom(5), Body),
+    (
+        "queue/messages",
+        4,
+        Replace("<QueueMessagesList>", "<"),
+        Body,
+    ),
+    (
+        "queue/messages",
+        5,
+        Replace("<MessageId>", "<MessageId>7"),
+        Body,
+    ),
+    ("table/entities", 4, Replace(":7,", ":\"7\","), Body),
+    (
+        "table/entities",
+        4,
+        Replace("\"count\":7,\"none\":null", "\"none\":null,\"count\":7"),
+        Body,
     ),
 ];
 
@@ -271,7 +247,7 @@ fn swapped(body: &str, element: &str) -> String {
 
 fn edit(answers: &mut [Answer], n: usize, edit: Edit) {
     let body = match edit {
-        Status(status) => {
+        SetStatus(status) => {
             answers[n].status = status;
             return;
         }
@@ -281,7 +257,7 @@ fn edit(answers: &mut [Answer], n: usize, edit: Edit) {
             let value = answers[other].headers.get(name).unwrap().to_owned();
             return answers[n].headers.set(name, value);
         }
-        Body(from, to) => text(&answers[n]).replacen(from, to, 1),
+        Replace(from, to) => text(&answers[n]).replacen(from, to, 1),
         Swap(element) => swapped(&text(&answers[n]), element),
         BodyFrom(other) => text(&answers[other]),
         Empty => String::new(),

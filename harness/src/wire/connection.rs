@@ -73,9 +73,6 @@ impl Drop for Connection {
 
 impl Connection {
     /// Connects.
-    ///
-    /// # Errors
-    /// When nothing listens at the address.
     pub async fn open(address: SocketAddr) -> Result<Self, WireError> {
         let stream = TcpStream::connect(address).await.map_err(WireError::call)?;
         stream.set_nodelay(true).map_err(WireError::call)?;
@@ -111,9 +108,6 @@ impl Connection {
     }
 
     /// Sends a request unchanged; the answer's body is streamed.
-    ///
-    /// # Errors
-    /// When the connection breaks.
     pub async fn pass(
         &mut self,
         request: Request<Full<Bytes>>,

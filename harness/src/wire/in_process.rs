@@ -23,9 +23,6 @@ pub const fn base(service: Service) -> &'static str {
 }
 
 /// Sends a request to a service as a [connection](super::connection) does.
-///
-/// # Errors
-/// When there is no answer.
 pub async fn send(
     emulator: &Emulator,
     service: Service,

@@ -136,9 +136,6 @@ pub struct Answer {
 
 impl Answer {
     /// Reads an answer of the `http` crate completely.
-    ///
-    /// # Errors
-    /// When the body breaks off.
     pub async fn read<B>(answer: http::Response<B>) -> Result<Answer, WireError>
     where
         B: Body<Data = Bytes>,

@@ -32,16 +32,16 @@ pub(crate) const LINES: &[Row] = &[
         9_850,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
-    ("sweeper/", 20_900, "Directories stay."),
+    ("sweeper/", 20_530, "Directories stay."),
     (
         "listener/",
-        30_000,
+        29_530,
         "The simulated fleets of the example `fleet`, and the contexts of the tables' client.",
     ),
     ("worker/", 1_990, ""),
     (
         "harness/",
-        71_660,
+        68_530,
         "Facts distilled from recordings; renames of a million files.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 243_930;
+pub(crate) const TOTAL: usize = 241_260;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Checks each file's opening comment, the reasons of its exceptions, and its words.
+//! Checks each file's opening comment and its words.
 
 use crate::finding::Finding;
 use crate::places::has_word;
@@ -17,49 +17,6 @@ pub(crate) fn without_opening(sources: &[Source]) -> Vec<Finding> {
     silent
         .map(|source| Finding::new(&source.path, 1, "does not open with `//!`"))
         .collect()
-}
-
-/// Returns `ignore`, `allow` and `expect` without a reason.
-pub(crate) fn without_reason(sources: &[Source]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for source in sources {
-        for (at, line) in source.code.iter().enumerate() {
-            let text = line.trim_start();
-            if !text.starts_with("#[") && !text.starts_with("#![") {
-                continue;
-            }
-            if let Some(mark) = unreasoned(&attribute(&source.code[at..])) {
-                let what = format!("`{mark}` has no reason");
-                findings.push(Finding::new(&source.path, at + 1, what));
-            }
-        }
-    }
-    findings
-}
-
-/// Returns the whole attribute that starts in the first line.
-fn attribute(code: &[String]) -> String {
-    let mut text = String::new();
-    for line in code {
-        text.push_str(line.trim());
-        if text.matches('[').count() <= text.matches(']').count() {
-            break;
-        }
-    }
-    text
-}
-
-fn unreasoned(attribute: &str) -> Option<&'static str> {
-    let ignores = ["[ignore]", " ignore)", ",ignore)"];
-    if ignores.iter().any(|mark| attribute.contains(mark)) {
-        return Some("ignore");
-    }
-    let lints = ["allow", "expect"];
-    let found = lints.into_iter().find(|lint| {
-        let opens = [format!("[{lint}("), format!(" {lint}(")];
-        opens.iter().any(|open| attribute.contains(open))
-    });
-    found.filter(|_| !has_word(attribute, "reason"))
 }
 
 /// Paths that exist only on one person's machine.
@@ -128,29 +85,6 @@ mod tests {
             );
         }
         assert_eq!(without_opening(&[Source::new("a.rs", "//! A.\n")]), []);
-    }
-
-    #[test]
-    fn an_exception_without_its_reason_is_found() {
-        let found = |text| without_reason(&[Source::new("a.rs", text)]).len();
-        for text in [
-            "#[ignore]\nfn a() {}\n",
-            "#[cfg_attr(windows, ignore)]\nfn a() {}\n",
-            "    #[allow(dead_code)]\n",
-            "#![expect(\n    clippy::a,\n    clippy::b\n)]\nlet reason = 1;\n",
-            "#[cfg_attr(test, allow(dead_code))]\n",
-        ] {
-            assert_eq!(found(text), 1, "{text}");
-        }
-        for text in [
-            "#[ignore = \"needs a disk of 1 TiB\"]\n",
-            "#[allow(dead_code, reason = \"for tests\")]\n",
-            "#![expect(\n    clippy::a,\n    reason = \"a table\"\n)]\n",
-            "// #[ignore]\n",
-            "a.expect(\"b\");\n",
-        ] {
-            assert_eq!(found(text), 0, "{text}");
-        }
     }
 
     #[test]

@@ -55,29 +55,26 @@ fn a_queue_of_the_file_can_be_chosen() {
     assert!(none.is_err());
 }
 
+/// Flags and the expected problem.
+const WRONG: &str = r"
+run --exec cat | no queue is named
+run --queue InputQueue --exec cat | `InputQueue` is not a queue name
+run --queue orders | `orders`: no handler is named: give --exec
+run --queue orders --http ftp://h | `orders`: `ftp://h
+run --queue orders --exec /no/such/binary | `orders`: handler.exec: `/no/such/binary` does not exist
+run --queue orders --exec cat --visibility 500ms | visibility: 500ms is not
+run --queue orders --exec cat --visibility 8d | 8d is not between 1s and 7d
+run --queue orders --exec cat --slots 33 | slots: must be 1 to 32
+run --queue orders --exec cat --tasks-min 9 --tasks-max 8 | 1 <= min <= max
+run --queue orders --exec cat --health 9100 | health: `9100` is not HOST:PORT
+run --queue orders,orders --exec cat | `orders`: is named twice
+run --queue orders --exec cat --trigger-queue orders | trigger.queue: must differ
+run --queue orders --exec cat --grace 2d | grace: 2d is not
+run --queue a-1 --exec cat --max-cost-per-day inf | max_cost_per_day: must be a number of 0 or more
+";
+
 /// A file, flags, and the expected problems.
-const WRONG: &[(&str, &str, &[&str])] = &[
-    ("", "run --exec cat", &["no queue is named"]),
-    (
-        "",
-        "run --queue InputQueue --exec cat",
-        &["`InputQueue` is not a queue name"],
-    ),
-    (
-        "",
-        "run --queue orders",
-        &["`orders`: no handler is named: give --exec"],
-    ),
-    (
-        "",
-        "run --queue orders --http ftp://h",
-        &["`orders`: `ftp://h"],
-    ),
-    (
-        "",
-        "run --queue orders --exec /no/such/binary",
-        &["`orders`: handler.exec: `/no/such/binary` does not exist"],
-    ),
+const WRONG_FILES: &[(&str, &str, &[&str])] = &[
     (
         "[[listener.queue]]\nname = \"orders\"\nhandler = { exec = \"\" }",
         "once",
@@ -87,46 +84,6 @@ const WRONG: &[(&str, &str, &[&str])] = &[
         "[[listener.queue]]\nname = \"orders\"\nhandler = { exec = [] }",
         "once",
         &["`orders`: handler.exec: is empty; give a program"],
-    ),
-    (
-        "",
-        "run --queue orders --exec cat --visibility 500ms",
-        &["visibility: 500ms is not"],
-    ),
-    (
-        "",
-        "run --queue orders --exec cat --visibility 8d",
-        &["8d is not between 1s and 7d"],
-    ),
-    (
-        "",
-        "run --queue orders --exec cat --slots 33",
-        &["slots: must be 1 to 32"],
-    ),
-    (
-        "",
-        "run --queue orders --exec cat --tasks-min 9 --tasks-max 8",
-        &["1 <= min <= max"],
-    ),
-    (
-        "",
-        "run --queue orders --exec cat --health 9100",
-        &["health: `9100` is not HOST:PORT"],
-    ),
-    (
-        "",
-        "run --queue orders,orders --exec cat",
-        &["`orders`: is named twice"],
-    ),
-    (
-        "",
-        "run --queue orders --exec cat --trigger-queue orders",
-        &["trigger.queue: must differ"],
-    ),
-    (
-        "",
-        "run --queue orders --exec cat --grace 2d",
-        &["grace: 2d is not"],
     ),
     (
         "[listener]\naccount_rate = 0",
@@ -165,11 +122,6 @@ const WRONG: &[(&str, &str, &[&str])] = &[
         &["price: must be", "max_cost_per_day: must be"],
     ),
     (
-        "",
-        "run --queue orders --exec cat --max-cost-per-day inf",
-        &["max_cost_per_day: must be a number of 0 or more"],
-    ),
-    (
         "[[listener.queue]]\nname = \"a-1\"\nslots = 0\n[[listener.queue]]\nname = \"b-1\"",
         "run",
         &[
@@ -183,12 +135,19 @@ const WRONG: &[(&str, &str, &[&str])] = &[
 /// Each problem gets its own line with the queue's name.
 #[test]
 fn each_problem_names_its_queue() {
-    for (file, flags, wanted) in WRONG {
+    let flags = WRONG
+        .trim()
+        .lines()
+        .map(|row| row.split_once(" | ").unwrap());
+    let flags = flags.map(|(flags, problem)| ("", flags, vec![problem]));
+    let files = WRONG_FILES.iter();
+    let files = files.map(|(file, flags, problems)| (*file, *flags, problems.to_vec()));
+    for (file, flags, wanted) in flags.chain(files) {
         let file = toml::from_str(file).unwrap();
         let problems = plan::make(&file, &listen_flags(flags)).err().unwrap();
         let problems: Vec<String> = problems.iter().map(|p| format!("{p:#}")).collect();
         assert_eq!(problems.len(), wanted.len(), "{flags}: {problems:?}");
-        for (problem, wanted) in problems.iter().zip(*wanted) {
+        for (problem, wanted) in problems.iter().zip(wanted) {
             assert!(problem.contains(wanted), "{flags}: {problem}");
             assert!(!problem.contains('\n'), "{problem}");
         }

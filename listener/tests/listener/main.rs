@@ -17,7 +17,6 @@ mod fleet;
 mod handlers;
 mod notify;
 mod partitioned;
-mod properties;
 mod scale;
 #[cfg(unix)]
 mod signals;

@@ -9,7 +9,7 @@ use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl, PortResult, QueueMessage};
 use tokio::time::Instant;
 
-use super::faults::{Crash, Fault, Faults, Op, error};
+use super::faults::{Fault, Faults, Op, error};
 use super::model::{Blob, Queue, Rates, Stored};
 
 /// An account with queues, and blobs that can only be leased.
@@ -19,7 +19,6 @@ pub struct FakeStorage {
     /// Time of each request, half before its effect and half after it.
     takes: Duration,
     state: Mutex<State>,
-    crashed: tokio::sync::Notify,
 }
 
 #[derive(Default)]
@@ -38,8 +37,6 @@ pub(super) struct State {
     /// Number of updates and deletes with a receipt that was not the newest.
     pub(super) stale_receipts: u64,
     pub(super) batch_sizes: Vec<u32>,
-    pub(super) visibilities: Vec<Duration>,
-    crash: Option<Crash>,
 }
 
 impl FakeStorage {
@@ -59,7 +56,6 @@ impl FakeStorage {
             skew,
             takes: Duration::ZERO,
             state: Mutex::new(state),
-            crashed: tokio::sync::Notify::new(),
         }
     }
 
@@ -79,21 +75,6 @@ impl FakeStorage {
 
     pub fn fault(&self, op: Op, calls: Range<u64>, fault: Fault) {
         self.state.lock().unwrap().faults.add(op, calls, fault);
-    }
-
-    /// Makes `worker` crash in its request of this number, before or after the request reached the
-    /// service.
-    pub fn crash(&self, worker: &'static str, requests: u64, after: bool) {
-        self.state.lock().unwrap().crash = Some(Crash {
-            worker,
-            requests,
-            after,
-        });
-    }
-
-    /// Waits for the crash.
-    pub async fn crashed(&self) {
-        self.crashed.notified().await;
     }
 
     pub fn heal(&self) {
@@ -137,10 +118,6 @@ impl FakeStorage {
 
     pub fn batch_sizes(&self) -> Vec<u32> {
         self.state.lock().unwrap().batch_sizes.clone()
-    }
-
-    pub fn visibilities(&self) -> Vec<Duration> {
-        self.state.lock().unwrap().visibilities.clone()
     }
 
     pub fn put(&self, queue: &str, text: &str) -> String {
@@ -195,7 +172,7 @@ impl FakeStorage {
         (op, on): (Op, &str),
         act: impl FnOnce(&mut State, Timestamp) -> Result<T, ErrorKind>,
     ) -> PortResult<T> {
-        let (fault, crash) = {
+        let fault = {
             let mut state = self.state.lock().unwrap();
             state.requests.push((Instant::now(), op));
             // Commands other than the listener send no context.
@@ -205,19 +182,8 @@ impl FakeStorage {
                 let worker = context["worker"].as_str().unwrap().to_owned();
                 state.getters.insert(worker, Instant::now());
             }
-            (
-                state.faults.next(op),
-                state.crash.as_mut().and_then(|crash| crash.is_now(cx)),
-            )
+            state.faults.next(op)
         };
-        if let Some(after) = crash {
-            if after {
-                let now = self.now();
-                let _ = act(&mut self.state.lock().unwrap(), now);
-            }
-            self.crashed.notify_one();
-            return std::future::pending().await;
-        }
         match fault {
             Some(Fault::Before(kind)) => return Err(error(kind)),
             Some(Fault::Late(pause)) => tokio::time::sleep(pause).await,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use smalt_sleeve::port::{CallContext, ErrorKind, PortError};
+use smalt_sleeve::port::{ErrorKind, PortError};
 
 /// The operations that a listener uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,25 +86,5 @@ pub fn error(kind: ErrorKind) -> PortError {
         operation: "Test",
         resource: "orders".to_owned(),
         message: "injected".to_owned(),
-    }
-}
-
-/// The crash of a worker in the middle of a request.
-pub struct Crash {
-    pub worker: &'static str,
-    /// Requests before the crash.
-    pub requests: u64,
-    /// Whether the request still reaches the service.
-    pub after: bool,
-}
-
-impl Crash {
-    pub fn is_now(&mut self, cx: &CallContext) -> Option<bool> {
-        if !cx.client_request_id.contains(self.worker) {
-            return None;
-        }
-        let now = self.requests == 0;
-        self.requests = self.requests.wrapping_sub(1);
-        now.then_some(self.after)
     }
 }

@@ -22,10 +22,6 @@ fn blob<'a>(state: &'a mut State, id: &BlobId) -> Result<&'a mut Blob, ErrorKind
     blob.ok_or(ErrorKind::NotFound)
 }
 
-fn unsupported<T>() -> PortResult<T> {
-    Err(error(ErrorKind::Refused))
-}
-
 #[async_trait]
 impl Storage for FakeStorage {
     fn account(&self) -> &str {
@@ -34,10 +30,6 @@ impl Storage for FakeStorage {
 
     fn blob_url(&self, blob: &BlobId) -> String {
         format!("https://fake/{}/{}", blob.container, blob.name)
-    }
-
-    fn readable_url(&self, _blob: &BlobId, _lifetime: Duration) -> PortResult<String> {
-        unsupported()
     }
 
     async fn create_queue(&self, cx: &CallContext, name: &str) -> PortResult<bool> {
@@ -101,7 +93,6 @@ impl Storage for FakeStorage {
         let messages = self
             .call(cx, (Op::Get, name), |state, now| {
                 state.batch_sizes.push(count);
-                state.visibilities.push(visibility_timeout);
                 Ok(queue(state, name)?.get(now, count, visibility_timeout))
             })
             .await?;
@@ -136,7 +127,6 @@ impl Storage for FakeStorage {
         text: Option<&str>,
     ) -> PortResult<Receipt> {
         self.call(cx, (Op::Update, name), |state, now| {
-            state.visibilities.push(visibility_timeout);
             let answer = queue(state, name)?.update(now, id, pop_receipt, visibility_timeout, text);
             state.stale_receipts += u64::from(answer == Err(ErrorKind::ReceiptMismatch));
             answer
@@ -162,36 +152,6 @@ impl Storage for FakeStorage {
         .await
     }
 
-    async fn clear_messages(&self, _cx: &CallContext, _queue: &str) -> PortResult<()> {
-        unsupported()
-    }
-
-    async fn list_blobs(
-        &self,
-        _cx: &CallContext,
-        _container: &str,
-        _list: &ListBlobs,
-    ) -> PortResult<BlobPage> {
-        unsupported()
-    }
-
-    async fn blob_properties(
-        &self,
-        _cx: &CallContext,
-        _blob: &BlobId,
-    ) -> PortResult<(BlobProperties, Timestamp)> {
-        unsupported()
-    }
-
-    async fn get_blob(
-        &self,
-        _cx: &CallContext,
-        _blob: &BlobId,
-        _most_bytes: u64,
-    ) -> PortResult<Downloaded> {
-        unsupported()
-    }
-
     async fn put_blob(
         &self,
         cx: &CallContext,
@@ -211,44 +171,6 @@ impl Storage for FakeStorage {
             }
         })
         .await
-    }
-
-    async fn set_blob_metadata(
-        &self,
-        _cx: &CallContext,
-        _blob: &BlobId,
-        _metadata: &Metadata,
-        _conditions: &Conditions,
-    ) -> PortResult<Written> {
-        unsupported()
-    }
-
-    async fn delete_blob(
-        &self,
-        _cx: &CallContext,
-        _blob: &BlobId,
-        _conditions: &Conditions,
-        _snapshots: DeleteSnapshots,
-    ) -> PortResult<()> {
-        unsupported()
-    }
-
-    async fn start_copy(
-        &self,
-        _cx: &CallContext,
-        _blob: &BlobId,
-        _copy: &StartCopy,
-    ) -> PortResult<CopyStarted> {
-        unsupported()
-    }
-
-    async fn abort_copy(
-        &self,
-        _cx: &CallContext,
-        _blob: &BlobId,
-        _copy_id: &str,
-    ) -> PortResult<()> {
-        unsupported()
     }
 
     async fn acquire_lease(

@@ -79,171 +79,115 @@ fn first() -> Told {
     (0, (1, 2), put(1, None), tagged(201, 0))
 }
 
-fn check(kind: Kind, cases: Vec<(&str, Vec<Told>, bool)>) {
-    let start = State {
-        asked: Some(Arc::new(said::names())),
-        ..start_of(kind)
-    };
-    for (what, told, expected) in cases {
+/// A hand-written history, by what happens in it.
+struct Story(Kind, &'static str);
+
+impl Story {
+    fn is_accepted(self, told: impl Into<Vec<Told>>) {
+        self.is_judged(told.into(), true);
+    }
+
+    fn is_rejected(self, told: impl Into<Vec<Told>>) {
+        self.is_judged(told.into(), false);
+    }
+
+    fn is_judged(self, told: Vec<Told>, expected: bool) {
+        let Story(kind, what) = self;
+        let start = State {
+            asked: Some(Arc::new(said::names())),
+            ..start_of(kind)
+        };
         let judged = explain(kind, &start, &history(told));
         assert_eq!(judged.is_ok(), expected, "{what}: {judged:?}");
     }
 }
 
+fn of_blob(what: &'static str) -> Story {
+    Story(Kind::Blob, what)
+}
+
+fn of_container(what: &'static str) -> Story {
+    Story(Kind::Container, what)
+}
+
 #[test]
 fn wrong_reads_of_a_blob_are_rejected() {
-    check(
-        Kind::Blob,
-        vec![
-            (
-                "a read of what was written",
-                vec![first(), (1, (3, 4), get(), got(0, 1))],
-                true,
-            ),
-            (
-                "a stale read",
-                vec![
-                    first(),
-                    (1, (3, 4), put(2, None), tagged(201, 1)),
-                    (2, (5, 6), get(), got(0, 1)),
-                ],
-                false,
-            ),
-            (
-                "a read of what is not there yet",
-                vec![
-                    first(),
-                    (2, (3, 4), get(), got(1, 2)),
-                    (1, (5, 6), put(2, None), tagged(201, 1)),
-                ],
-                false,
-            ),
-            (
-                "new content under an old tag",
-                vec![
-                    first(),
-                    (1, (3, 6), put(2, None), tagged(201, 1)),
-                    (2, (4, 5), get(), got(0, 2)),
-                ],
-                false,
-            ),
-        ],
-    );
+    of_blob("a read of what was written").is_accepted([first(), (1, (3, 4), get(), got(0, 1))]);
+    of_blob("a stale read").is_rejected([
+        first(),
+        (1, (3, 4), put(2, None), tagged(201, 1)),
+        (2, (5, 6), get(), got(0, 1)),
+    ]);
+    of_blob("a read of what is not there yet").is_rejected([
+        first(),
+        (2, (3, 4), get(), got(1, 2)),
+        (1, (5, 6), put(2, None), tagged(201, 1)),
+    ]);
+    of_blob("new content under an old tag").is_rejected([
+        first(),
+        (1, (3, 6), put(2, None), tagged(201, 1)),
+        (2, (4, 5), get(), got(0, 2)),
+    ]);
 }
 
 #[test]
 fn wrong_conditions_and_etags_of_a_blob_are_rejected() {
-    check(
-        Kind::Blob,
-        vec![
-            (
-                "a lost update: one condition met twice",
-                vec![
-                    first(),
-                    (1, (3, 6), put(2, Some(0)), tagged(201, 1)),
-                    (2, (4, 5), put(3, Some(0)), tagged(201, 2)),
-                ],
-                false,
-            ),
-            (
-                "one condition met once",
-                vec![
-                    first(),
-                    (1, (3, 6), put(2, Some(0)), tagged(201, 1)),
-                    (2, (4, 5), put(3, Some(0)), refused(412, "ConditionNotMet")),
-                ],
-                true,
-            ),
-            (
-                "refused although nobody wrote",
-                vec![
-                    first(),
-                    (2, (4, 5), put(3, Some(0)), refused(412, "ConditionNotMet")),
-                ],
-                false,
-            ),
-            (
-                "an ETag twice",
-                vec![first(), (1, (3, 4), put(2, None), tagged(201, 0))],
-                false,
-            ),
-        ],
-    );
+    of_blob("a lost update: one condition met twice").is_rejected([
+        first(),
+        (1, (3, 6), put(2, Some(0)), tagged(201, 1)),
+        (2, (4, 5), put(3, Some(0)), tagged(201, 2)),
+    ]);
+    of_blob("one condition met once").is_accepted([
+        first(),
+        (1, (3, 6), put(2, Some(0)), tagged(201, 1)),
+        (2, (4, 5), put(3, Some(0)), refused(412, "ConditionNotMet")),
+    ]);
+    of_blob("refused although nobody wrote").is_rejected([
+        first(),
+        (2, (4, 5), put(3, Some(0)), refused(412, "ConditionNotMet")),
+    ]);
+    of_blob("an ETag twice").is_rejected([first(), (1, (3, 4), put(2, None), tagged(201, 0))]);
 }
 
 #[test]
 fn wrong_leases_of_a_blob_are_rejected() {
     let lease = |id| blob(BlobOperation::Lease(acquire(id), None));
-    check(
-        Kind::Blob,
-        vec![
-            (
-                "one lease for two",
-                vec![
-                    first(),
-                    (1, (3, 6), lease(0), granted(0, 0)),
-                    (2, (4, 5), lease(1), granted(1, 0)),
-                ],
-                false,
-            ),
-            (
-                "a lease for the first",
-                vec![
-                    first(),
-                    (1, (3, 6), lease(0), granted(0, 0)),
-                    (2, (4, 5), lease(1), refused(409, "LeaseAlreadyPresent")),
-                ],
-                true,
-            ),
-            (
-                "a write past a lease",
-                vec![
-                    first(),
-                    (1, (3, 4), lease(0), granted(0, 0)),
-                    (2, (5, 6), put(2, None), tagged(201, 1)),
-                ],
-                false,
-            ),
-        ],
-    );
+    of_blob("one lease for two").is_rejected([
+        first(),
+        (1, (3, 6), lease(0), granted(0, 0)),
+        (2, (4, 5), lease(1), granted(1, 0)),
+    ]);
+    of_blob("a lease for the first").is_accepted([
+        first(),
+        (1, (3, 6), lease(0), granted(0, 0)),
+        (2, (4, 5), lease(1), refused(409, "LeaseAlreadyPresent")),
+    ]);
+    of_blob("a write past a lease").is_rejected([
+        first(),
+        (1, (3, 4), lease(0), granted(0, 0)),
+        (2, (5, 6), put(2, None), tagged(201, 1)),
+    ]);
 }
 
 #[test]
 fn wrong_deletions_of_a_blob_are_rejected() {
-    check(
-        Kind::Blob,
-        vec![
-            (
-                "deleted, and there again",
-                vec![
-                    first(),
-                    (1, (3, 4), delete_blob(), ok(202)),
-                    (2, (5, 6), get(), got(0, 1)),
-                ],
-                false,
-            ),
-            (
-                "lost, seen, gone",
-                vec![
-                    first(),
-                    (1, (3, 0), put(2, None), ok(0)),
-                    (2, (5, 6), get(), got(1, 2)),
-                    (2, (7, 8), get(), got(0, 1)),
-                ],
-                false,
-            ),
-            (
-                "lost, and seen late",
-                vec![
-                    first(),
-                    (1, (3, 0), put(2, None), ok(0)),
-                    (2, (5, 6), get(), got(0, 1)),
-                    (2, (7, 8), get(), got(1, 2)),
-                ],
-                true,
-            ),
-        ],
-    );
+    of_blob("deleted, and there again").is_rejected([
+        first(),
+        (1, (3, 4), delete_blob(), ok(202)),
+        (2, (5, 6), get(), got(0, 1)),
+    ]);
+    of_blob("lost, seen, gone").is_rejected([
+        first(),
+        (1, (3, 0), put(2, None), ok(0)),
+        (2, (5, 6), get(), got(1, 2)),
+        (2, (7, 8), get(), got(0, 1)),
+    ]);
+    of_blob("lost, and seen late").is_accepted([
+        first(),
+        (1, (3, 0), put(2, None), ok(0)),
+        (2, (5, 6), get(), got(0, 1)),
+        (2, (7, 8), get(), got(1, 2)),
+    ]);
 }
 
 #[test]
@@ -253,54 +197,29 @@ fn wrong_histories_of_a_container_are_rejected() {
     let lease = |id| on(ContainerOperation::Lease(acquire(id), None));
     let delete = || on(ContainerOperation::Delete(Guard::default()));
     let first = || (0, (1, 2), create(), tagged(201, 0));
-    check(
-        Kind::Container,
-        vec![
-            (
-                "made by two",
-                vec![
-                    (1, (1, 4), create(), tagged(201, 0)),
-                    (2, (2, 3), create(), tagged(201, 1)),
-                ],
-                false,
-            ),
-            (
-                "made by one",
-                vec![
-                    (1, (1, 4), create(), tagged(201, 0)),
-                    (2, (2, 3), create(), refused(409, "ContainerAlreadyExists")),
-                ],
-                true,
-            ),
-            (
-                "one lease for two",
-                vec![
-                    first(),
-                    (1, (3, 6), lease(0), granted(0, 0)),
-                    (2, (4, 5), lease(1), granted(1, 0)),
-                ],
-                false,
-            ),
-            (
-                "deleted in spite of its lease",
-                vec![
-                    first(),
-                    (1, (3, 4), lease(0), granted(0, 0)),
-                    (2, (5, 6), delete(), ok(202)),
-                ],
-                false,
-            ),
-            (
-                "deleted by two",
-                vec![
-                    first(),
-                    (1, (3, 6), delete(), ok(202)),
-                    (2, (4, 5), delete(), ok(202)),
-                ],
-                false,
-            ),
-        ],
-    );
+    of_container("made by two").is_rejected([
+        (1, (1, 4), create(), tagged(201, 0)),
+        (2, (2, 3), create(), tagged(201, 1)),
+    ]);
+    of_container("made by one").is_accepted([
+        (1, (1, 4), create(), tagged(201, 0)),
+        (2, (2, 3), create(), refused(409, "ContainerAlreadyExists")),
+    ]);
+    of_container("one lease for two").is_rejected([
+        first(),
+        (1, (3, 6), lease(0), granted(0, 0)),
+        (2, (4, 5), lease(1), granted(1, 0)),
+    ]);
+    of_container("deleted in spite of its lease").is_rejected([
+        first(),
+        (1, (3, 4), lease(0), granted(0, 0)),
+        (2, (5, 6), delete(), ok(202)),
+    ]);
+    of_container("deleted by two").is_rejected([
+        first(),
+        (1, (3, 6), delete(), ok(202)),
+        (2, (4, 5), delete(), ok(202)),
+    ]);
 }
 
 /// A real burst with one changed answer is hardly ever explained.

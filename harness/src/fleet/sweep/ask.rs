@@ -27,27 +27,20 @@ const PAGE: u32 = 5_000;
 const CONTENT_MAX: u64 = 64 * 1024;
 
 /// Creates the containers, and returns the service's time.
-///
-/// # Errors
-/// When a request fails.
 pub async fn prepare(
     storage: &dyn Storage,
     containers: impl Iterator<Item = String>,
 ) -> Result<Timestamp, ServerError> {
     let cx = CallContext::default();
     for container in containers.chain([DEAD_CONTAINER.to_owned()]) {
-        let made = storage.create_container(&cx, &container).await;
-        made.map_err(ServerError::call)?;
+        storage.create_container(&cx, &container).await?;
     }
     let list = ListBlobs::default();
-    let listed = storage.list_blobs(&cx, DEAD_CONTAINER, &list).await;
-    Ok(listed.map_err(ServerError::call)?.server_time)
+    let listed = storage.list_blobs(&cx, DEAD_CONTAINER, &list).await?;
+    Ok(listed.server_time)
 }
 
 /// Puts these blobs.
-///
-/// # Errors
-/// When a put fails.
 pub async fn fill(
     address: SocketAddr,
     blobs: &Blobs,
@@ -65,9 +58,6 @@ pub async fn fill(
 }
 
 /// Deletes every dead blob.
-///
-/// # Errors
-/// When a request fails.
 pub async fn clear_dead(storage: &dyn Storage) -> Result<(), ServerError> {
     let mut names = Vec::new();
     each(storage, DEAD_CONTAINER, |item| names.push(item.name)).await?;
@@ -104,9 +94,6 @@ fn put(access: &Access, blobs: &Blobs, number: Number) -> Result<Shot, ServerErr
 }
 
 /// Passes every blob of a container to `take`.
-///
-/// # Errors
-/// When a page cannot be listed.
 async fn each(
     storage: &dyn Storage,
     container: &str,
@@ -118,8 +105,7 @@ async fn each(
         ..ListBlobs::default()
     };
     loop {
-        let page = storage.list_blobs(&cx, container, &list).await;
-        let page = page.map_err(ServerError::call)?;
+        let page = storage.list_blobs(&cx, container, &list).await?;
         page.blobs.into_iter().for_each(&mut take);
         list.marker = page.next_marker;
         if list.marker.is_none() {
@@ -130,9 +116,6 @@ async fn each(
 
 /// Returns the version of each blob that exists, and the places of those that are not from this
 /// run.
-///
-/// # Errors
-/// When a page cannot be listed.
 pub async fn versions(
     storage: &dyn Storage,
     blobs: &Blobs,
@@ -155,9 +138,6 @@ pub async fn versions(
 
 /// Returns the copies among the dead blobs with their contents, and the names of those that are not
 /// from this run.
-///
-/// # Errors
-/// When a request fails.
 pub async fn copies(
     storage: &Arc<dyn Storage>,
     blobs: &Blobs,
@@ -174,8 +154,7 @@ pub async fn copies(
             CallContext::default(),
             BlobId::new(DEAD_CONTAINER, item.name),
         );
-        let got = storage.get_blob(&cx, &place, CONTENT_MAX).await;
-        let got = got.map_err(ServerError::call)?;
+        let got = storage.get_blob(&cx, &place, CONTENT_MAX).await?;
         let copy = Copy {
             content: got.content,
             metadata: item.properties.metadata,

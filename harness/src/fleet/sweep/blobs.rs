@@ -14,6 +14,10 @@ const CONTAINER: &str = "fleet-";
 const BLOB: &str = "blob ";
 /// Least length of the content in bytes; some blobs have a little more.
 const CONTENT_BYTES: usize = 64;
+/// Percentage of the blobs that are due.
+const DUE_PERCENT: u64 = 10;
+/// Percentage of the due blobs that must move; the others are deleted.
+const MOVED_PERCENT: u64 = 25;
 /// Least time in seconds since a due blob expired.
 const DUE_FOR_S: u64 = 3_600;
 /// Least time in seconds until the others expire: longer than any run.
@@ -46,10 +50,6 @@ pub struct Blobs {
     pub count: u64,
     /// Number of containers that share them.
     pub containers: u64,
-    /// Number of due blobs in ten thousand.
-    pub due_of_10k: u64,
-    /// Percentage of the due blobs that must move.
-    pub moved_percent: u64,
     /// Seed that determines the fates.
     pub seed: u64,
     /// Time at which they are put.
@@ -67,8 +67,8 @@ impl Blobs {
     /// Returns what must happen to a blob.
     pub fn fate(&self, number: Number) -> Fate {
         let drawn = spread(number ^ spread(self.seed.wrapping_add(1)));
-        let (due, moved, kept) = (drawn % 10_000, (drawn >> 16) % 100, (drawn >> 32) % 2);
-        match (due < self.due_of_10k, moved < self.moved_percent, kept) {
+        let (due, moved, kept) = (drawn % 100, (drawn >> 16) % 100, (drawn >> 32) % 2);
+        match (due < DUE_PERCENT, moved < MOVED_PERCENT, kept) {
             (true, true, _) => Fate::Moved,
             (true, false, _) => Fate::Deleted,
             (false, _, 0) => Fate::Untagged,
@@ -155,8 +155,6 @@ pub(crate) mod tests {
         Blobs {
             count,
             containers: 4,
-            due_of_10k: 1_000,
-            moved_percent: 25,
             seed: 7,
             now: Timestamp::from_unix_s(1_800_000_000),
         }
@@ -170,12 +168,6 @@ pub(crate) mod tests {
         assert!((9_500..10_500).contains(&(deleted + moved)), "{deleted}");
         assert!((2_200..2_800).contains(&moved), "{moved}");
         assert!(of(Fate::Untagged) > 40_000 && of(Fate::Later) > 40_000);
-        let few = Blobs {
-            due_of_10k: 10,
-            ..blobs
-        };
-        let due = (0..few.count).filter(|n| few.fate(*n).is_due()).count();
-        assert!((70..130).contains(&due), "{due}");
     }
 
     #[test]

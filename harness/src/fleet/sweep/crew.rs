@@ -34,9 +34,6 @@ struct Seen {
 }
 
 /// Runs workers for one cycle. No process is killed once the cycle is over.
-///
-/// # Errors
-/// When a process cannot be started, killed or waited for.
 pub async fn sweep(plan: Plan, patience: Duration) -> Result<Swept, ServerError> {
     let begun = Instant::now();
     let mut herd = Herd::start(plan)?;

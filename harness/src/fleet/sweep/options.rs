@@ -12,7 +12,6 @@ use super::judge::{self, Account, Evidence};
 use super::round::{Filled, Round, Times};
 use crate::bench::servers::Start;
 use crate::fleet::options::bar;
-use crate::servers::azurite;
 use crate::servers::smalt::{binary, named_or_beside};
 
 /// Options of `harness check fleet sweep`.
@@ -24,14 +23,6 @@ pub struct Options {
     /// Number of containers that share the blobs.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     containers: u64,
-    /// Percentage of the blobs that are due; use a small one such as 0.1 where a slow service takes
-    /// long for each.
-    #[arg(long, default_value = "10", value_name = "PERCENT", value_parser = of_10k)]
-    due: u64,
-    /// Percentage of the due blobs that are moved to another container instead of deleted.
-    #[arg(long, default_value_t = 25, value_name = "PERCENT")]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=100))]
-    moved: u64,
     /// Number of concurrent sweeper processes.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: u32,
@@ -54,16 +45,10 @@ pub struct Options {
     /// Report a sweep that takes longer than this many seconds as stuck.
     #[arg(long, default_value_t = 1_800, value_name = "S")]
     patience: u64,
-    /// The service to sweep.
-    #[arg(long, value_enum, default_value_t = Target::Smalt)]
-    target: Target,
     /// The `smalt` binary, which runs in durable mode on free ports; by default the one next to
     /// this program.
     #[arg(long, value_name = "FILE")]
     smalt: Option<PathBuf>,
-    /// The Azurite command; by default the one that `ci/azurite.sh` installs.
-    #[arg(long, value_name = "FILE")]
-    azurite_bin: Option<PathBuf>,
     /// The `smalt-sweeper` binary; by default the one next to this program.
     #[arg(long, value_name = "FILE")]
     sweeper: Option<PathBuf>,
@@ -72,33 +57,18 @@ pub struct Options {
     flags: Vec<String>,
 }
 
-/// The service that is swept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Target {
-    /// The binary `smalt`.
-    Smalt,
-    /// Azurite, with its data on disk.
-    Azurite,
-}
-
 impl Options {
     fn round(&self, number: u64) -> anyhow::Result<Round> {
-        let service = match self.target {
-            Target::Smalt => Start::Smalt(binary(self.smalt.as_deref())?),
-            Target::Azurite => Start::Azurite(azurite::binary(self.azurite_bin.as_deref())?),
-        };
         let kill_every = (self.kill_every > 0).then(|| Duration::from_millis(self.kill_every));
         Ok(Round {
             blobs: Blobs {
                 count: self.blobs,
                 containers: self.containers,
-                due_of_10k: self.due,
-                moved_percent: self.moved,
                 seed: self.seed.wrapping_add(if self.refill { 0 } else { number }),
                 now: Timestamp::MIN,
             },
             kill_seed: self.seed.wrapping_add(number),
-            service,
+            service: Start::Smalt(binary(self.smalt.as_deref())?),
             sweeper: named_or_beside(self.sweeper.as_deref(), "smalt-sweeper")?,
             flags: self.flags.clone(),
             workers: usize::try_from(self.workers)?,
@@ -107,19 +77,6 @@ impl Options {
             patience: Duration::from_secs(self.patience),
         })
     }
-}
-
-/// Converts a percentage into parts of ten thousand.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "it lies between 0 and 10,000"
-)]
-fn of_10k(percent: &str) -> Result<u64, String> {
-    let given: Option<f64> = percent.parse().ok();
-    let given = given.filter(|percent| (0.0..=100.0).contains(percent));
-    let given = given.ok_or("use a number from 0 to 100")?;
-    Ok((given * 100.0).round() as u64)
 }
 
 /// Formats the figures of a run as one line.
@@ -161,9 +118,6 @@ fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
 }
 
 /// Runs `harness check fleet sweep`.
-///
-/// # Errors
-/// When a binary is missing, or the service does not answer.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let mut failed = 0;
@@ -203,19 +157,4 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     }
     println!("{failed} of {} runs found errors", options.cases);
     Ok(ExitCode::FAILURE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentage_may_be_a_fraction() {
-        for (text, wanted) in [("0", 0), ("0.1", 10), ("10", 1_000), ("100", 10_000)] {
-            assert_eq!(of_10k(text), Ok(wanted), "{text}");
-        }
-        for text in ["", "-1", "100.1", "NaN", "ten"] {
-            assert!(of_10k(text).is_err(), "{text}");
-        }
-    }
 }

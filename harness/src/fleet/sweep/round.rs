@@ -74,9 +74,6 @@ pub struct Filled {
 impl Filled {
     /// Puts the blobs again that the last sweeps removed, and deletes their copies; everything else
     /// stays.
-    ///
-    /// # Errors
-    /// When a request fails.
     pub async fn refill(&mut self, blobs: &Blobs, bar: &ProgressBar) -> Result<(), ServerError> {
         let begun = Instant::now();
         ask::clear_dead(self.storage.as_ref()).await?;
@@ -90,9 +87,6 @@ impl Filled {
     }
 
     /// Ends the service.
-    ///
-    /// # Errors
-    /// When it cannot be ended.
     pub async fn end(self) -> Result<(), ServerError> {
         self.server.kill().await
     }
@@ -100,9 +94,6 @@ impl Filled {
 
 impl Round {
     /// Starts the service in this directory, and puts all blobs.
-    ///
-    /// # Errors
-    /// When it does not start, or a request fails.
     pub async fn begin(&mut self, dir: &Path, bar: &ProgressBar) -> Result<Filled, ServerError> {
         let (server, _) = self.service.start(dir).await?;
         let address = server.address(Service::Blob);
@@ -121,9 +112,6 @@ impl Round {
     }
 
     /// Sweeps, and reads what exists afterwards.
-    ///
-    /// # Errors
-    /// When workers do not start, or a request fails.
     pub async fn run(&self, filled: &Filled) -> Result<(Evidence, Times), ServerError> {
         let Filled {
             server, storage, ..

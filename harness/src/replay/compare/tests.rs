@@ -23,7 +23,7 @@ struct Pair {
 impl Pair {
     fn new(addressing: Addressing) -> Pair {
         let lines = [("PUT", URL.to_owned(), 201, Vec::new())];
-        let recording = samples::recording("blob", &[], &lines);
+        let recording = samples::blobs(&lines);
         Pair {
             hosts: Hosts::of(&recording, addressing),
             bindings: Bindings::default(),

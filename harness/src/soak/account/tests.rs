@@ -221,16 +221,6 @@ fn a_valid_receipt_that_is_rejected_is_found() {
 }
 
 #[test]
-fn a_history_is_read_as_it_was_saved() {
-    let events = history();
-    let saved = super::super::events::lines(&events).unwrap();
-    let read = saved
-        .iter()
-        .map(|line| super::super::events::read(&line.to_string()).unwrap());
-    assert_eq!(read.collect::<Vec<_>>(), events);
-}
-
-#[test]
 fn the_same_seed_gives_the_same_history() {
     assert_eq!(memory::run(7, 500, 4, false), memory::run(7, 500, 4, false));
     assert_ne!(memory::run(7, 500, 4, false), memory::run(8, 500, 4, false));

@@ -193,13 +193,6 @@ impl World {
         }
     }
 
-    pub(crate) fn remove(&self, place: &str) {
-        let key = key(place);
-        let mut inner = self.lock();
-        inner.spoil_copies(&key);
-        inner.blobs.remove(&key);
-    }
-
     pub(crate) fn change(&self, place: &str, change: impl Fn(&mut Blob)) {
         change(
             self.lock()

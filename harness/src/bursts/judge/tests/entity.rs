@@ -108,6 +108,10 @@ fn shows(entities: &[(usize, u32, i32)]) -> Answered {
     )
 }
 
+fn of_entity(what: &'static str) -> Story {
+    Story(Kind::Entity, what)
+}
+
 /// Creates both entities in one transaction.
 fn both_there() -> Told {
     let made = wrote(&[Some(0), Some(0)]);
@@ -125,55 +129,33 @@ fn wrong_reads_of_a_partition_are_rejected() {
         got
     };
     let second = || (1, (3, 4), one(0, upsert(2)), wrote(&[Some(1)]));
-    check(
-        Kind::Entity,
-        vec![
-            (
-                "a read",
-                vec![both_there(), (1, (3, 4), get(), got(0, 1))],
-                true,
-            ),
-            (
-                "a stale read",
-                vec![both_there(), second(), (2, (5, 6), get(), got(0, 1))],
-                false,
-            ),
-            (
-                "a new value under an old tag",
-                vec![both_there(), second(), (2, (5, 6), get(), got(0, 2))],
-                false,
-            ),
-            (
-                "a query of a state that was",
-                vec![
-                    both_there(),
-                    (1, (3, 6), one(0, upsert(2)), wrote(&[Some(1)])),
-                    (2, (4, 5), query(), shows(&[(0, 0, 1), (1, 0, 1)])),
-                ],
-                true,
-            ),
-            (
-                "a query of two states: the second write of one client without its first",
-                vec![
-                    both_there(),
-                    (1, (3, 4), one(0, upsert(2)), wrote(&[Some(1)])),
-                    (1, (6, 7), one(1, upsert(2)), wrote(&[Some(2)])),
-                    (2, (5, 8), query(), shows(&[(0, 0, 1), (1, 2, 2)])),
-                ],
-                false,
-            ),
-            (
-                "a query that misses one",
-                vec![both_there(), (2, (3, 4), query(), shows(&[(1, 0, 1)]))],
-                false,
-            ),
-            (
-                "an entity that nobody made",
-                vec![(2, (3, 4), query(), shows(&[(1, 0, 1)]))],
-                false,
-            ),
-        ],
-    );
+    of_entity("a read").is_accepted([both_there(), (1, (3, 4), get(), got(0, 1))]);
+    of_entity("a stale read").is_rejected([both_there(), second(), (2, (5, 6), get(), got(0, 1))]);
+    of_entity("a new value under an old tag").is_rejected([
+        both_there(),
+        second(),
+        (2, (5, 6), get(), got(0, 2)),
+    ]);
+    of_entity("a query of a state that was").is_accepted([
+        both_there(),
+        (1, (3, 6), one(0, upsert(2)), wrote(&[Some(1)])),
+        (2, (4, 5), query(), shows(&[(0, 0, 1), (1, 0, 1)])),
+    ]);
+    of_entity("a query of two states: the second write of one client without its first")
+        .is_rejected([
+            both_there(),
+            (1, (3, 4), one(0, upsert(2)), wrote(&[Some(1)])),
+            (1, (6, 7), one(1, upsert(2)), wrote(&[Some(2)])),
+            (2, (5, 8), query(), shows(&[(0, 0, 1), (1, 2, 2)])),
+        ]);
+    of_entity("a query that misses one")
+        .is_rejected([both_there(), (2, (3, 4), query(), shows(&[(1, 0, 1)]))]);
+    of_entity("an entity that nobody made").is_rejected([(
+        2,
+        (3, 4),
+        query(),
+        shows(&[(1, 0, 1)]),
+    )]);
 }
 
 #[test]
@@ -181,64 +163,35 @@ fn wrong_transactions_are_rejected() {
     let write = || both(upsert(2), upsert(2));
     let seen = |first, second| (2, (4, 5), query(), shows(&[first, second]));
     let (old, new) = ((0, 0, 1), (0, 1, 2));
-    check(
-        Kind::Entity,
-        vec![
-            (
-                "seen whole",
-                vec![
-                    both_there(),
-                    (1, (3, 6), write(), wrote(&[Some(1); 2])),
-                    seen(new, (1, 1, 2)),
-                ],
-                true,
-            ),
-            (
-                "seen in part",
-                vec![
-                    both_there(),
-                    (1, (3, 6), write(), wrote(&[Some(1); 2])),
-                    seen(new, (1, 0, 1)),
-                ],
-                false,
-            ),
-            (
-                "lost, and seen whole",
-                vec![
-                    both_there(),
-                    (1, (3, 0), write(), ok(0)),
-                    seen(new, (1, 1, 2)),
-                ],
-                true,
-            ),
-            (
-                "lost, and seen in part",
-                vec![
-                    both_there(),
-                    (1, (3, 0), write(), ok(0)),
-                    seen(old, (1, 1, 2)),
-                ],
-                false,
-            ),
-            (
-                "lost, and seen with two tags",
-                vec![
-                    both_there(),
-                    (1, (3, 0), write(), ok(0)),
-                    seen(new, (1, 2, 2)),
-                ],
-                false,
-            ),
-            (
-                "answered with two tags",
-                vec![
-                    both_there(),
-                    (1, (3, 6), write(), wrote(&[Some(1), Some(2)])),
-                ],
-                false,
-            ),
-        ],
-    );
+    of_entity("seen whole").is_accepted([
+        both_there(),
+        (1, (3, 6), write(), wrote(&[Some(1); 2])),
+        seen(new, (1, 1, 2)),
+    ]);
+    of_entity("seen in part").is_rejected([
+        both_there(),
+        (1, (3, 6), write(), wrote(&[Some(1); 2])),
+        seen(new, (1, 0, 1)),
+    ]);
+    of_entity("lost, and seen whole").is_accepted([
+        both_there(),
+        (1, (3, 0), write(), ok(0)),
+        seen(new, (1, 1, 2)),
+    ]);
+    of_entity("lost, and seen in part").is_rejected([
+        both_there(),
+        (1, (3, 0), write(), ok(0)),
+        seen(old, (1, 1, 2)),
+    ]);
+    of_entity("lost, and seen with two tags").is_rejected([
+        both_there(),
+        (1, (3, 0), write(), ok(0)),
+        seen(new, (1, 2, 2)),
+    ]);
+    of_entity("answered with two tags").is_rejected([
+        both_there(),
+        (1, (3, 6), write(), wrote(&[Some(1), Some(2)])),
+    ]);
 }
 
 #[test]
@@ -246,36 +199,16 @@ fn wrong_errors_of_transactions_are_rejected() {
     let clash = || both(upsert(2), insert(2));
     let exists = |place| refuses(409, "EntityAlreadyExists", place);
     let refused = |place| (1, (3, 4), clash(), exists(place));
-    check(
-        Kind::Entity,
-        vec![
-            ("refused", vec![both_there(), refused(Some(1))], true),
-            (
-                "refused at another place",
-                vec![both_there(), refused(Some(0))],
-                false,
-            ),
-            (
-                "refused without a place",
-                vec![both_there(), refused(None)],
-                false,
-            ),
-            (
-                "refused, and done in part",
-                vec![
-                    both_there(),
-                    refused(Some(1)),
-                    (2, (5, 6), query(), shows(&[(0, 1, 2), (1, 0, 1)])),
-                ],
-                false,
-            ),
-            (
-                "done although one change is refused",
-                vec![both_there(), (1, (3, 4), clash(), wrote(&[Some(1); 2]))],
-                false,
-            ),
-        ],
-    );
+    of_entity("refused").is_accepted([both_there(), refused(Some(1))]);
+    of_entity("refused at another place").is_rejected([both_there(), refused(Some(0))]);
+    of_entity("refused without a place").is_rejected([both_there(), refused(None)]);
+    of_entity("refused, and done in part").is_rejected([
+        both_there(),
+        refused(Some(1)),
+        (2, (5, 6), query(), shows(&[(0, 1, 2), (1, 0, 1)])),
+    ]);
+    of_entity("done although one change is refused")
+        .is_rejected([both_there(), (1, (3, 4), clash(), wrote(&[Some(1); 2]))]);
 }
 
 #[test]
@@ -283,88 +216,47 @@ fn wrong_conditions_and_etags_of_entities_are_rejected() {
     let unmet = || refuses(412, "UpdateConditionNotSatisfied", None);
     let delete = |tag: u32| one(0, Action::Delete(Match::Tag(Tag(tag))));
     let rival = || (1, (3, 6), one(0, update(2, 0)), wrote(&[Some(1)]));
-    check(
-        Kind::Entity,
-        vec![
-            (
-                "a lost update: one condition met twice",
-                vec![
-                    both_there(),
-                    rival(),
-                    (2, (4, 5), one(0, update(3, 0)), wrote(&[Some(2)])),
-                ],
-                false,
-            ),
-            (
-                "one condition met once",
-                vec![
-                    both_there(),
-                    rival(),
-                    (2, (4, 5), one(0, update(3, 0)), unmet()),
-                ],
-                true,
-            ),
-            (
-                "refused although nobody wrote",
-                vec![both_there(), (2, (4, 5), one(0, update(3, 0)), unmet())],
-                false,
-            ),
-            (
-                "deleted under a stale tag",
-                vec![
-                    both_there(),
-                    (1, (3, 4), one(0, upsert(2)), wrote(&[Some(1)])),
-                    (2, (5, 6), delete(0), wrote(&[None])),
-                ],
-                false,
-            ),
-        ],
-    );
+    of_entity("a lost update: one condition met twice").is_rejected([
+        both_there(),
+        rival(),
+        (2, (4, 5), one(0, update(3, 0)), wrote(&[Some(2)])),
+    ]);
+    of_entity("one condition met once").is_accepted([
+        both_there(),
+        rival(),
+        (2, (4, 5), one(0, update(3, 0)), unmet()),
+    ]);
+    of_entity("refused although nobody wrote")
+        .is_rejected([both_there(), (2, (4, 5), one(0, update(3, 0)), unmet())]);
+    of_entity("deleted under a stale tag").is_rejected([
+        both_there(),
+        (1, (3, 4), one(0, upsert(2)), wrote(&[Some(1)])),
+        (2, (5, 6), delete(0), wrote(&[None])),
+    ]);
 }
 
 #[test]
 fn conflicting_writes_and_lost_properties_are_rejected() {
     let merge = Action::Merge(numbers(&[("b", 5)]), None);
     let delete = |tag: u32| one(0, Action::Delete(Match::Tag(Tag(tag))));
-    check(
-        Kind::Entity,
-        vec![
-            (
-                "deleted by two",
-                vec![
-                    both_there(),
-                    (1, (3, 6), delete(0), wrote(&[None])),
-                    (2, (4, 5), delete(0), wrote(&[None])),
-                ],
-                false,
-            ),
-            (
-                "inserted by two",
-                vec![
-                    (1, (3, 6), one(0, insert(1)), wrote(&[Some(0)])),
-                    (2, (4, 5), one(0, insert(1)), wrote(&[Some(1)])),
-                ],
-                false,
-            ),
-            (
-                "a tag of two writes",
-                vec![
-                    both_there(),
-                    (1, (3, 4), one(0, upsert(2)), wrote(&[Some(0)])),
-                ],
-                false,
-            ),
-            (
-                "a merge that drops what it does not name",
-                vec![
-                    both_there(),
-                    (1, (3, 4), one(0, merge), wrote(&[Some(1)])),
-                    (2, (5, 6), query(), shows(&[(0, 1, 1), (1, 0, 1)])),
-                ],
-                false,
-            ),
-        ],
-    );
+    of_entity("deleted by two").is_rejected([
+        both_there(),
+        (1, (3, 6), delete(0), wrote(&[None])),
+        (2, (4, 5), delete(0), wrote(&[None])),
+    ]);
+    of_entity("inserted by two").is_rejected([
+        (1, (3, 6), one(0, insert(1)), wrote(&[Some(0)])),
+        (2, (4, 5), one(0, insert(1)), wrote(&[Some(1)])),
+    ]);
+    of_entity("a tag of two writes").is_rejected([
+        both_there(),
+        (1, (3, 4), one(0, upsert(2)), wrote(&[Some(0)])),
+    ]);
+    of_entity("a merge that drops what it does not name").is_rejected([
+        both_there(),
+        (1, (3, 4), one(0, merge), wrote(&[Some(1)])),
+        (2, (5, 6), query(), shows(&[(0, 1, 1), (1, 0, 1)])),
+    ]);
 }
 
 /// Two clients write one entity each; queries return a page of one, and the page after it.
@@ -385,24 +277,7 @@ fn wrong_pages_are_rejected() {
     };
     let first = |next| (1, (3, 4), page(None, 1), ends(shows(&[(0, 0, 1)]), next));
     let rest = |shown: &[(usize, u32, i32)]| (1, (5, 6), page(Some(1), 1), shows(shown));
-    check(
-        Kind::Entity,
-        vec![
-            (
-                "two pages",
-                vec![both_there(), first(Some(1)), rest(&[(1, 0, 1)])],
-                true,
-            ),
-            (
-                "nothing follows, it says",
-                vec![both_there(), first(None)],
-                false,
-            ),
-            (
-                "the second one is left out",
-                vec![both_there(), first(Some(1)), rest(&[])],
-                false,
-            ),
-        ],
-    );
+    of_entity("two pages").is_accepted([both_there(), first(Some(1)), rest(&[(1, 0, 1)])]);
+    of_entity("nothing follows, it says").is_rejected([both_there(), first(None)]);
+    of_entity("the second one is left out").is_rejected([both_there(), first(Some(1)), rest(&[])]);
 }

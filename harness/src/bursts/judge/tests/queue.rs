@@ -47,110 +47,68 @@ fn taken(receipt: u32, count: u32) -> Answered {
     messages(200, &[(0, receipt, count, HIDDEN_S)])
 }
 
+fn of_queue(what: &'static str) -> Story {
+    Story(Kind::Queue, what)
+}
+
 #[test]
 fn wrong_deliveries_of_a_queue_are_rejected() {
-    check(
-        Kind::Queue,
-        vec![
-            (
-                "one message for one",
-                vec![
-                    created(),
-                    one(),
-                    (1, (5, 8), receive(), taken(1, 1)),
-                    (2, (6, 7), receive(), messages(200, &[])),
-                ],
-                true,
-            ),
-            (
-                "one message for two",
-                vec![
-                    created(),
-                    one(),
-                    (1, (5, 8), receive(), taken(1, 1)),
-                    (2, (6, 7), receive(), taken(2, 2)),
-                ],
-                false,
-            ),
-            (
-                "one message for two, each the first",
-                vec![
-                    created(),
-                    one(),
-                    (1, (5, 8), receive(), taken(1, 1)),
-                    (2, (6, 7), receive(), taken(2, 1)),
-                ],
-                false,
-            ),
-            (
-                "nobody gets it",
-                vec![created(), one(), (1, (5, 6), receive(), messages(200, &[]))],
-                false,
-            ),
-        ],
-    );
+    of_queue("one message for one").is_accepted([
+        created(),
+        one(),
+        (1, (5, 8), receive(), taken(1, 1)),
+        (2, (6, 7), receive(), messages(200, &[])),
+    ]);
+    of_queue("one message for two").is_rejected([
+        created(),
+        one(),
+        (1, (5, 8), receive(), taken(1, 1)),
+        (2, (6, 7), receive(), taken(2, 2)),
+    ]);
+    of_queue("one message for two, each the first").is_rejected([
+        created(),
+        one(),
+        (1, (5, 8), receive(), taken(1, 1)),
+        (2, (6, 7), receive(), taken(2, 1)),
+    ]);
+    of_queue("nobody gets it").is_rejected([
+        created(),
+        one(),
+        (1, (5, 6), receive(), messages(200, &[])),
+    ]);
 }
 
 #[test]
 fn wrong_deletions_of_messages_are_rejected() {
-    check(
-        Kind::Queue,
-        vec![
-            (
-                "deleted by an old receipt",
-                vec![
-                    created(),
-                    one(),
-                    (1, (5, 6), receive(), taken(1, 1)),
-                    (2, (7, 8), delete_message(0, 0), ok(204)),
-                ],
-                false,
-            ),
-            (
-                "deleted by two",
-                vec![
-                    created(),
-                    one(),
-                    (1, (5, 6), receive(), taken(1, 1)),
-                    (1, (7, 10), delete_message(0, 1), ok(204)),
-                    (2, (8, 9), delete_message(0, 1), ok(204)),
-                ],
-                false,
-            ),
-            (
-                "deleted, and there again",
-                vec![
-                    created(),
-                    one(),
-                    (1, (5, 6), delete_message(0, 0), ok(204)),
-                    (2, (7, 8), receive(), taken(1, 1)),
-                ],
-                false,
-            ),
-            (
-                "never put",
-                vec![created(), (1, (5, 6), receive(), taken(1, 1))],
-                false,
-            ),
-            (
-                "put without an answer",
-                vec![
-                    created(),
-                    (0, (3, 0), put_message(), ok(0)),
-                    (1, (5, 6), receive(), taken(1, 1)),
-                ],
-                true,
-            ),
-            (
-                "put once without an answer, and there twice",
-                vec![
-                    created(),
-                    (0, (3, 0), put_message(), ok(0)),
-                    (1, (5, 6), receive(), taken(1, 1)),
-                    (2, (7, 8), receive(), messages(200, &[(1, 2, 1, HIDDEN_S)])),
-                ],
-                false,
-            ),
-        ],
-    );
+    of_queue("deleted by an old receipt").is_rejected([
+        created(),
+        one(),
+        (1, (5, 6), receive(), taken(1, 1)),
+        (2, (7, 8), delete_message(0, 0), ok(204)),
+    ]);
+    of_queue("deleted by two").is_rejected([
+        created(),
+        one(),
+        (1, (5, 6), receive(), taken(1, 1)),
+        (1, (7, 10), delete_message(0, 1), ok(204)),
+        (2, (8, 9), delete_message(0, 1), ok(204)),
+    ]);
+    of_queue("deleted, and there again").is_rejected([
+        created(),
+        one(),
+        (1, (5, 6), delete_message(0, 0), ok(204)),
+        (2, (7, 8), receive(), taken(1, 1)),
+    ]);
+    of_queue("never put").is_rejected([created(), (1, (5, 6), receive(), taken(1, 1))]);
+    of_queue("put without an answer").is_accepted([
+        created(),
+        (0, (3, 0), put_message(), ok(0)),
+        (1, (5, 6), receive(), taken(1, 1)),
+    ]);
+    of_queue("put once without an answer, and there twice").is_rejected([
+        created(),
+        (0, (3, 0), put_message(), ok(0)),
+        (1, (5, 6), receive(), taken(1, 1)),
+        (2, (7, 8), receive(), messages(200, &[(1, 2, 1, HIDDEN_S)])),
+    ]);
 }
