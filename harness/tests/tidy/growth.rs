@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        84_990,
-        "A commit log in front of sled; the segments under the model checker.",
+        85_380,
+        "Random copies that pend, deletions beside versions, events and queries.",
     ),
     (
         "sleeve/",
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 243_930;
+pub(crate) const TOTAL: usize = 244_600;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
