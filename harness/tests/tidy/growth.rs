@@ -35,8 +35,8 @@ pub(crate) const LINES: &[Row] = &[
     ("sweeper/", 20_900, "Directories stay."),
     (
         "listener/",
-        30_000,
-        "The simulated fleets of the example `fleet`, and the contexts of the tables' client.",
+        30_060,
+        "Random orders of requests and of remembered messages.",
     ),
     ("worker/", 1_990, ""),
     (
