@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use crate::keys::{self, Holder};
-use crate::ops::blob::content;
+use crate::ops::blob::{content, pending};
 use crate::records::{
     BlobContent, BlobRecord, BlockListChunk, BlockRecord, EntityRecord, Held, MessageRecord,
     MessageText, PageNode, Record,
@@ -68,12 +68,17 @@ pub fn audit(view: &dyn View) -> StoreResult<Audit> {
 impl Counted {
     fn note(&mut self, holder: Holder, key: &[u8], value: &[u8]) -> StoreResult<()> {
         match holder {
-            Holder::Blob => match BlobRecord::decode(value)?.content {
-                BlobContent::Empty => {}
-                BlobContent::Payload(id) => self.payload(Some(id)),
-                BlobContent::Blocks { id, .. } => self.lists.entry(id).or_default().0 += 1,
-                BlobContent::Pages { root } => self.nodes.entry(root).or_default().0 += 1,
-            },
+            // A copy that pends holds the content that its blob will have.
+            Holder::Blob => {
+                for content in pending::held(&BlobRecord::decode(value)?) {
+                    match content {
+                        BlobContent::Empty => {}
+                        BlobContent::Payload(id) => self.payload(Some(id)),
+                        BlobContent::Blocks { id, .. } => self.lists.entry(id).or_default().0 += 1,
+                        BlobContent::Pages { root } => self.nodes.entry(root).or_default().0 += 1,
+                    }
+                }
+            }
             Holder::Block => self.payload(BlockRecord::decode(value)?.payload),
             Holder::BlockList(id) => {
                 self.lists.entry(id).or_default().1 = true;

@@ -254,19 +254,21 @@ impl Drop for Queued<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    /// LS9: settling goes first, in order of arrival, but gets are not starved.
-    #[tokio::test(start_paused = true)]
-    async fn settling_goes_first_and_fetching_is_not_starved() {
+    /// Returns the order in which waiting requests get their tokens; the gets came first.
+    async fn order_of(fetches: usize, settles: usize) -> Vec<usize> {
         let throttle = Arc::new(Throttle::new(10));
         throttle.take(Priority::Fetch).await;
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut waiting = tokio::task::JoinSet::new();
-        let kinds = [Priority::Fetch; 2]
-            .into_iter()
-            .chain([Priority::Settle; 40]);
-        for (number, priority) in kinds.enumerate() {
+        for number in 0..fetches + settles {
+            let priority = match number < fetches {
+                true => Priority::Fetch,
+                false => Priority::Settle,
+            };
             let (throttle, order) = (Arc::clone(&throttle), Arc::clone(&order));
             waiting.spawn(async move {
                 throttle.take(priority).await;
@@ -274,11 +276,30 @@ mod tests {
             });
         }
         waiting.join_all().await;
-        let order = order.lock().unwrap().clone();
-        let place = |number| order.iter().position(|n| *n == number).unwrap();
-        assert_eq!((place(0), place(1)), (15, 31), "{order:?}");
-        let settled: Vec<_> = order.iter().filter(|n| **n >= 2).collect();
-        assert!(settled.is_sorted(), "{order:?}");
-        assert_eq!(throttle.taken(), 43);
+        order.lock().unwrap().clone()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        /// LS9: settling goes first, in order of arrival, but gets are not starved.
+        #[test]
+        fn settling_goes_first_and_fetching_is_not_starved(
+            fetches in 1_usize..5, settles in 0_usize..70,
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .start_paused(true)
+                .build();
+            let order = runtime.unwrap().block_on(order_of(fetches, settles));
+            let share = FETCH_SHARE as usize;
+            for fetch in 0..fetches {
+                let place = order.iter().position(|number| *number == fetch);
+                let wanted = (share * (fetch + 1) - 1).min(settles + fetch);
+                prop_assert_eq!(place, Some(wanted), "{:?}", order);
+            }
+            let settled: Vec<_> = order.iter().filter(|number| **number >= fetches).collect();
+            prop_assert!(settled.is_sorted(), "{:?}", order);
+        }
     }
 }

@@ -52,8 +52,7 @@ pub fn encode_query(text: &str) -> String {
     utf8_percent_encode(text, COMPONENT).to_string()
 }
 
-/// Returns the parts of a text around the first `mark`, an ASCII character. `str::split_once` takes
-/// four times as long for texts as short as a parameter.
+/// Returns the parts of a text around the first `mark`, an ASCII character.
 fn cut(text: &str, mark: u8) -> (&str, Option<&str>) {
     match memchr(mark, text.as_bytes()) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),

@@ -143,6 +143,7 @@ mod tests {
     use std::cell::Cell;
 
     use bytes::Bytes;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::records::{EventData, EventRecord};
@@ -243,5 +244,46 @@ mod tests {
         assert_eq!(schedule.next(), Some(at(2)));
         schedule.keep(1, &both);
         assert_eq!(schedule.next(), None);
+    }
+
+    proptest! {
+        /// Whatever becomes of each delivery, every event comes up, and no event before an earlier
+        /// one of its blob that does not wait alone.
+        #[test]
+        fn every_event_comes_up(
+            blobs in prop::collection::vec("[ab]", 1..9),
+            fates in prop::collection::vec(0..4, 30),
+        ) {
+            let (mut list, mut open) = (List::default(), BTreeMap::new());
+            for (place, blob) in (0..).zip(&blobs) {
+                let (key, one) = (keys::event(1, at(0), place), event(blob, 0));
+                list.add(key.clone(), &one);
+                open.insert(key, one);
+            }
+            let mut fates = fates.into_iter();
+            while !open.is_empty() {
+                let next = list.next.first().cloned();
+                prop_assert!(next.is_some(), "{} events never come up", open.len());
+                let Some((_, key)) = next else { break };
+                let old = open[&key].clone();
+                let of_blob = |it: &DeliveryRecord| it.event.subject == old.event.subject;
+                let mut earlier = open.range(..key.clone()).map(|(_, it)| it);
+                let has_earlier = earlier.any(|it| of_blob(it) && !waits_alone(it));
+                prop_assert!(waits_alone(&old) || !has_earlier);
+                let mut left = DeliveryRecord { due: old.due.plus_s(10), ..old.clone() };
+                match fates.next() {
+                    Some(1) => {}
+                    Some(2) => left.given_up = Some("reason".to_owned()),
+                    Some(3) => left.is_overtaken = true,
+                    _ => {
+                        list.settle(key.clone(), &old, None);
+                        open.remove(&key);
+                        continue;
+                    }
+                }
+                list.settle(key.clone(), &old, Some(&left));
+                open.insert(key, left);
+            }
+        }
     }
 }

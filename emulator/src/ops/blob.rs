@@ -40,6 +40,7 @@ pub mod put_block_from_url;
 pub mod put_block_list;
 pub mod put_from_url;
 pub mod query;
+pub mod removal;
 pub mod replace;
 pub mod retention;
 pub mod set_properties;

@@ -9,6 +9,7 @@ use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
 
 use crate::keys::tree::{BLOCKED, MISSING, TOO_DEEP, directory, directory_last, is_hierarchical};
 use crate::keys::{self, Generation};
+use crate::ops::blob::removal;
 use crate::ops::lookup::BlobName;
 use crate::records::{BlobKind, BlobRecord, CONTENT_TYPE_DEFAULT, ContentHeaders, Record};
 use crate::rules::acl::{self, Posix};
@@ -84,6 +85,7 @@ pub fn make_folder(
         let record = match there {
             Some(record) => record,
             None => {
+                removal::remove_expired(tx, key.clone(), stamp.now)?;
                 let posix = Posix::of_new(true, None, acl::UMASK_DEFAULT, Some(&parent))
                     .created_by(name.container.creator.as_deref(), &parent);
                 // Recorded: its ETag is not that of the path.

@@ -4,7 +4,7 @@ use smalt_protocol::Timestamp;
 
 use super::{Entry, entries, release};
 use crate::keys::{self, Kept};
-use crate::ops::blob::{expiry, retention, tag_index};
+use crate::ops::blob::{removal, retention, tag_index};
 use crate::records::{BlobRecord, ContainerRecord, GarbageRecord, Record};
 use crate::store::{Store, StoreResult, Transaction, View};
 
@@ -70,7 +70,7 @@ fn remove_blob(tx: &mut Transaction<'_>, key: &[u8], now: Timestamp) -> StoreRes
     };
     let blob = BlobRecord::decode(&value)?;
     if !blob.is_there(now) {
-        return expiry::remove_expired(tx, key.to_vec(), now);
+        return removal::remove_expired(tx, key.to_vec(), now);
     }
     if !blob.deleted.is_some_and(|deleted| deleted.is_over(now)) {
         return Ok(1);

@@ -84,7 +84,7 @@ fn sas_of(
     permissions: &str,
     more: &[(&str, &str)],
 ) -> String {
-    let mut fields = vec![
+    let fields = [
         ("sv", version),
         ("sr", "b"),
         ("sp", permissions),
@@ -96,7 +96,9 @@ fn sas_of(
         ("sks", "b"),
         ("skv", "2026-10-06"),
     ];
-    fields.extend_from_slice(more);
+    let is_given = |name: &str| more.iter().any(|(field, _)| *field == name);
+    let usual = fields.into_iter().filter(|(name, _)| !is_given(name));
+    let fields: Vec<_> = usual.chain(more.iter().copied()).collect();
     let given = |name: &str| {
         let found = fields.iter().find(|(field, _)| *field == name);
         found.map_or("", |(_, value)| *value)
@@ -126,6 +128,15 @@ fn sas_of(
     }
     lines.extend(["rscc", "rscd", "rsce", "rscl", "rsct"].map(given));
     sign_lines(&fields, &lines, key.as_bytes())
+}
+
+/// Returns a SAS for an hour, by a key for a minute.
+pub(super) async fn by_key_of_a_minute(world: &Client) -> String {
+    let (now, end) = (world.now(), world.now().plus_s(60));
+    let answer = ask(world, now, end).await;
+    let value = AccountKey::parse(element(&answer, "Value")).unwrap();
+    let expiry = now.plus_s(3600).iso_s();
+    sas(&(value, now.iso_s(), end.iso_s()), "r", &[("se", &expiry)])
 }
 
 #[tokio::test]

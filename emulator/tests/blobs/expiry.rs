@@ -105,3 +105,48 @@ async fn account_without_the_setting_has_no_expiry() {
     let refused = expire(&client, "NeverExpire", "").await;
     assert_eq!(refused.outcome(), "400 HierarchicalNamespaceNotEnabled");
 }
+
+/// Whatever takes the place of an expired file that is not reaped yet, nothing of it remains.
+#[tokio::test]
+async fn paths_replace_an_expired_one() {
+    let client = Client::hierarchical();
+    client.create("box").await;
+    let lake = client.as_data_lake();
+    let from = [("x-ms-rename-source", "/box/other")];
+    for (path, headers) in [
+        ("/box/dir/b?resource=directory", &[][..]),
+        ("/box/dir/b/c?resource=file", &[]),
+        ("/box/dir/b", &from),
+    ] {
+        client.put("/box/dir/b", "text").await;
+        client.put("/box/other", "other").await;
+        expire(&client, "RelativeToNow", "3600000").await;
+        let waits = "/box/dir/b?action=append&position=0";
+        assert_eq!(lake.send("PATCH", waits, &[], "wait").await.status, 202);
+        client.advance_s(HOUR_S);
+        assert_eq!(lake.try_("PUT", path, headers).await, "201", "{path}");
+        assert_eq!(client.emulator().audit().unwrap().differences, [""; 0]);
+        assert_eq!(client.maintain(), 0);
+        let flush = "/box/dir/b?action=flush&position=4";
+        assert_ne!(lake.try_("PATCH", flush, &[]).await, "200", "{path}");
+        assert_eq!(
+            lake.try_("DELETE", "/box/dir?recursive=true", &[]).await,
+            "200"
+        );
+        while client.emulator().maintain(100).unwrap().more {}
+    }
+}
+
+/// A directory that expired would take the way to what it holds along.
+#[tokio::test]
+async fn directory_has_no_expiry() {
+    let client = Client::hierarchical();
+    client.create("box").await;
+    client.put("/box/dir/b", "text").await;
+    let lake = client.as_data_lake();
+    for (client, code) in [(&client, "ResourceTypeMismatch"), (&lake, "PathConflict")] {
+        let never = [("x-ms-expiry-option", "NeverExpire")];
+        let refused = client.try_("PUT", "/box/dir?comp=expiry", &never).await;
+        assert_eq!(refused, format!("409 {code}"));
+    }
+}

@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        84_990,
-        "A commit log in front of sled; the segments under the model checker.",
+        85_380,
+        "Random copies that pend, deletions beside versions, events and queries.",
     ),
     (
         "sleeve/",
@@ -35,8 +35,8 @@ pub(crate) const LINES: &[Row] = &[
     ("sweeper/", 20_530, "Directories stay."),
     (
         "listener/",
-        29_530,
-        "The simulated fleets of the example `fleet`, and the contexts of the tables' client.",
+        29_570,
+        "Random orders of requests and of remembered messages.",
     ),
     ("worker/", 1_990, ""),
     (
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 241_260;
+pub(crate) const TOTAL: usize = 241_500;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -83,28 +83,36 @@ impl DoneCache {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    #[test]
-    fn forgets_the_oldest_first_and_never_grows_beyond_its_bound() {
-        let mut done = DoneCache::new(2);
-        assert!(done.is_empty());
-        for id in ["a", "b", "a", "c"] {
-            done.insert(id, Finished::Handled);
+    proptest! {
+        /// It keeps the newest ids, each where it was first inserted since it was last forgotten.
+        #[test]
+        fn forgets_the_oldest_first_and_never_grows_beyond_its_bound(
+            most in 1_usize..4, steps in prop::collection::vec((0..3, "[a-e]"), 0..40),
+        ) {
+            let (mut done, mut kept) = (DoneCache::new(most), Vec::<(String, Finished)>::new());
+            for (what, id) in steps {
+                let finished = [Finished::Handled, Finished::Copied][usize::from(what == 1)];
+                match kept.iter_mut().find(|(known, _)| *known == id) {
+                    _ if what == 0 => {
+                        done.remove(&id);
+                        kept.retain(|(known, _)| *known != id);
+                        continue;
+                    }
+                    Some(known) => known.1 = finished,
+                    None => kept.push((id.clone(), finished)),
+                }
+                kept.drain(..kept.len().saturating_sub(most));
+                done.insert(&id, finished);
+                for id in ["a", "b", "c", "d", "e"] {
+                    let known = kept.iter().find(|(known, _)| known == id);
+                    prop_assert_eq!(done.get(id), known.map(|(_, finished)| *finished));
+                }
+                prop_assert_eq!((done.len(), done.is_empty()), (kept.len(), kept.is_empty()));
+            }
         }
-        assert_eq!(
-            [done.get("a"), done.get("b")],
-            [None, Some(Finished::Handled)]
-        );
-        assert_eq!(done.len(), 2);
-        done.remove("b");
-        assert_eq!((done.get("b"), done.len()), (None, 1));
-        done.insert("d", Finished::Copied);
-        assert_eq!(done.get("c"), Some(Finished::Handled));
-        assert_eq!(done.get("d"), Some(Finished::Copied));
-        assert_eq!((done.len(), done.is_empty()), (2, false));
-        // A removed id no longer counts towards the bound.
-        done.insert("e", Finished::Copied);
-        assert_eq!((done.get("c"), done.len()), (None, 2));
     }
 }

@@ -91,6 +91,11 @@ async fn dl23_unstarted_messages_are_released() {
 #[tokio::test(start_paused = true)]
 async fn dl8_dl9_each_message_once() {
     let storage = holding(&["sleep 20"; 500]);
+    // Failures between gets that work are no reason to give up.
+    for failing in [0, 9, 18, 27, 36, 45] {
+        let busy = Fault::Before(ErrorKind::Busy);
+        storage.fault(Op::Get, failing..failing + 1, busy);
+    }
     let obey = Obey::default();
     let (listener, log) = listener(config(), &storage, obey.clone());
     let report = listener.once().await.unwrap();
@@ -268,6 +273,23 @@ async fn dl18_triggers_and_watchdog() {
         storage.put(QUEUE, "ok");
         tokio::time::sleep(s(62)).await;
         assert_eq!(log.all().len(), 2, "found by the watchdog");
+    };
+    listener.run_until(story).await.unwrap();
+}
+
+/// DL19: after a trigger a poller looks again soon, also when it finds nothing at first.
+#[tokio::test(start_paused = true)]
+async fn dl19_a_trigger_shortens_the_pauses_after_it() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let (listener, _) = listener(config(), &storage, Obey::default());
+    let waker = listener.waker();
+    let story = async {
+        tokio::time::sleep(s(1000)).await;
+        waker.wake();
+        tokio::time::sleep(ms(50)).await;
+        let before = storage.calls(Op::Get);
+        tokio::time::sleep(s(3)).await;
+        assert!(storage.calls(Op::Get) > before + 1);
     };
     listener.run_until(story).await.unwrap();
 }

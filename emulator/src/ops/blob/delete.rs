@@ -14,7 +14,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
 use super::retention::{self, Spot};
-use super::{pending, replace, uncommitted};
+use super::{pending, removal, replace, uncommitted};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::lookup::{self, BlobAddress, BlobPart, Place};
@@ -149,7 +149,7 @@ impl Write for DeleteBlob {
             }
             Part::Deleted(part) => {
                 let key = self.address.key(generation, &part);
-                retention::remove(tx, key, &part)?;
+                removal::remove(tx, key, &part)?;
                 spot.forget(tx)?;
                 Ok(true)
             }

@@ -17,12 +17,12 @@ use std::time::Duration;
 use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
-use super::tag_index;
-use super::{content, pending, replace, retention};
+use super::removal;
 use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobName, Found};
+use crate::ops::tree;
 use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, StoreResult, Transaction, View};
@@ -68,6 +68,8 @@ impl Write for SetBlobExpiry {
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
         let found = self.name.find(view, stamp.now)?;
+        // "Set Blob Expiry": of a file. What a directory holds would have no path any more.
+        tree::check_file(found.container.generation, Some(&found.blob))?;
         self.guard.check_write(&found.blob)?;
         guard::check_changeable(&found.blob)?;
         guard::check_removable(&found.blob)?;
@@ -163,51 +165,12 @@ pub fn set(
     blob: &mut BlobRecord,
     expires: Option<Timestamp>,
 ) -> StoreResult<()> {
-    forget(tx, key.clone(), blob);
+    removal::forget(tx, key.clone(), blob);
     blob.expires = expires;
     if let Some(expires) = expires {
         tx.put(keys::expiring(expires, &key), "");
     }
     blob.save(tx, key)
-}
-
-/// Removes the reminder of a base blob's expiry.
-pub fn forget(tx: &mut Transaction<'_>, key: Vec<u8>, blob: &BlobRecord) {
-    if let Some(expires) = blob.expires {
-        tx.delete(keys::expiring(expires, &key));
-    }
-}
-
-/// Removes an expired base blob and its snapshots, if there is one under `key`. Keeps uncommitted
-/// blocks of the name: they belong to the next blob. Returns the number of steps.
-///
-/// # Errors
-/// When the store fails.
-pub fn remove_expired(
-    tx: &mut Transaction<'_>,
-    key: Vec<u8>,
-    now: Timestamp,
-) -> StoreResult<usize> {
-    let Some(blob) = BlobRecord::load(tx, &key)?.filter(|blob| !blob.is_there(now)) else {
-        return Ok(1);
-    };
-    let (generation, name) = (keys::generation(&key), keys::blob_name(&key));
-    let mut steps = 1 + blob.content.blocks() as usize;
-    forget(tx, key.clone(), &blob);
-    if blob.snapshots > 0 {
-        for key in replace::keys_from(tx, keys::snapshots(generation, &name))? {
-            if let Some(snapshot) = BlobRecord::load(tx, &key)? {
-                retention::remove(tx, key, &snapshot)?;
-            }
-            steps += 1;
-        }
-    }
-    tag_index::forget(tx, &key, &blob);
-    for content in pending::held(&blob) {
-        content::release(tx, content)?;
-    }
-    tx.delete(key);
-    Ok(steps)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use smalt_protocol::{Metadata, StorageError, Timestamp};
 
 use super::retention::{self, Spot};
 use super::tag_index::Owner;
-use super::{content, expiry, pending};
+use super::{content, pending, removal};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::ops::tree;
@@ -76,13 +76,13 @@ pub fn replace(
     let old = place.blob.as_ref();
     let snapshots = match old {
         Some(old) => {
-            expiry::forget(tx, name.key(spot.generation), old);
+            removal::forget(tx, name.key(spot.generation), old);
             pending::fail_readers(tx, &old.copied_to, stamp)?;
             spot.set_aside(tx, old, stamp)?;
             old.snapshots
         }
         None => {
-            expiry::remove_expired(tx, name.key(spot.generation), stamp.now)?;
+            removal::remove_expired(tx, name.key(spot.generation), stamp.now)?;
             spot.succeed(tx, new.kind, stamp)?
         }
     };
@@ -211,7 +211,7 @@ pub fn drop_uncommitted(
     if tx.get(&record)?.is_none() {
         return Ok(());
     }
-    for key in keys_from(tx, keys::blocks(generation, blob))? {
+    for key in removal::keys_from(tx, keys::blocks(generation, blob))? {
         drop_block(tx, key)?;
     }
     tx.delete(record);
@@ -240,19 +240,6 @@ pub fn has_any(view: &dyn View, prefix: Vec<u8>) -> StoreResult<bool> {
     view.scan(&prefix, &keys::after(prefix.clone()), &mut |_, _| {
         found = true;
         ControlFlow::Break(())
-    })?;
-    Ok(found)
-}
-
-/// Returns every key with this prefix.
-///
-/// # Errors
-/// When the store fails.
-pub fn keys_from(view: &dyn View, prefix: Vec<u8>) -> StoreResult<Vec<Vec<u8>>> {
-    let mut found = Vec::new();
-    view.scan(&prefix, &keys::after(prefix.clone()), &mut |key, _| {
-        found.push(key.to_vec());
-        ControlFlow::Continue(())
     })?;
     Ok(found)
 }

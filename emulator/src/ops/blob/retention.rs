@@ -14,8 +14,8 @@
 use smalt_protocol::StorageError;
 use smalt_protocol::xml::{DeleteRetention, ServiceProperties};
 
-use super::tag_index::{self, Owner};
-use super::{content, expiry, replace};
+use super::tag_index::Owner;
+use super::{content, removal, replace};
 use crate::keys::tree::is_hierarchical;
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, ContainerName};
@@ -166,7 +166,7 @@ impl Spot<'_> {
     /// they were restored.
     fn orphans(self, view: &dyn View) -> StoreResult<u64> {
         let mut count = 0;
-        for key in replace::keys_from(view, keys::snapshots(self.generation, &self.name.blob))? {
+        for key in removal::keys_from(view, keys::snapshots(self.generation, &self.name.blob))? {
             let snapshot = BlobRecord::load(view, &key)?;
             count += u64::from(snapshot.is_some_and(|snapshot| snapshot.deleted.is_none()));
         }
@@ -175,10 +175,10 @@ impl Spot<'_> {
 
     /// Removes every soft-deleted snapshot.
     fn purge(self, tx: &mut Transaction<'_>) -> StoreResult<()> {
-        for key in replace::keys_from(tx, keys::snapshots(self.generation, &self.name.blob))? {
+        for key in removal::keys_from(tx, keys::snapshots(self.generation, &self.name.blob))? {
             let snapshot = BlobRecord::load(tx, &key)?;
             if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.deleted.is_some()) {
-                remove(tx, key, &snapshot)?;
+                removal::remove(tx, key, &snapshot)?;
             }
         }
         Ok(())
@@ -196,7 +196,7 @@ impl Spot<'_> {
     ) -> Result<bool, StorageError> {
         let generation = self.generation;
         tx.delete(self.name.key(generation));
-        expiry::forget(tx, self.name.key(generation), blob);
+        removal::forget(tx, self.name.key(generation), blob);
         Owner::base(generation, &self.name.blob).change(tx, &blob.tags, &[]);
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
         if keeps_version(&self.name.container, blob) {
@@ -255,7 +255,7 @@ impl Spot<'_> {
                 Ok(false)
             }
             None => {
-                remove(tx, key, &part)?;
+                removal::remove(tx, key, &part)?;
                 self.forget(tx)?;
                 Ok(true)
             }
@@ -268,7 +268,7 @@ impl Spot<'_> {
     /// When the store fails.
     pub fn delete_snapshots(self, tx: &mut Transaction<'_>, stamp: &Stamp) -> StoreResult<bool> {
         let mut is_permanent = true;
-        for key in replace::keys_from(tx, keys::snapshots(self.generation, &self.name.blob))? {
+        for key in removal::keys_from(tx, keys::snapshots(self.generation, &self.name.blob))? {
             let snapshot = BlobRecord::load(tx, &key)?;
             if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.deleted.is_none()) {
                 is_permanent = self.delete_part(tx, key, snapshot, stamp)?;
@@ -341,18 +341,4 @@ pub fn unmark(tx: &mut Transaction<'_>, key: Vec<u8>, mut part: BlobRecord) -> S
         tx.delete(keys::expiring(deleted.until(), &key));
     }
     part.save(tx, key)
-}
-
-/// Removes a snapshot or version, deleted or not, and its content.
-///
-/// # Errors
-/// When the store fails.
-pub fn remove(tx: &mut Transaction<'_>, key: Vec<u8>, part: &BlobRecord) -> StoreResult<()> {
-    if let Some(deleted) = part.deleted {
-        tx.delete(keys::expiring(deleted.until(), &key));
-    }
-    content::release(tx, part.content)?;
-    tag_index::forget(tx, &key, part);
-    tx.delete(key);
-    Ok(())
 }

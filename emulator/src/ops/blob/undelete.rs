@@ -15,7 +15,7 @@
 use smalt_protocol::{ErrorCode, StorageError, Timestamp, uri};
 
 use super::tag_index::Owner;
-use super::{replace, retention};
+use super::{removal, retention};
 use crate::call::Call;
 use crate::keys::tree::is_hierarchical;
 use crate::keys::{self, Generation};
@@ -133,7 +133,7 @@ impl UndeleteBlob {
         let key = match self.deletion {
             _ if !is_hierarchical(generation) => Some(keys::deleted_blob(generation, name)),
             Some(tick) => Some(keys::deleted_path(generation, name, tick)),
-            None => replace::keys_from(view, keys::deleted_paths(generation, name))?.pop(),
+            None => removal::keys_from(view, keys::deleted_paths(generation, name))?.pop(),
         };
         let Some(key) = key else {
             return Ok(None);
@@ -158,7 +158,7 @@ fn deletion(call: &Call) -> Result<Option<Timestamp>, StorageError> {
 /// Returns the soft-deleted records with this key prefix that can still be restored.
 fn deleted(view: &dyn View, prefix: Vec<u8>, now: Timestamp) -> StoreResult<Vec<Part>> {
     let mut found = Vec::new();
-    for key in replace::keys_from(view, prefix)? {
+    for key in removal::keys_from(view, prefix)? {
         if let Some(part) = BlobRecord::load(view, &key)?
             && part.deleted.is_some_and(|deleted| !deleted.is_over(now))
         {

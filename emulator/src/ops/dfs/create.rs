@@ -18,6 +18,7 @@ use crate::operation::Write;
 use crate::ops::blob::expiry::{self, Expiry};
 use crate::ops::blob::guard::Guard;
 use crate::ops::blob::headers::{self, CONTENT_TYPE_DEFAULT};
+use crate::ops::blob::removal;
 use crate::ops::blob::replace::{self, Marks, NewBlob};
 use crate::ops::leasing;
 use crate::ops::lookup::{BlobName, Place};
@@ -207,7 +208,10 @@ impl Write for CreatePath {
         let mut blob = if self.is_directory {
             let made = match place.blob {
                 Some(old) => old,
-                None => tree::new_directory(tx, posix, stamp)?,
+                None => {
+                    removal::remove_expired(tx, name.key(folder), stamp.now)?;
+                    tree::new_directory(tx, posix, stamp)?
+                }
             };
             BlobRecord {
                 etag: stamp.etag(),

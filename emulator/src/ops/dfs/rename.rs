@@ -23,7 +23,7 @@ use crate::keys::{self, Generation};
 use crate::operation::Write;
 use crate::ops::blob::guard::{self, Guard};
 use crate::ops::blob::retention::Spot;
-use crate::ops::blob::{expiry, pending, replace};
+use crate::ops::blob::{pending, removal, replace};
 use crate::ops::leasing::source_lease_id;
 use crate::ops::lookup::{BlobName, ContainerName, Found, Place};
 use crate::ops::tree;
@@ -219,10 +219,13 @@ impl Write for RenamePath {
                 spot.delete_snapshots(tx, stamp)?;
             }
             spot.delete_base(tx, old, stamp)?;
+        } else {
+            removal::remove_expired(tx, name.key(to), stamp.now)?;
+            replace::drop_uncommitted(tx, to, &name.blob)?;
         }
         pending::fail_readers(tx, &std::mem::take(&mut blob.copied_to), stamp)?;
         let (old, new) = (old_name.key(from), name.key(to));
-        expiry::forget(tx, old.clone(), &blob);
+        removal::forget(tx, old.clone(), &blob);
         if let Some(expires) = blob.expires {
             tx.put(keys::expiring(expires, &new), "");
         }
@@ -274,7 +277,7 @@ fn move_parts(
 ) -> StoreResult<()> {
     for prefix in [keys::snapshots, keys::blocks] {
         let (old, new) = (prefix(from.0, from.1), prefix(to.0, to.1));
-        for key in replace::keys_from(tx, old.clone())? {
+        for key in removal::keys_from(tx, old.clone())? {
             let moved = [&new, key.get(old.len()..).unwrap_or_default()].concat();
             if let Some(value) = tx.get(&key)? {
                 tx.put(moved, value);

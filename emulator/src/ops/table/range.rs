@@ -210,6 +210,11 @@ mod tests {
             let rows = KeyRange::of_rows(&partition, &interval);
             prop_assert_eq!(rows.contains(&partition, &row), interval.contains(&row));
             prop_assert!(!rows.contains("other", &row));
+            // Both begin or end without a bound now and then.
+            let both = partitions.clone().and(&rows);
+            prop_assert!(!both.contains("other", &row));
+            let within = partitions.contains(&partition, &row) && rows.contains(&partition, &row);
+            prop_assert_eq!(both.contains(&partition, &row), within);
         }
     }
 }

@@ -164,7 +164,7 @@ async fn removing_a_blob_removes_snapshots_and_uncommitted_blocks() {
         assert!(!is_there(&store, gone));
     }
     assert!(is_there(&store, neighbour));
-    let left = store.read(|view| keys_from(view, keys::blocks(GENERATION, "b")));
+    let left = store.read(|view| removal::keys_from(view, keys::blocks(GENERATION, "b")));
     assert!(left.unwrap().is_empty());
     let key = keys::uncommitted(GENERATION, "b");
     assert_eq!(store.read(|view| view.get(&key)).unwrap(), None);

@@ -90,6 +90,10 @@ fn settings() -> impl Strategy<Value = String> {
     (input, output).prop_map(|(input, output)| input + &output)
 }
 
+fn operand() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["_1", "_2", "1", "2", "NULL", "NULLIF(_1, '2')"])
+}
+
 fn blob() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         "[0-9a-c,;\"\n\\\\é]{0,60}".prop_map(String::into_bytes),
@@ -134,6 +138,32 @@ proptest! {
             };
             let whole = without_progress(run(&document, &blob, 1_000).unwrap());
             prop_assert_eq!(without_progress(told), whole);
+        }
+    }
+
+    /// A short form selects the rows of the comparisons that it stands for, also negated.
+    #[test]
+    fn short_forms_mean_their_comparisons(
+        of in operand(), a in operand(), b in operand(), rows in "([0-3],[0-3]\n){1,9}",
+    ) {
+        for (short, long) in [
+            (format!("{of} IN ({a}, {b})"), format!("{of} = {a} OR {of} = {b}")),
+            (format!("{of} BETWEEN {a} AND {b}"), format!("{of} >= {a} AND {of} <= {b}")),
+            (
+                format!("CASE {of} WHEN {a} THEN TRUE ELSE {b} = 1 END"),
+                format!("CASE WHEN {of} = {a} THEN TRUE ELSE {b} = 1 END"),
+            ),
+            (format!("NOT ({of} = {a} AND {of} = {b})"), format!("{of} <> {a} OR {of} <> {b}")),
+            (format!("COALESCE({of}, {a}) = {b}"), format!(
+                "CASE WHEN {of} IS NULL THEN {a} ELSE {of} END = {b}"
+            )),
+        ] {
+            for not in ["", "NOT "] {
+                let where_ = |form: &str| format!("SELECT * FROM BlobStorage WHERE {not}({form})");
+                let [short, long] = [where_(&short), where_(&long)];
+                let told = (ask(&short, CSV, &rows), ask(&long, CSV, &rows));
+                prop_assert_eq!(&told.0, &told.1, "{} {}", short, long);
+            }
         }
     }
 
