@@ -80,6 +80,7 @@ fn first() -> Told {
 }
 
 /// A hand-written history, by what happens in it.
+#[derive(Clone, Copy)]
 struct Story(Kind, &'static str);
 
 impl Story {
