@@ -1,5 +1,5 @@
-//! Tests the sweeper against a model of the service: each defect of the original design, and crashes
-//! at every call.
+//! Tests the sweeper against a model of the service: each defect of the original design, and
+//! crashes at every call.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

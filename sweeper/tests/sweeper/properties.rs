@@ -1,5 +1,5 @@
-//! A crash and an owner's write at every single call. The model checks each write as it happens (SS1
-//! to SS6, SS8). The simulation does the same over random worlds.
+//! A crash and an owner's write at every single call. The model checks each write as it happens
+//! (SS1 to SS6, SS8). The simulation does the same over random worlds.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn world() -> Arc<World> {
     world.put("acct/events/deleted", &[DUE]);
     world.put("acct/events/moved", &[DUE, MOVED]);
     world.put("acct/events/untagged", &[]);
-    world.put("acct/logs/moved", &[DUE, MOVED]);
+    world.put("acct/logs/also_moved", &[DUE, MOVED]);
     world.put("acct/logs/later", &[("TimeToLive", FUTURE)]);
     world
 }
