@@ -28,7 +28,7 @@ pub enum Format {
 
 /// The string is neither a level nor a filter.
 #[derive(Debug, thiserror::Error)]
-#[error("--log-level {level}: {source}; use error, warn, info, debug, trace or a tracing filter")]
+#[error("--log-level {level}: {source}; use error, warn, info, debug, trace or e.g. smalt=debug")]
 pub struct BadLevel {
     level: String,
     source: ParseError,

@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        85_380,
-        "Random copies that pend, deletions beside versions, events and queries.",
+        85_170,
+        "What an expired file leaves; random events, queries and signatures.",
     ),
     (
         "sleeve/",
@@ -36,7 +36,7 @@ pub(crate) const LINES: &[Row] = &[
     (
         "listener/",
         29_570,
-        "Random orders of requests and of remembered messages.",
+        "Random orders of requests, and a model of remembered messages.",
     ),
     ("worker/", 1_990, ""),
     (

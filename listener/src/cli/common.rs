@@ -20,7 +20,8 @@ pub(crate) struct Common {
     /// Format of the log lines on standard error.
     #[arg(long, global = true, default_value = "text", env = "LISTENER_LOG")]
     pub(crate) log: log::Format,
-    /// Least severe level to log (error, warn, info, debug or trace), or a `tracing` filter.
+    /// Least severe level to log (error, warn, info, debug or trace), or a filter such as
+    /// smalt_listener=debug.
     /// Default: info for `run`, `once` and `agent`, warn for the other commands.
     #[arg(long, global = true, value_name = "LEVEL", env = "LISTENER_LOG_LEVEL")]
     pub(crate) log_level: Option<String>,
