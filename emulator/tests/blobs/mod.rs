@@ -8,6 +8,7 @@ mod immutability;
 mod large;
 mod pending_copies;
 mod query_rooms;
+mod random;
 mod soft_delete;
 mod sources;
 mod versions;

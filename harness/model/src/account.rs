@@ -2,7 +2,7 @@
 //! Properties", "Find Blobs by Tags".
 
 use crate::expected::{Answer, Expected, Fact, settle};
-use crate::state::Model;
+use crate::state::{Blob, Model};
 use crate::vocabulary::{AccountOperation, Metadata, Names, TAG};
 
 impl Model {
@@ -17,8 +17,11 @@ impl Model {
                 listed(names, all.map(|(name, found)| (name, &found.metadata)))
             }
             AccountOperation::Find {
-                container, value, ..
-            } => settle(self.find_blobs(container.as_deref(), value)),
+                container,
+                sign,
+                value,
+                ..
+            } => settle(self.find_blobs(container.as_deref(), (sign, value))),
             AccountOperation::Retain(days) => {
                 self.retention_days = *days;
                 Expected::ok(202)
@@ -26,21 +29,37 @@ impl Model {
         }
     }
 
-    /// Returns `container/blob` and the queried tag of each blob that has this value of it.
-    fn find_blobs(&mut self, within: Option<&str>, value: &str) -> Answer {
+    /// Returns `container/blob` and the tag of each blob whose tag compares so with a value, in the
+    /// order of containers and of tags.
+    fn find_blobs(&mut self, within: Option<&str>, wanted: (&str, &str)) -> Answer {
         if let Some(name) = within {
             self.find(name)?;
         }
         let mut found = Vec::new();
         let scope = self.containers.iter();
         for (container, all) in scope.filter(|(name, _)| within.is_none_or(|it| it == *name)) {
-            let has = |tags: &Metadata| tags.get(TAG).is_some_and(|tag| tag == value);
-            let blobs = all.blobs.iter().filter(|(_, blob)| has(&blob.state.tags));
-            let tags = Metadata::from([(TAG.to_owned(), value.to_owned())]);
-            found
-                .extend(blobs.map(|(blob, _)| (format!("{container}/{blob}"), Some(tags.clone()))));
+            let tag_of = |blob: &Blob| blob.state.tags.get(TAG).cloned();
+            let blobs = all.blobs.iter();
+            let blobs = blobs.filter_map(|(name, blob)| Some((tag_of(blob)?, name)));
+            let mut blobs: Vec<_> = blobs.filter(|(tag, _)| fits(tag, wanted)).collect();
+            blobs.sort_unstable();
+            found.extend(blobs.into_iter().map(|(tag, name)| {
+                let tags = Metadata::from([(TAG.to_owned(), tag)]);
+                (format!("{container}/{name}"), Some(tags))
+            }));
         }
         Ok(Expected::ok(200).with(Fact::Resources(found)))
+    }
+}
+
+/// Whether a tag compares so with a value.
+pub(crate) fn fits(tag: &str, (sign, value): (&str, &str)) -> bool {
+    match sign {
+        "<" => tag < value,
+        "<=" => tag <= value,
+        ">" => tag > value,
+        ">=" => tag >= value,
+        _ => tag == value,
     }
 }
 

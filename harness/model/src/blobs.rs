@@ -1,7 +1,7 @@
 //! Blobs and snapshots: their content, and the rules that all three blob types share. Source:
 //! "Operations on Blobs".
 
-use smalt_protocol::ErrorCode;
+use smalt_protocol::{ErrorCode, Timestamp};
 
 use crate::conditions::{self, Current};
 use crate::content::Bytes;
@@ -35,6 +35,7 @@ impl State {
         let mut facts = vec![
             Fact::Metadata(self.metadata()),
             Fact::Header("x-ms-tag-count", count),
+            Fact::Header("x-ms-expiry-time", self.expires_s.map(date)),
             Fact::Header("content-type", text(Some(self.headers.content_type))),
             Fact::Header("cache-control", text(self.headers.cache_control)),
             Fact::Header("content-disposition", text(self.headers.disposition)),
@@ -43,6 +44,10 @@ impl State {
         facts.extend(self.content.shown());
         facts
     }
+}
+
+fn date(unix_s: u64) -> String {
+    Timestamp::from_unix_s(unix_s).rfc1123()
 }
 
 impl Model {
@@ -112,6 +117,7 @@ impl Model {
         State {
             tag: self.numbers.tag(),
             is_directory: false,
+            expires_s: None,
             modified_s: self.now_s,
             metadata: labels.metadata.clone(),
             tags: labels.tags.clone(),

@@ -112,6 +112,10 @@ struct Tree {
 impl Model {
     pub(crate) fn path(&mut self, id: &BlobId, operation: &PathOperation) -> Expected {
         use PathOperation as On;
+        if let On::Expire(after_s, guard) = operation {
+            // An operation of the Blob service.
+            return settle(self.set_expiry(id, *after_s, *guard));
+        }
         settle(
             match operation {
                 On::Create {
@@ -141,6 +145,7 @@ impl Model {
                 }),
                 On::Lease(action, condition) => self.lease_blob(id, *action, *condition),
                 On::List { recursive, .. } => self.list_paths(id, *recursive),
+                On::Expire(..) => Err(ErrorCode::InvalidInput.into()),
             }
             .map_err(|Refusal(code, status)| Refusal(in_its_words(code), status)),
         )
@@ -278,6 +283,27 @@ impl Model {
             }
             Ok(Vec::new())
         })
+    }
+
+    /// Neither tag nor time change.
+    fn set_expiry(&mut self, id: &BlobId, after_s: Option<u64>, guard: Guard) -> Answer {
+        let now_s = self.now_s;
+        let blob = self.base(id)?;
+        if blob.state.is_directory {
+            return Err(ErrorCode::ResourceTypeMismatch.into());
+        }
+        check_write(blob, guard, now_s)?;
+        blob.state.expires_s = after_s.map(|after_s| now_s + after_s);
+        Ok(blob.state.written(200))
+    }
+
+    /// Forgets the files that have expired. Waiting bytes stay for the next file of the name.
+    pub(crate) fn expire(&mut self) {
+        let now_s = self.now_s;
+        for container in self.containers.values_mut() {
+            let is_there = |blob: &Blob| blob.state.expires_s.is_none_or(|end_s| now_s < end_s);
+            container.blobs.retain(|_, blob| is_there(blob));
+        }
     }
 
     fn rename_path(&mut self, id: &BlobId, rename: &Rename) -> Answer {

@@ -115,6 +115,7 @@ impl Model {
             Operation::Malformed(malformed) => malformed::refused(*malformed),
             Operation::Advance { seconds } => {
                 self.now_s += seconds;
+                self.expire();
                 Expected::nothing()
             }
             // A restart loses nothing that was acknowledged.

@@ -57,6 +57,8 @@ pub(crate) struct Blob {
 pub(crate) struct State {
     pub(crate) tag: Tag,
     pub(crate) is_directory: bool,
+    /// When the file expires, in seconds of the Unix epoch; `None` for never.
+    pub(crate) expires_s: Option<u64>,
     /// Last modification, in seconds of the Unix epoch.
     pub(crate) modified_s: u64,
     pub(crate) metadata: Metadata,

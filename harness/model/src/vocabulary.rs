@@ -296,11 +296,13 @@ pub enum AccountOperation {
     Queues(Names),
     /// Set Blob Service Properties: days of soft delete, or `None` to disable it.
     Retain(Option<u64>),
-    /// Find Blobs by Tags, every page of it: the tag [`TAG`] has this value.
+    /// Find Blobs by Tags, every page of it: the tag [`TAG`] compares so with this value.
     Find {
         /// The container to search; `None` for the account.
         container: Option<String>,
-        /// The value of the tag.
+        /// `=`, `<`, `<=`, `>` or `>=`.
+        sign: &'static str,
+        /// The value.
         value: &'static str,
         /// `maxresults`.
         page: u32,

@@ -57,6 +57,8 @@ pub enum Detector {
     Histories,
     /// Random histories of tables, compared with the model.
     Tables,
+    /// Random histories of a hierarchical account, compared with the model.
+    Lake,
     /// Random histories of blobs and queues on disk, with restarts.
     Restarts,
     /// Concurrent clients; a search looks for an order that the model accepts.
@@ -79,9 +81,10 @@ pub enum Detector {
 
 impl Detector {
     /// Every detector.
-    pub const ALL: [Detector; 11] = [
+    pub const ALL: [Detector; 12] = [
         Detector::Histories,
         Detector::Tables,
+        Detector::Lake,
         Detector::Restarts,
         Detector::Bursts,
         Detector::Traces,
@@ -98,6 +101,7 @@ impl Detector {
         match self {
             Detector::Histories => "histories",
             Detector::Tables => "tables",
+            Detector::Lake => "lake",
             Detector::Restarts => "restarts",
             Detector::Bursts => "bursts",
             Detector::Traces => "traces",

@@ -128,6 +128,7 @@ impl Translation<'_> {
             PathOperation::Create { guard, .. }
             | PathOperation::Flush { guard, .. }
             | PathOperation::Delete { guard, .. }
+            | PathOperation::Expire(_, guard)
             | PathOperation::Status(guard) => self.guard(guard),
             PathOperation::Rename(rename) => {
                 self.guard(&mut rename.guard);

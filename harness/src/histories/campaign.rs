@@ -44,6 +44,14 @@ impl About {
         }
     }
 
+    fn server(self, restarts: bool) -> Result<Server, String> {
+        let server = server(restarts)?;
+        match self {
+            About::Lake => server.lake(),
+            About::Account | About::Tables => Ok(server),
+        }
+    }
+
     /// Returns the space of such histories.
     pub fn space(self, restarts: bool) -> Space {
         let space = match self {
@@ -239,11 +247,7 @@ impl Campaign {
 
     /// Opens a fresh server.
     pub fn server(&self) -> Result<Server, String> {
-        let server = server(self.restarts)?;
-        match self.about {
-            About::Lake => server.lake(),
-            About::Account | About::Tables => Ok(server),
-        }
+        self.about.server(self.restarts)
     }
 
     /// Runs one history on a fresh server.
@@ -296,14 +300,19 @@ const EVERY: usize = 5;
 ///
 /// # Errors
 /// The step with a wrong answer.
-pub fn one(history: &[Step], restarts: bool, coverage: &mut Coverage) -> Result<(), Box<Failure>> {
+pub fn one(
+    about: About,
+    history: &[Step],
+    restarts: bool,
+    coverage: &mut Coverage,
+) -> Result<(), Box<Failure>> {
     let before = |error| Box::new(Failure::before(error));
     let runtime = runtime().map_err(before)?;
     let judging = Judging {
         every: EVERY,
         dry: false,
     };
-    let server = server(restarts).map_err(before)?;
+    let server = about.server(restarts).map_err(before)?;
     let judged = runtime.block_on(run(server, history, judging, coverage));
     judged.map(drop).map_err(Box::new)
 }

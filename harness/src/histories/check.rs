@@ -4,6 +4,9 @@ pub mod tables;
 
 use std::fmt::Display;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use md5::{Digest as _, Md5};
 use smalt_model::expected::{Listed, Shown};
 use smalt_model::vocabulary::{Metadata, Tag};
 use smalt_model::{Expected, Fact};
@@ -66,7 +69,10 @@ fn check_fact(
             .see_receipt(*receipt, text("x-ms-popreceipt")?)
             .map_err(of("receipt")),
         Fact::Metadata(wanted) => same_debug("metadata", wanted, &metadata(answer)),
-        Fact::Body(wanted) => same_debug("body", wanted, &answer.body.to_vec()),
+        Fact::Body(wanted) => {
+            same_debug("body", wanted, &answer.body.to_vec())?;
+            check_md5(answer)
+        }
         Fact::Listed(wanted) => check_listed(wanted, entries, names),
         Fact::Paths(wanted) => check_paths(wanted, entries, names),
         Fact::Blocks(committed, uncommitted) => {
@@ -84,6 +90,16 @@ fn check_fact(
             check_messages(wanted, &documents::messages(&answer.body)?, names)
         }
     }
+}
+
+/// A blob that is read whole shows the MD5 of its bytes, or none.
+fn check_md5(answer: &Answer) -> Result<(), String> {
+    let shown = answer.header("content-md5");
+    let Some(shown) = shown.filter(|_| answer.status == 200) else {
+        return Ok(());
+    };
+    let md5 = STANDARD.encode(Md5::digest(&answer.body));
+    same("Content-MD5", &md5.as_str(), &shown)
 }
 
 fn of(what: &'static str) -> impl Fn(String) -> String {

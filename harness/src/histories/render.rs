@@ -98,6 +98,7 @@ fn account(operation: &AccountOperation) -> Request {
         AccountOperation::Queues(listed) => list(Service::Queue, listed),
         AccountOperation::Find {
             container,
+            sign,
             value,
             page,
         } => {
@@ -105,7 +106,7 @@ fn account(operation: &AccountOperation) -> Request {
                 Some(name) => format!("{name}?restype=container&"),
                 None => "?".to_owned(),
             };
-            let query = encode_query(&format!("\"{TAG}\"='{value}'"));
+            let query = encode_query(&format!("\"{TAG}\"{sign}'{value}'"));
             let path = format!("{within}comp=blobs&maxresults={page}&where={query}");
             Request::blob(Method::GET, path)
         }

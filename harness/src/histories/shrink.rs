@@ -230,6 +230,7 @@ impl<'a> Parts<'a> {
             PathOperation::Append { content, .. } => parts.content = Some(content),
             PathOperation::Flush { guard, .. }
             | PathOperation::Delete { guard, .. }
+            | PathOperation::Expire(_, guard)
             | PathOperation::Status(guard)
             | PathOperation::Rename(Rename { guard, .. }) => parts.guard = Some(guard),
             PathOperation::Lease(..) | PathOperation::List { .. } => {}

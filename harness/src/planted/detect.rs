@@ -22,7 +22,7 @@ use crate::target::in_process::InProcess;
 
 /// Number of histories in memory.
 const HISTORIES: u64 = 20_000;
-/// Number of histories of tables.
+/// Number of histories of tables, and of a hierarchical account.
 const TABLES: u64 = 5_000;
 /// Number of histories on disk, with restarts.
 const RESTARTS: u64 = 200;
@@ -176,6 +176,7 @@ fn one(check: Check, places: &Places, tried: &Cell<u64>) -> Result<Option<Caught
     match detector {
         Detector::Histories => small::search(Judge::InMemory, HISTORIES, count),
         Detector::Tables => small::search(Judge::Tables, TABLES, count),
+        Detector::Lake => small::search(Judge::Lake, TABLES, count),
         Detector::Restarts => small::search(Judge::WithRestarts, RESTARTS, count),
         Detector::Bursts => Ok(bursts(&count)),
         Detector::Traces => traces(places, &count),

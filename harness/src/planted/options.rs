@@ -46,7 +46,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR", default_value = "fixtures/traces")]
     traces: PathBuf,
     /// Run only this check, in this process, and print the result. The environment variable
-    /// SMALT_PLANTED may name a bug. Checks: histories, tables, restarts, bursts, traces,
+    /// SMALT_PLANTED may name a bug. Checks: histories, tables, lake, restarts, bursts, traces,
     /// store-crash, sleeve-tests, sweeper-tests, listener-tests, sweep, listen, canary.
     #[arg(long, value_name = "CHECK", value_parser = Check::parse)]
     check: Option<Check>,

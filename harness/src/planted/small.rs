@@ -30,8 +30,20 @@ pub enum Judge {
     WithRestarts,
     /// The model, with tables of a service in memory.
     Tables,
+    /// The model, with a hierarchical account of a service in memory.
+    Lake,
     /// Every history fails, to show that failures are noticed.
     Canary,
+}
+
+impl Judge {
+    fn about(self) -> About {
+        match self {
+            Judge::Tables => About::Tables,
+            Judge::Lake => About::Lake,
+            Judge::InMemory | Judge::WithRestarts | Judge::Canary => About::Account,
+        }
+    }
 }
 
 /// Runs histories until one fails; `None` when none does. Calls `tried` after each.
@@ -43,11 +55,10 @@ pub fn search(
     histories: u64,
     mut tried: impl FnMut(),
 ) -> Result<Option<Caught>, String> {
-    let about = match judge {
-        Judge::Tables => About::Tables,
-        Judge::InMemory | Judge::WithRestarts | Judge::Canary => About::Account,
-    };
-    aim(about.space(judge == Judge::WithRestarts), Vec::new());
+    aim(
+        judge.about().space(judge == Judge::WithRestarts),
+        Vec::new(),
+    );
     let strategy = Histories::sequential_strategy(1..=OPERATIONS);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&SEED.to_le_bytes());
@@ -120,7 +131,7 @@ fn judged(judge: Judge, history: &[Step]) -> Option<Failing> {
     let (step, difference, story) = if judge == Judge::Canary {
         (0, "the canary".to_owned(), String::new())
     } else {
-        let failure = one(history, restarts, &mut Coverage::default()).err()?;
+        let failure = one(judge.about(), history, restarts, &mut Coverage::default()).err()?;
         let story = format!("{}\n{:?}", failure.transcript, failure.operation);
         (failure.step, failure.difference, story)
     };
@@ -148,5 +159,6 @@ mod tests {
     fn correct_service_has_no_failure() {
         assert_eq!(search(Judge::InMemory, 20, || ()), Ok(None));
         assert_eq!(search(Judge::Tables, 20, || ()), Ok(None));
+        assert_eq!(search(Judge::Lake, 20, || ()), Ok(None));
     }
 }

@@ -47,8 +47,8 @@ pub(crate) const LINES: &[Row] = &[
     ("harness/fuzz/", 89, ""),
     (
         "harness/model/",
-        8_210,
-        "Circumstances of sizes, and of the moments at which something ends.",
+        8_300,
+        "Files that expire, and searches by comparison.",
     ),
     ("harness/planted/", 573, ""),
     ("harness/shim/", 833, ""),

@@ -167,6 +167,29 @@ async fn long_work_extends_its_page() {
     world.assert_safe();
 }
 
+/// An extension that the write of another worker overtakes is made again at once.
+#[tokio::test(start_paused = true)]
+async fn an_overtaken_extension_is_repeated() {
+    let world = World::new();
+    world.put("acct/events/due", &[DUE]);
+    let other = std::sync::Arc::new(|world: &World| {
+        let state = world.get("acct/smalt-sweeper/TimeToLiveBlobs").unwrap();
+        world.put_state(&String::from_utf8(state.content.to_vec()).unwrap());
+    });
+    let faults = vec![
+        fault("delete_blob", 1, Act::Stall(Duration::from_secs(500))),
+        fault("put_blob", 3, Act::Meanwhile(other)),
+    ];
+    let slow = worker(&world, etag_config("slow"), faults, 1);
+    let look = async {
+        sleep(70).await;
+        let page = world.state().containers[0].pages[0].clone();
+        assert!(page.deadline.unwrap() > world.now().plus_s(60));
+    };
+    let ((), finished) = tokio::join!(look, slow.once());
+    assert_eq!(finished.report.count(Outcome::Deleted), 1);
+}
+
 /// SS10: the circuit breaker stops before the limit, with its exit code.
 #[tokio::test(start_paused = true)]
 async fn the_guard_stops_a_sweep_that_removes_too_much() {
@@ -227,6 +250,14 @@ async fn short_state_outages_are_tolerated() {
         once(&world, outage(100)).await.exit_code(),
         exit::UNREACHABLE
     );
+    // The patience with the second outage does not count from the first one.
+    let twice = [1, 2, 12, 13].map(|n| {
+        let refused = Act::Refuse(ErrorKind::Unreachable);
+        fault("acquire_lease", n, refused)
+    });
+    let sweeper = worker(&world, config("one"), twice.to_vec(), 1);
+    let finished = sweeper.run_until(sleep(3_000)).await;
+    assert_eq!(finished.exit_code(), exit::OK);
     world.lock().denied.insert("smalt-sweeper".into());
     assert_eq!(sweep(&world).await.exit_code(), exit::DENIED);
 }

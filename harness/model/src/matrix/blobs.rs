@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::area::{Area, NONE};
 use super::watch::Watch;
+use crate::account::fits;
 use crate::state::{Container, Kept, Model};
 use crate::vocabulary::{
     AccountOperation, BlobId, BlobOperation, ContainerOperation, Operation, Priority, Snapshots,
@@ -250,7 +251,10 @@ impl Watch {
     /// Compares a search with the last change of each tag in its scope.
     pub(super) fn searched(&mut self, operation: &Operation) {
         let Operation::Account(AccountOperation::Find {
-            container, value, ..
+            container,
+            sign,
+            value,
+            ..
         }) = operation
         else {
             return;
@@ -258,7 +262,10 @@ impl Watch {
         let scope = |id: &BlobId| container.as_ref().is_none_or(|name| *name == id.container);
         let changes = self.trail.tags.iter().filter(|(id, _)| scope(id));
         let seen = changes.filter_map(|(_, change)| {
-            let is = |tag: &Option<String>| tag.as_deref() == Some(value);
+            let is = |tag: &Option<String>| {
+                let tag = tag.as_deref();
+                tag.is_some_and(|tag| fits(tag, (sign, value)))
+            };
             match (is(&change.had), is(&change.has)) {
                 (true, false) => Some([change.by, "value went", "", ""]),
                 (false, true) => Some([change.by, "value came", "", ""]),

@@ -127,7 +127,7 @@ fn use_of(operation: &Operation) -> Option<(&BlobId, &'static str, &'static str)
             PathOperation::Delete { .. } => (id, PATH, "delete"),
             PathOperation::Status(_) => (id, PATH, "read"),
             PathOperation::Lease(..) => (id, PATH, "lease"),
-            PathOperation::List { .. } => return None,
+            PathOperation::Expire(..) | PathOperation::List { .. } => return None,
         },
         _ => return None,
     })

@@ -239,6 +239,7 @@ impl Model {
             ends.extend(container.lease.end_s());
             for blob in container.blobs.values() {
                 ends.extend(blob.lease.end_s());
+                ends.extend(blob.state.expires_s);
                 ends.extend(blob.state.tier.waking.map(Waking::end_s));
             }
         }

@@ -39,6 +39,7 @@ pub(super) fn of_path(operation: &PathOperation) -> &'static str {
         PathOperation::Flush { .. } => "lake path flush",
         PathOperation::Rename(_) => "lake path rename",
         PathOperation::Delete { .. } => "lake path delete",
+        PathOperation::Expire(..) => "lake path set expiry",
         PathOperation::Status(_) => "lake path status",
         PathOperation::Lease(LeaseAction::Acquire { .. }, _) => "lake path acquire",
         PathOperation::Lease(..) => "lake path lease",
@@ -215,6 +216,17 @@ pub const ROWS: &[Row] = &[
             UNMET,
             OK,
             &[(no(E::DirectoryNotEmpty), NONE)],
+        ],
+    ),
+    row(
+        "lake path set expiry",
+        &[
+            NO_BLOB,
+            NAMED,
+            GUARDED,
+            UNMET,
+            OK,
+            &[(no(E::ResourceTypeMismatch), NONE)],
         ],
     ),
     row(

@@ -43,6 +43,8 @@ pub enum PathOperation {
         /// Lease and condition.
         guard: Guard,
     },
+    /// Set Blob Expiry: so many seconds from now on, or never.
+    Expire(Option<u64>, Guard),
     /// Path - Get Properties, getStatus.
     Status(Guard),
     /// Path - Lease.

@@ -81,6 +81,7 @@ fn find(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     };
     Some(Operation::Account(AccountOperation::Find {
         container,
+        sign: dice.one(&["=", "=", "<=", "<", ">=", ">"])?,
         value: match dice.chance(60) {
             true => value_there(model, dice)?,
             false => dice.one(&parts::VALUES)?,

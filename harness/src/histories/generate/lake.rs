@@ -30,6 +30,7 @@ pub(super) const KINDS: &[Kind] = &[
     kind("lake path flush", 22, flush),
     kind("lake path rename", 60, rename),
     kind("lake path delete", 20, delete),
+    kind("lake path set expiry", 20, expire),
     kind("lake path status", 14, status),
     kind("lake path acquire", 12, |m, d| lease(m, d, parts::acquire)),
     kind("lake path lease", 12, |m, d| lease(m, d, any_action)),
@@ -156,6 +157,14 @@ fn delete(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
     on(model, id, dice, |_, hint, dice| PathOperation::Delete {
         recursive: !dice.misses(Miss::Detail) && dice.chance(60),
         guard: parts::guard(hint, model, dice),
+    })
+}
+
+fn expire(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
+    let id = file(model, dice);
+    on(model, id, dice, |_, hint, dice| {
+        let after_s = dice.one(&[Some(15), Some(1), Some(60), None]).flatten();
+        PathOperation::Expire(after_s, parts::guard(hint, model, dice))
     })
 }
 

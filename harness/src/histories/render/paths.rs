@@ -73,6 +73,13 @@ pub(super) fn path(id: &BlobId, operation: &PathOperation, names: &Names) -> Req
         PathOperation::Delete { recursive, guard } => {
             at(Method::DELETE, format!("recursive={recursive}")).guard(names, *guard)
         }
+        PathOperation::Expire(after_s, guard) => {
+            let option = after_s.map_or("NeverExpire", |_| "RelativeToNow");
+            at(Method::PUT, "comp=expiry".to_owned())
+                .with("x-ms-expiry-option", option)
+                .maybe("x-ms-expiry-time", after_s.map(|s| (s * 1_000).to_string()))
+                .guard(names, *guard)
+        }
         PathOperation::Status(guard) => {
             at(Method::HEAD, "action=getStatus".to_owned()).guard(names, *guard)
         }

@@ -46,6 +46,8 @@ struct Judge<'a> {
     replaced: BTreeMap<(String, String), Timestamp>,
     /// Messages that a life got and has not been seen to finish.
     held: BTreeSet<(String, String)>,
+    /// Messages of which a life knows that it has put a copy into the poison queue.
+    copied: BTreeSet<(String, String)>,
     payloads: Payloads,
     /// The last trigger that reached a listener.
     last_woken: Option<(String, Timestamp)>,
@@ -68,6 +70,7 @@ pub(super) fn check(
         messages: BTreeMap::new(),
         replaced: BTreeMap::new(),
         held: BTreeSet::new(),
+        copied: BTreeSet::new(),
         payloads: Payloads::new(plan),
         last_woken: None,
         clocks: Clocks::default(),
@@ -216,7 +219,9 @@ impl Judge<'_> {
             (true, "POST", _) if self.names.is_queue(&queue) => self.put(number, exchange),
             (true, ..) => {}
             (_, "GET", None) if rest == "messages" => self.got(number, exchange),
-            (_, "POST", None) if queue == self.names.poison => self.poisoned(number, exchange),
+            (_, "POST", None) if queue == self.names.poison => {
+                self.poisoned(number, actor, exchange)
+            }
             (_, "PUT" | "DELETE", Some(id)) => self.used(number, actor, exchange, &id),
             _ => {}
         }
@@ -352,7 +357,7 @@ impl Judge<'_> {
     }
 
     /// Checks a copy in the poison queue: it names its message, never expires, and is complete.
-    fn poisoned(&mut self, number: usize, exchange: &Exchange) {
+    fn poisoned(&mut self, number: usize, actor: &str, exchange: &Exchange) {
         if exchange.done().is_none() {
             return;
         }
@@ -367,6 +372,14 @@ impl Judge<'_> {
         let Some(known) = self.messages.get_mut(&id) else {
             return self.violated("LS1", number, format!("copies an unknown message: {text}"));
         };
+        let copy = (actor.to_owned(), id.clone());
+        if self.copied.contains(&copy) {
+            let what = format!("{actor} copies {id} again");
+            self.violations.push(Violation::at("LS6", number, what));
+        }
+        if is_told(exchange) {
+            self.copied.insert(copy);
+        }
         known.poisoned += 1;
         let (of, orphaned, stored) = (known.number, known.orphaned, known.stored.clone());
         if orphaned {

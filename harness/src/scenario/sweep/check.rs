@@ -271,7 +271,8 @@ impl Judge<'_> {
         }
         self.snapshots.remove(&key);
         let page = self.under_claim(number, event, exchange);
-        self.ledger.removed(&page);
+        let told = exchange.delivered.then_some(event.actor.as_str());
+        self.ledger.removed(&page, told);
         if version.value("deadblobcontainer").is_some() {
             self.moved(number, &key, &version);
         } else {

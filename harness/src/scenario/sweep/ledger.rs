@@ -30,6 +30,10 @@ struct Container {
     name: String,
     status: String,
     failed: bool,
+    /// Whether the circuit breaker has stopped it.
+    tripped: bool,
+    /// Blobs counted as removed.
+    removed: u64,
     pages: Vec<Page>,
 }
 
@@ -38,6 +42,8 @@ struct Page {
     id: String,
     owner: String,
     deadline: Option<Timestamp>,
+    fence: u64,
+    attempt: u64,
 }
 
 /// An accepted write of the state document.
@@ -68,6 +74,8 @@ pub(super) struct Ledger {
     claims: BTreeSet<(String, String)>,
     /// Number of blobs removed, by cycle.
     removed: BTreeMap<u64, u64>,
+    /// Number of blobs of which a claim knows that it removed them, by page and owner.
+    known: BTreeMap<(String, String), u64>,
     /// Number of pages that were claimed again because their worker had not finished.
     pub reclaimed: u64,
 }
@@ -78,8 +86,12 @@ impl Ledger {
         page.split('/').next()?.parse().ok()
     }
 
-    /// Counts a blob that was removed under a claim.
-    pub(super) fn removed(&mut self, page: &str) {
+    /// Counts a blob that was removed under a claim; `told` is its owner, if it got the answer.
+    pub(super) fn removed(&mut self, page: &str, told: Option<&str>) {
+        if let Some(owner) = told {
+            let claim = (page.to_owned(), owner.to_owned());
+            *self.known.entry(claim).or_default() += 1;
+        }
         if let Some(cycle) = Self::cycle_of(page) {
             *self.removed.entry(cycle).or_default() += 1;
         }
@@ -121,6 +133,17 @@ impl Ledger {
         deadlines(&old, &new, &write)
             .into_iter()
             .for_each(|w| say("SL2", w));
+        self.settled(&old, &new, &write)
+            .into_iter()
+            .for_each(|(p, w)| say(p, w));
+        let tripped = |document: &Document| document.containers.iter().any(|c| c.tripped);
+        let is_few = u64::from(plan.page_size) <= plan.removals_max;
+        if is_few && is_idle(&old) && !tripped(&old) && tripped(&new) {
+            say(
+                "SS10",
+                "stopped before the cycle has removed anything".to_owned(),
+            );
+        }
         self.reclaimed += reclaimed(&old, &new);
         let closed = new.cycle != old.cycle;
         if closed {
@@ -150,6 +173,41 @@ impl Ledger {
                 .for_each(|w| say("SL2", w));
         }
         (closed, wrong)
+    }
+
+    /// Checks the pages that their owner has completed or given back: what it removed is counted
+    /// (DS19), and that it stops is no failed attempt (SL5).
+    fn settled(
+        &mut self,
+        old: &Document,
+        new: &Document,
+        write: &Write<'_>,
+    ) -> Vec<(&'static str, String)> {
+        let mut wrong = Vec::new();
+        for (before, after) in old.containers.iter().zip(&new.containers) {
+            for page in &after.pages {
+                let is_old = |it: &Page| it.id == page.id && it.fence == page.fence;
+                if !before.pages.iter().any(is_old) {
+                    self.known.remove(&(page.id.clone(), page.owner.clone()));
+                }
+            }
+            for page in before.pages.iter().filter(|it| it.owner == write.actor) {
+                let same = after.pages.iter().find(|it| it.id == page.id);
+                if same.is_some_and(|it| it.fence != page.fence || it.deadline >= page.deadline) {
+                    continue;
+                }
+                if same.is_some_and(|it| it.attempt + 1 != page.attempt) {
+                    wrong.push(("SL5", format!("{page:?} was given back as {same:?}")));
+                }
+                let claim = (page.id.clone(), page.owner.clone());
+                let removed = self.known.remove(&claim).unwrap_or_default();
+                if !after.failed && after.removed < before.removed + removed {
+                    let what = format!("{removed} removals of {page:?} are not counted");
+                    wrong.push(("DS19", what));
+                }
+            }
+        }
+        wrong
     }
 
     /// Begins a new cycle.
@@ -312,6 +370,8 @@ fn read(text: &str) -> Document {
                 name: word("name"),
                 status: word("status"),
                 failed: value("failures").is_some() || value("lastError").is_some(),
+                tripped: value("lastError") == Some("GuardTripped"),
+                removed: number("deleted") + number("moved"),
                 pages: Vec::new(),
             });
         } else if tag.starts_with("Page ") {
@@ -319,6 +379,8 @@ fn read(text: &str) -> Document {
                 id: word("id"),
                 owner: word("owner"),
                 deadline: time("deadline"),
+                fence: number("fence"),
+                attempt: number("attempt"),
             };
             if let Some(container) = document.containers.last_mut() {
                 container.pages.push(page);
