@@ -273,13 +273,17 @@ impl Owner {
             let reason = format!("{reason}; {error}");
             return Settled::new(Outcome::PoisonFailed, reason).hidden_for(self.lock.remaining());
         }
+        // Inserted before the delete, as in `delete_done`: when the message returns, it needs
+        // neither a run nor a second copy.
+        let id = self.lock.id();
+        self.shared.done().insert(id, Finished::Copied);
         match self.delete().await {
-            Deleted::Yes | Deleted::Gone => Settled::new(Outcome::Poisoned, reason),
+            Deleted::Yes => {
+                self.shared.done().remove(self.lock.id());
+                Settled::new(Outcome::Poisoned, reason)
+            }
+            Deleted::Gone => Settled::new(Outcome::Poisoned, reason),
             Deleted::Lost(error) | Deleted::Failed(error) => {
-                // The copy exists: when the message returns, it needs neither a run nor a second
-                // copy.
-                let id = self.lock.id();
-                self.shared.done().insert(id, Finished::Copied);
                 Settled::new(Outcome::PoisonedUnacked, format!("{reason}; {error}"))
             }
         }

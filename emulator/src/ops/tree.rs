@@ -85,7 +85,7 @@ pub fn make_folder(
         let record = match there {
             Some(record) => record,
             None => {
-                removal::remove_expired(tx, key.clone(), stamp.now)?;
+                removal::make_room(tx, id, segment, stamp.now)?;
                 let posix = Posix::of_new(true, None, acl::UMASK_DEFAULT, Some(&parent))
                     .created_by(name.container.creator.as_deref(), &parent);
                 // Recorded: its ETag is not that of the path.

@@ -120,8 +120,14 @@ impl Model {
             // A blob that does not exist was deleted permanently.
             return Ok(deleted(until_s.filter(|_| has_snapshots)));
         }
-        container.blobs.remove(&id.blob);
-        container.uncommitted.remove(&id.blob);
+        match state.is_directory {
+            // What waits below it does not keep it.
+            true => drop(container.take(&id.blob)),
+            false => {
+                container.blobs.remove(&id.blob);
+                container.uncommitted.remove(&id.blob);
+            }
+        }
         if until_s.is_some() {
             let kept = Kept { state, until_s };
             container.dormant.insert(id.blob.clone(), kept);

@@ -6,6 +6,7 @@
 //! A directory is an entry in the map of blobs. Every path has the directories above it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use smalt_protocol::ErrorCode;
 use smalt_protocol::metadata::FOLDER_MARKER;
@@ -78,7 +79,7 @@ impl Container {
     }
 
     /// Removes a path and everything below it.
-    fn take(&mut self, path: &str) -> Tree {
+    pub(crate) fn take(&mut self, path: &str) -> Tree {
         Tree {
             blobs: taken(&mut self.blobs, path),
             waiting: taken(&mut self.uncommitted, path),
@@ -104,7 +105,7 @@ fn taken<V>(all: &mut BTreeMap<String, V>, path: &str) -> Vec<(String, V)> {
 }
 
 /// A path with everything below it.
-struct Tree {
+pub(crate) struct Tree {
     blobs: Vec<(String, Blob)>,
     waiting: Vec<(String, crate::state::Uncommitted)>,
 }
@@ -180,6 +181,9 @@ impl Model {
         };
         for parent in parents(&id.blob) {
             let there = container.blobs.entry(parent.to_owned());
+            if matches!(there, Entry::Vacant(_)) {
+                container.uncommitted.remove(parent);
+            }
             there.or_insert_with(|| Blob {
                 state: made.clone(),
                 lease: Lease::Available,

@@ -354,6 +354,7 @@ impl Wire {
             Mishap::LateAnswer(seconds) => {
                 taken.fired();
                 sleep(seconds).await;
+                actor.awake().await;
                 self.note(&actor.name, Happening::Delivered { number });
             }
             Mishap::CrashLater(ms) => {

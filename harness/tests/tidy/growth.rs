@@ -24,15 +24,19 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        85_170,
-        "What an expired file leaves; random events, queries and signatures.",
+        85_380,
+        "Random copies that pend, events, queries and signatures.",
     ),
     (
         "sleeve/",
         9_850,
         "Gridwich's contexts, sleeves, providers and notifications.",
     ),
-    ("sweeper/", 20_530, "Directories stay."),
+    (
+        "sweeper/",
+        20_550,
+        "Overtaken extensions, and outages one after the other.",
+    ),
     (
         "listener/",
         29_570,
@@ -41,8 +45,8 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        69_770,
-        "Facts distilled from recordings; renames of a million files.",
+        69_910,
+        "Files that expire; what a claim removed, and copies made again.",
     ),
     ("harness/fuzz/", 89, ""),
     (
@@ -55,7 +59,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 241_500;
+pub(crate) const TOTAL: usize = 241_980;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

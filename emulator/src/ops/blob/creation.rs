@@ -6,7 +6,7 @@ use smalt_protocol::{ErrorCode, StorageError};
 
 use super::guard::Guard;
 use super::replace::{self, Marks, NewBlob};
-use super::{headers, immutability};
+use super::{headers, immutability, removal};
 use crate::call::Call;
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::BlobRecord;
@@ -82,6 +82,6 @@ pub fn make(
     stamp: &Stamp,
 ) -> Result<BlobRecord, StorageError> {
     let blob = replace::replace(tx, name, place, new, stamp)?;
-    replace::drop_uncommitted(tx, place.container.generation, &name.blob)?;
+    removal::drop_uncommitted(tx, place.container.generation, &name.blob)?;
     Ok(blob)
 }

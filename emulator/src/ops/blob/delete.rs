@@ -14,7 +14,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
 use super::retention::{self, Spot};
-use super::{pending, removal, replace, uncommitted};
+use super::{pending, removal, uncommitted};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::lookup::{self, BlobAddress, BlobPart, Place};
@@ -154,7 +154,7 @@ impl Write for DeleteBlob {
                 Ok(true)
             }
             Part::Uncommitted => {
-                replace::drop_uncommitted(tx, generation, &name.blob)?;
+                removal::drop_uncommitted(tx, generation, &name.blob)?;
                 Ok(true)
             }
         }

@@ -1,13 +1,14 @@
-//! Removes what is left of blobs: snapshots and versions, and base blobs that have expired.
+//! Removes what is left of blobs: snapshots and versions, base blobs that have expired, uncommitted
+//! blocks.
 
 use std::ops::ControlFlow;
 
 use smalt_protocol::Timestamp;
 
 use super::{content, pending, tag_index};
-use crate::keys;
-use crate::records::{BlobRecord, Record};
-use crate::store::{StoreResult, Transaction, View};
+use crate::keys::{self, Generation};
+use crate::records::{BlobRecord, BlockRecord, Record};
+use crate::store::{self, StoreResult, Transaction, View};
 
 /// Removes a snapshot or version, deleted or not, and its content.
 ///
@@ -60,6 +61,53 @@ pub fn remove_expired(
     }
     tx.delete(key);
     Ok(steps)
+}
+
+/// Makes room for another path: removes an expired file of the name, and its uncommitted blocks.
+///
+/// # Errors
+/// When the store fails.
+pub fn make_room(
+    tx: &mut Transaction<'_>,
+    generation: Generation,
+    name: &str,
+    now: Timestamp,
+) -> StoreResult<()> {
+    remove_expired(tx, keys::blob(generation, name), now)?;
+    drop_uncommitted(tx, generation, name)
+}
+
+/// Removes all uncommitted blocks of a blob.
+///
+/// # Errors
+/// When the store fails.
+pub fn drop_uncommitted(
+    tx: &mut Transaction<'_>,
+    generation: Generation,
+    blob: &str,
+) -> StoreResult<()> {
+    let record = keys::uncommitted(generation, blob);
+    if tx.get(&record)?.is_none() {
+        return Ok(());
+    }
+    for key in keys_from(tx, keys::blocks(generation, blob))? {
+        drop_block(tx, key)?;
+    }
+    tx.delete(record);
+    Ok(())
+}
+
+/// Removes an uncommitted block.
+///
+/// # Errors
+/// When the store fails.
+pub fn drop_block(tx: &mut Transaction<'_>, key: Vec<u8>) -> StoreResult<()> {
+    let block = BlockRecord::load(tx, &key)?;
+    if let Some(payload) = block.and_then(|block| block.payload) {
+        store::release(tx, payload)?;
+    }
+    tx.delete(key);
+    Ok(())
 }
 
 /// Returns every key with this prefix.

@@ -14,11 +14,10 @@ use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::ops::tree;
 use crate::records::{
-    Access, BlobContent, BlobKind, BlobRecord, BlockRecord, ContentHeaders, CopyRecord,
-    Immutability, Record,
+    Access, BlobContent, BlobKind, BlobRecord, ContentHeaders, CopyRecord, Immutability, Record,
 };
 use crate::rules::encryption::Encryption;
-use crate::store::{self, Stamp, StoreResult, Transaction, View};
+use crate::store::{Stamp, StoreResult, Transaction, View};
 
 /// All properties of a blob that a write sets.
 #[derive(Clone, Debug, PartialEq)]
@@ -196,39 +195,6 @@ pub fn next_version(
 fn new_version_id(name: &BlobName, stamp: &Stamp) -> Option<Timestamp> {
     let keeps = name.container.settings.versioning;
     keeps.then(|| stamp.second_tick())
-}
-
-/// Removes all uncommitted blocks of a blob.
-///
-/// # Errors
-/// When the store fails.
-pub fn drop_uncommitted(
-    tx: &mut Transaction<'_>,
-    generation: Generation,
-    blob: &str,
-) -> StoreResult<()> {
-    let record = keys::uncommitted(generation, blob);
-    if tx.get(&record)?.is_none() {
-        return Ok(());
-    }
-    for key in removal::keys_from(tx, keys::blocks(generation, blob))? {
-        drop_block(tx, key)?;
-    }
-    tx.delete(record);
-    Ok(())
-}
-
-/// Removes an uncommitted block.
-///
-/// # Errors
-/// When the store fails.
-pub fn drop_block(tx: &mut Transaction<'_>, key: Vec<u8>) -> StoreResult<()> {
-    let block = BlockRecord::load(tx, &key)?;
-    if let Some(payload) = block.and_then(|block| block.payload) {
-        store::release(tx, payload)?;
-    }
-    tx.delete(key);
-    Ok(())
 }
 
 /// Whether there is a key with this prefix.

@@ -198,7 +198,7 @@ impl Spot<'_> {
         tx.delete(self.name.key(generation));
         removal::forget(tx, self.name.key(generation), blob);
         Owner::base(generation, &self.name.blob).change(tx, &blob.tags, &[]);
-        replace::drop_uncommitted(tx, generation, &self.name.blob)?;
+        removal::drop_uncommitted(tx, generation, &self.name.blob)?;
         if keeps_version(&self.name.container, blob) {
             self.keep_version(tx, blob, stamp)?;
             let key = keys::deleted_blob(generation, &self.name.blob);

@@ -9,7 +9,7 @@ use smalt_protocol::limits::BLOCKS_UNCOMMITTED_MAX;
 use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
-use super::replace;
+use super::removal;
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::ops::tree;
@@ -127,7 +127,7 @@ pub fn keep(
         Some(record) => record,
         None => {
             // Drop expired blocks.
-            replace::drop_uncommitted(tx, generation, &name.blob)?;
+            removal::drop_uncommitted(tx, generation, &name.blob)?;
             UncommittedRecord {
                 created: stamp.now,
                 touched: stamp.now,

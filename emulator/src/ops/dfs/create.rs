@@ -209,7 +209,7 @@ impl Write for CreatePath {
             let made = match place.blob {
                 Some(old) => old,
                 None => {
-                    removal::remove_expired(tx, name.key(folder), stamp.now)?;
+                    removal::make_room(tx, folder, &name.blob, stamp.now)?;
                     tree::new_directory(tx, posix, stamp)?
                 }
             };
@@ -237,7 +237,7 @@ impl Write for CreatePath {
                 marks: Marks::default(),
             };
             let blob = replace::replace(tx, name, &place, new, stamp)?;
-            replace::drop_uncommitted(tx, folder, &name.blob)?;
+            removal::drop_uncommitted(tx, folder, &name.blob)?;
             BlobRecord {
                 posix: Some(Box::new(posix)),
                 encryption_context: self.encryption_context,

@@ -19,7 +19,7 @@ use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
 use crate::ops::blob::guard::{self, Guard};
-use crate::ops::blob::{content, headers, replace, uncommitted};
+use crate::ops::blob::{content, headers, removal, replace, uncommitted};
 use crate::ops::leasing;
 use crate::ops::lookup::{BlobName, Found};
 use crate::records::{BlobRecord, CommittedBlock, ContentHeaders, Record, UncommittedRecord};
@@ -231,7 +231,7 @@ impl Flush {
             let key = keys::block(folder, &name.blob, &id);
             gone += 1;
             if at < flushed {
-                replace::drop_block(tx, key)?;
+                removal::drop_block(tx, key)?;
                 continue;
             }
             let committed = CommittedBlock {
@@ -250,7 +250,7 @@ impl Flush {
                 record.blocks -= gone;
                 record.save(tx, key)?;
             }
-            _ => replace::drop_uncommitted(tx, folder, &name.blob)?,
+            _ => removal::drop_uncommitted(tx, folder, &name.blob)?,
         }
         if blob.length > flushed {
             blob.headers.content_md5 = None;

@@ -23,7 +23,7 @@ use crate::keys::{self, Generation};
 use crate::operation::Write;
 use crate::ops::blob::guard::{self, Guard};
 use crate::ops::blob::retention::Spot;
-use crate::ops::blob::{pending, removal, replace};
+use crate::ops::blob::{pending, removal};
 use crate::ops::leasing::source_lease_id;
 use crate::ops::lookup::{BlobName, ContainerName, Found, Place};
 use crate::ops::tree;
@@ -220,8 +220,7 @@ impl Write for RenamePath {
             }
             spot.delete_base(tx, old, stamp)?;
         } else {
-            removal::remove_expired(tx, name.key(to), stamp.now)?;
-            replace::drop_uncommitted(tx, to, &name.blob)?;
+            removal::make_room(tx, to, &name.blob, stamp.now)?;
         }
         pending::fail_readers(tx, &std::mem::take(&mut blob.copied_to), stamp)?;
         let (old, new) = (old_name.key(from), name.key(to));

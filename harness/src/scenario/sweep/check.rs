@@ -59,6 +59,8 @@ struct Cycle {
     tried: BTreeSet<String>,
     /// Blobs that were leased.
     leased: BTreeSet<Key>,
+    /// Blobs whose tags could not be read.
+    unread: BTreeSet<Key>,
     /// Whether a container for dead blobs could not be created.
     create_failed: bool,
 }
@@ -180,6 +182,13 @@ impl Judge<'_> {
         let (_, _, blob) = exchange.segments();
         let creates = exchange.method == "PUT" && blob.is_empty();
         self.cycle.create_failed |= creates && exchange.done().is_none();
+        if exchange.method == "GET" && exchange.parameter("comp") == Some("tags") {
+            let key = model::key(exchange);
+            match exchange.done().is_some() {
+                true => self.cycle.unread.remove(&key),
+                false => self.cycle.unread.insert(key),
+            };
+        }
     }
 
     /// Records what a life has seen, and what this cycle listed.
@@ -403,6 +412,7 @@ impl Judge<'_> {
         let moves = version.value("deadblobcontainer").is_some();
         due && !self.cycle.tried.contains(unquoted(&version.etag))
             && !self.cycle.leased.contains(key)
+            && !self.cycle.unread.contains(key)
             && !(moves && (self.cycle.create_failed || self.destination(key, version).is_none()))
             && self.plan.removals_max == 0
     }

@@ -7,9 +7,9 @@ use uuid::Uuid;
 use super::*;
 use crate::clock::Clock;
 use crate::ops::lookup::ContainerName;
-use crate::records::{ContainerRecord, UncommittedRecord};
+use crate::records::{BlockRecord, ContainerRecord, UncommittedRecord};
 use crate::rules::lease::LeaseState;
-use crate::store::{PayloadId, Staged, Store, StoreConfig};
+use crate::store::{self, PayloadId, Staged, Store, StoreConfig};
 
 const GENERATION: Generation = 7;
 
