@@ -13,23 +13,19 @@
 //! not followed. Connections are kept and reused; a kept connection that the endpoint has closed
 //! costs no attempt.
 
-mod connect;
-
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use http::uri::Scheme;
+use http::{HeaderMap, Method, Request, StatusCode, Uri, header};
 use smalt_protocol::Timestamp;
+use smalt_sleeve::{HyperTransport, HyperTransportSettings, TransportError};
 
 use super::{Context, Handler, Message, Verdict};
-pub use connect::ConnectError;
-use connect::Pool;
 
-/// Largest part of an answer that is read, in bytes. Only the status and an excerpt are used.
-const ANSWER_MAX_BYTES: usize = 64 * 1024;
+/// Longest answer that is read, in bytes. Only the status and an excerpt are used.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 /// Characters of the answer that go into the log and the poison queue.
 const REASON_MAX_CHARS: usize = 200;
 
@@ -44,24 +40,52 @@ pub enum On4xx {
     Retry,
 }
 
+/// Why no message could be posted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The URL is not an absolute http or https URL.
+    #[error("`{0}` is not an http:// or https:// URL")]
+    Url(String),
+    /// TLS could not be set up.
+    #[error("cannot set up TLS: {0}")]
+    Tls(#[from] TransportError),
+}
+
 /// Posts each message to a URL.
 pub struct HttpHandler {
     uri: Uri,
+    /// The `Host` header, which always has a port.
+    host: String,
     content_type: String,
     on_4xx: On4xx,
-    pool: Pool,
+    transport: HyperTransport,
 }
 
 impl HttpHandler {
     /// Creates a handler that posts to `url`. For https it trusts the public certificate
     /// authorities.
     pub fn new(url: &str, on_4xx: On4xx) -> Result<Self, ConnectError> {
-        let uri: Uri = url.parse().map_err(|_| ConnectError::Url(url.to_owned()))?;
+        let wrong = || ConnectError::Url(url.to_owned());
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
+        HyperTransport::check(&uri).map_err(|_| wrong())?;
+        let default_port = match uri.scheme() == Some(&Scheme::HTTPS) {
+            true => 443,
+            false => 80,
+        };
+        let port = uri.port_u16().unwrap_or(default_port);
+        let settings = HyperTransportSettings {
+            // The listener ends a run that takes too long.
+            connect_timeout: Duration::MAX,
+            read_timeout: Duration::MAX,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            ..HyperTransportSettings::default()
+        };
         Ok(HttpHandler {
-            pool: Pool::new(&uri)?,
+            host: format!("{}:{port}", uri.host().unwrap_or_default()),
             uri,
             content_type: "application/octet-stream".to_owned(),
             on_4xx,
+            transport: HyperTransport::new(settings)?,
         })
     }
 
@@ -72,12 +96,11 @@ impl HttpHandler {
         self
     }
 
-    fn request(&self, message: &Message) -> Result<Request<Full<Bytes>>, http::Error> {
-        let target = self.uri.path_and_query().map_or("/", |p| p.as_str());
+    fn request(&self, message: &Message) -> Result<Request<Bytes>, http::Error> {
         let mut request = Request::builder()
             .method(Method::POST)
-            .uri(target)
-            .header(header::HOST, self.pool.host_header())
+            .uri(&self.uri)
+            .header(header::HOST, &self.host)
             .header(header::CONTENT_TYPE, &self.content_type)
             .header("x-message-id", &message.id)
             .header("x-message-queue", &message.queue)
@@ -86,17 +109,7 @@ impl HttpHandler {
         if message.expires != Timestamp::MAX {
             request = request.header("x-message-expires", message.expires.iso_s());
         }
-        request.body(Full::new(message.body.clone()))
-    }
-
-    async fn verdict(&self, answer: Response<Incoming>) -> Verdict {
-        let (head, body) = answer.into_parts();
-        // The connection can be reused only after the whole answer was read.
-        let text = match Limited::new(body, ANSWER_MAX_BYTES).collect().await {
-            Ok(body) => excerpt(&body.to_bytes()),
-            Err(_) => String::new(),
-        };
-        judge(head.status, &head.headers, &text, self.on_4xx)
+        request.body(message.body.clone())
     }
 }
 
@@ -108,11 +121,11 @@ impl Handler for HttpHandler {
             Err(error) => return Verdict::retry(format!("cannot build the request: {error}")),
         };
         let call = async {
-            match self.pool.send(request).await {
-                Ok((answer, connection)) => {
-                    let verdict = self.verdict(answer).await;
-                    self.pool.keep(connection);
-                    verdict
+            match self.transport.exchange(request).await {
+                // The status is the verdict, whatever became of the body.
+                Ok((head, body)) => {
+                    let text = excerpt(&body.unwrap_or_default());
+                    judge(head.status, &head.headers, &text, self.on_4xx)
                 }
                 Err(error) => Verdict::retry(error.to_string()),
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use http::response::Parts;
 use http::uri::PathAndQuery;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
@@ -85,6 +86,37 @@ impl HyperTransport {
         self.pool.len()
     }
 
+    /// Checks that requests can be sent to this URL: it has a scheme and a valid host.
+    ///
+    /// # Errors
+    /// [`TransportError::Malformed`].
+    pub fn check(uri: &http::Uri) -> Result<(), TransportError> {
+        let origin = Origin::of(uri)?;
+        match origin.tls {
+            true => tls::server_name(&origin.host).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Sends one request and returns the head of the response, with its body or the reason why that
+    /// is missing. Serves callers for whom the status is the response.
+    ///
+    /// # Errors
+    /// No head arrived.
+    pub async fn exchange(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<(Parts, Result<Bytes, TransportError>), TransportError> {
+        let origin = Origin::of(request.uri())?;
+        let (response, sender) = self.send(&origin, origin_form(request)?).await?;
+        let (head, body) = response.into_parts();
+        let body = self.read(body).await;
+        if body.is_ok() {
+            self.pool.put(origin, sender);
+        }
+        Ok((head, body))
+    }
+
     /// Sends over an idle connection if there is one, otherwise over a new one. An idle connection
     /// that turns out to be closed returns the request unsent; only then is it sent again.
     async fn send(
@@ -156,14 +188,9 @@ impl Transport for HyperTransport {
         &self,
         request: http::Request<Bytes>,
     ) -> Result<http::Response<Bytes>, TransportError> {
-        let origin = Origin::of(request.uri())?;
-        let (response, sender) = self.send(&origin, origin_form(request)?).await?;
-        let (head, body) = response.into_parts();
-        match self.read(body).await {
-            Ok(body) => {
-                self.pool.put(origin, sender);
-                Ok(http::Response::from_parts(head, body))
-            }
+        let (head, body) = self.exchange(request).await?;
+        match body {
+            Ok(body) => Ok(http::Response::from_parts(head, body)),
             Err(TransportError::NoAnswer(_)) if is_refusal(head.status) => {
                 Ok(http::Response::from_parts(head, Bytes::new()))
             }
