@@ -65,7 +65,7 @@ impl Timed {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Gauges {
     pub(crate) phase: Phase,
     since: Option<Instant>,
@@ -92,6 +92,10 @@ impl Gauges {
             self.phase = phase;
             self.since = Some(Instant::now());
         }
+    }
+
+    fn in_phase(&self) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 }
 
@@ -126,22 +130,10 @@ pub struct Progress {
 
 /// A snapshot of the worker's state.
 struct Snapshot {
-    worker: String,
+    core: Arc<Core>,
     report: Report,
     calls: BTreeMap<&'static str, u64>,
-    phase: Phase,
-    in_phase: Duration,
-    cycle: u64,
-    cycles: u64,
-    parked: usize,
-    in_flight: usize,
-    lag: Duration,
-    cycle_time: Timed,
-    lease_wait: Timed,
-    silent: Option<Duration>,
-    uptime: Duration,
-    now: Timestamp,
-    interval: Duration,
+    gauges: Gauges,
 }
 
 impl Monitor {
@@ -156,26 +148,12 @@ impl Monitor {
 
     fn look(&self) -> Option<Snapshot> {
         let core = lock(&self.0).core.clone()?;
-        let report = lock(&core.report).clone();
-        let gauges = lock(&core.gauges);
-        let schedule = &core.config.schedule;
+        let (report, gauges) = (lock(&core.report).clone(), lock(&core.gauges).clone());
         Some(Snapshot {
-            worker: core.worker.clone(),
             report,
             calls: core.calls.counts(),
-            phase: gauges.phase.clone(),
-            in_phase: gauges.since.map_or(Duration::ZERO, |since| since.elapsed()),
-            cycle: gauges.cycle,
-            cycles: gauges.cycles,
-            parked: gauges.parked,
-            in_flight: gauges.in_flight,
-            lag: gauges.lag,
-            cycle_time: gauges.cycle_time,
-            lease_wait: gauges.lease_wait,
-            silent: core.calls.since_success(),
-            uptime: core.began.elapsed(),
-            now: core.now(),
-            interval: schedule.every + schedule.jitter,
+            gauges,
+            core,
         })
     }
 
@@ -205,11 +183,13 @@ impl Monitor {
 impl Face for Monitor {
     fn readiness(&self) -> Result<(), String> {
         let look = self.look().ok_or("not started")?;
-        match (&look.phase, look.silent) {
+        let schedule = &look.core.config.schedule;
+        let interval = schedule.every + schedule.jitter;
+        match (&look.gauges.phase, look.core.calls.since_success()) {
             (Phase::OutOfReach { error }, _) => Err(error.clone()),
             (Phase::Stopped, _) => Err("stopped".to_owned()),
             (_, None) => Err("no call answered yet".to_owned()),
-            (_, Some(silent)) if silent > look.interval * INTERVALS_SILENT_MAX => {
+            (_, Some(silent)) if silent > interval * INTERVALS_SILENT_MAX => {
                 Err(format!("no call answered for {} s", silent.as_secs()))
             }
             _ => Ok(()),
@@ -220,19 +200,21 @@ impl Face for Monitor {
         let Some(look) = self.look() else {
             return serde_json::json!({ "phase": Phase::Starting, "ready": false });
         };
+        let (core, gauges, now) = (&look.core, &look.gauges, look.core.now());
+        let silent = core.calls.since_success();
         serde_json::json!({
-            "worker": look.worker,
+            "worker": core.worker,
             "version": env!("CARGO_PKG_VERSION"),
-            "uptime_s": look.uptime.as_secs_f64(),
-            "service_time": (look.now != Timestamp::MIN).then(|| look.now.iso_s()),
-            "phase": look.phase,
-            "phase_s": look.in_phase.as_secs_f64(),
-            "cycle": look.cycle,
-            "cycles_seen_closed": look.cycles,
-            "pages_in_flight": look.in_flight,
-            "containers_parked": look.parked,
-            "lag_s": look.lag.as_secs(),
-            "last_answer_s_ago": look.silent.map(|silent| silent.as_secs_f64()),
+            "uptime_s": core.began.elapsed().as_secs_f64(),
+            "service_time": (now != Timestamp::MIN).then(|| now.iso_s()),
+            "phase": gauges.phase,
+            "phase_s": gauges.in_phase().as_secs_f64(),
+            "cycle": gauges.cycle,
+            "cycles_seen_closed": gauges.cycles,
+            "pages_in_flight": gauges.in_flight,
+            "containers_parked": gauges.parked,
+            "lag_s": gauges.lag.as_secs(),
+            "last_answer_s_ago": silent.map(|silent| silent.as_secs_f64()),
             "ready": self.readiness().is_ok(),
             "containers": look.report.containers,
             "transactions": look.calls,
@@ -282,70 +264,40 @@ fn counters(text: &mut Exposition, look: &Snapshot, prices: Prices) {
     let help = "Estimated cost of the calls at the configured price.";
     text.value("sweeper_cost_estimate_total", Kind::Counter, help, cost);
     let help = "Cycles that this worker closed.";
-    let cycles = look.cycles as f64;
+    let cycles = look.gauges.cycles as f64;
     text.value("sweeper_cycles_total", Kind::Counter, help, cycles);
 }
 
 fn times(text: &mut Exposition, look: &Snapshot) {
-    for (name, help, timed) in [
-        (
-            "sweeper_cycle_seconds",
-            "Duration of the cycles that this worker closed.",
-            look.cycle_time,
-        ),
-        (
-            "sweeper_lease_wait_s",
-            "Time spent waiting for the lease on the state document.",
-            look.lease_wait,
-        ),
-    ] {
+    let mut summary = |name, help, timed: Timed| {
         let mut family = text.family(name, Kind::Summary, help);
         family.sum(timed.sum.as_secs_f64(), timed.count);
-    }
+    };
+    let help = "Duration of the cycles that this worker closed.";
+    summary("sweeper_cycle_seconds", help, look.gauges.cycle_time);
+    let help = "Time spent waiting for the lease on the state document.";
+    summary("sweeper_lease_wait_s", help, look.gauges.lease_wait);
 }
 
 fn gauges(text: &mut Exposition, look: &Snapshot, ready: bool) {
-    let page_age = match look.phase {
-        Phase::Working { .. } => look.in_phase.as_secs_f64(),
+    let gauges = &look.gauges;
+    let page_age = match gauges.phase {
+        Phase::Working { .. } => gauges.in_phase().as_secs_f64(),
         _ => 0.0,
     };
-    for (name, help, value) in [
-        (
-            "sweeper_ready",
-            "1 if the worker is ready, else 0.",
-            f64::from(u8::from(ready)),
-        ),
-        (
-            "sweeper_cycle",
-            "Number of the cycle that is running or due next.",
-            look.cycle as f64,
-        ),
-        (
-            "sweeper_inflight_pages",
-            "Pages in progress, of all workers.",
-            look.in_flight as f64,
-        ),
-        (
-            "sweeper_parked_containers",
-            "Containers that the cycle skips after failures.",
-            look.parked as f64,
-        ),
-        (
-            "sweeper_page_age_s",
-            "Age of the page that this worker is processing.",
-            page_age,
-        ),
-        (
-            "sweeper_lag_s",
-            "How long the longest-due blob of the last page has been due.",
-            look.lag.as_secs_f64(),
-        ),
-        (
-            "sweeper_uptime_s",
-            "Time since the worker started.",
-            look.uptime.as_secs_f64(),
-        ),
-    ] {
-        text.value(name, Kind::Gauge, help, value);
-    }
+    let mut gauge = |name, help, value| text.value(name, Kind::Gauge, help, value);
+    let help = "1 if the worker is ready, else 0.";
+    gauge("sweeper_ready", help, f64::from(u8::from(ready)));
+    let help = "Number of the cycle that is running or due next.";
+    gauge("sweeper_cycle", help, gauges.cycle as f64);
+    let help = "Pages in progress, of all workers.";
+    gauge("sweeper_inflight_pages", help, gauges.in_flight as f64);
+    let help = "Containers that the cycle skips after failures.";
+    gauge("sweeper_parked_containers", help, gauges.parked as f64);
+    let help = "Age of the page that this worker is processing.";
+    gauge("sweeper_page_age_s", help, page_age);
+    let help = "How long the longest-due blob of the last page has been due.";
+    gauge("sweeper_lag_s", help, gauges.lag.as_secs_f64());
+    let (help, uptime) = ("Time since the worker started.", look.core.began.elapsed());
+    gauge("sweeper_uptime_s", help, uptime.as_secs_f64());
 }

@@ -111,20 +111,18 @@ pub(crate) fn state_summary(summary: &StateSummary) -> String {
         summary.cycle, summary.removed
     )];
     for c in &summary.containers {
-        let error = c
-            .last_error
-            .iter()
-            .map(|error| format!(", last error {error}"));
+        let (tally, error) = (&c.tally, c.last_error.iter());
+        let error = error.map(|error| format!(", last error {error}"));
         lines.push(format!(
             "{:<24} {:<12} {} seen, {} deleted, {} moved, {} kept, {} failed, {} freed{}",
             format!("{}/{}", c.container, c.prefix),
             c.status,
-            c.seen,
-            c.deleted,
-            c.moved,
-            c.kept,
-            c.failed,
-            bytes(c.bytes),
+            tally.seen,
+            tally.deleted,
+            tally.moved,
+            tally.skipped,
+            tally.failed,
+            bytes(tally.bytes),
             error.collect::<String>(),
         ));
     }

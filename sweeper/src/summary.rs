@@ -7,7 +7,7 @@ use smalt_protocol::Timestamp;
 
 use crate::outcome::{Class, Outcome};
 use crate::report::FAILURES_MAX;
-use crate::state::{Document, Status};
+use crate::state::{Document, Status, Tally};
 
 /// Maximum length of a log line in bytes; longer ones are not from a sweeper and are skipped.
 pub const LINE_BYTES_MAX: usize = 64 * 1_024;
@@ -38,18 +38,9 @@ pub struct ContainerSummary {
     pub prefix: String,
     /// Progress, as the document names it.
     pub status: &'static str,
-    /// Blobs listed.
-    pub seen: u64,
-    /// Blobs deleted or found missing.
-    pub deleted: u64,
-    /// Blobs moved.
-    pub moved: u64,
-    /// Blobs that stay as intended.
-    pub kept: u64,
-    /// Blobs that should have been removed but were not.
-    pub failed: u64,
-    /// Bytes removed.
-    pub bytes: u64,
+    /// Counters of the container.
+    #[serde(flatten)]
+    pub tally: Tally,
     /// Pages in progress.
     pub pages: usize,
     /// Kind of the last failure.
@@ -67,12 +58,7 @@ impl StateSummary {
                 container: container.name.clone(),
                 prefix: container.prefix.clone(),
                 status: container.status.name(),
-                seen: container.tally.seen,
-                deleted: container.tally.deleted,
-                moved: container.tally.moved,
-                kept: container.tally.skipped,
-                failed: container.tally.failed,
-                bytes: container.tally.bytes,
+                tally: container.tally,
                 pages: container.pages.len(),
                 last_error: container
                     .last_error
@@ -92,7 +78,7 @@ impl StateSummary {
     pub fn troubled(&self) -> usize {
         let containers = self.containers.iter();
         containers
-            .filter(|c| c.failed > 0 || c.last_error.is_some())
+            .filter(|c| c.tally.failed > 0 || c.last_error.is_some())
             .count()
     }
 }
@@ -201,7 +187,10 @@ mod tests {
             (7, 9, 2)
         );
         assert_eq!(
-            (summary.containers[0].seen, summary.containers[0].deleted),
+            (
+                summary.containers[0].tally.seen,
+                summary.containers[0].tally.deleted
+            ),
             (5, 3)
         );
     }

@@ -13,6 +13,7 @@ pub mod xml;
 #[cfg(test)]
 mod tests;
 
+use serde::Serialize;
 use smalt_protocol::Timestamp;
 
 pub use read::read;
@@ -166,7 +167,7 @@ pub struct Container {
 }
 
 /// Counters of one container in one cycle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Blobs listed.
     pub seen: u64,
@@ -175,6 +176,7 @@ pub struct Tally {
     /// Blobs moved.
     pub moved: u64,
     /// Blobs that stay as intended.
+    #[serde(rename = "kept")]
     pub skipped: u64,
     /// Blobs that should have been removed but were not.
     pub failed: u64,
