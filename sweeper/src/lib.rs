@@ -28,7 +28,8 @@
 //!   [`provenance`], [`guard`], [`budget`], [`schedule`], [`plan`], [`cost`], [`summary`], and
 //!   [`state`] with its [`ledger`](state::ledger).
 //! - Executors, behind [`Sweeper`]: `store` (the document in storage), `claim` (one step on it),
-//!   `work` (one page), `mover` (one blob; `source` signs the URL to copy from), `cycle` (loop).
+//!   `work` (one page), `mover` (one blob), `copying` (its copy; `source` signs the URL to copy
+//!   from), `cycle` (loop).
 //! - For the operator: `foresee` (plans), [`inspect`] (explains one blob), [`mark`], [`undo`] and
 //!   [`upkeep`].
 //!
@@ -46,6 +47,7 @@ mod calls;
 mod carried;
 mod claim;
 pub mod config;
+mod copying;
 pub mod cost;
 mod cycle;
 pub mod decide;

@@ -2,29 +2,21 @@
 //! conditionally.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use smalt_sleeve::port::{
     BlobId, BlobItem, BlobProperties, Conditions, CopyStatus, DeleteSnapshots, ErrorKind, Metadata,
-    PortError, PortResult, StartCopy, Storage,
+    PortError, PortResult, Storage,
 };
-use tokio::time::Instant;
 
 use crate::carried;
 use crate::config::Collision;
+use crate::copying::{self, Copying, Maker, NoCopy};
 use crate::decide;
 use crate::destination;
 use crate::provenance::{self, History};
 use crate::shared::Core;
-use crate::source;
 use crate::state::Document;
 use crate::undo::{Undo, Undone};
-use crate::verify::{self, ComparedBlob, Unclear};
-
-/// Initial and maximum delay between checks of a pending copy.
-const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
-/// Maximum number of attempts to copy and to check the destination.
-const ROUNDS_MAX: u32 = 4;
 
 pub(crate) struct Dead<'a> {
     storage: &'a Arc<dyn Storage>,
@@ -71,13 +63,36 @@ impl<'a> Dead<'a> {
         plain == Some(self.url().as_str()) && lower(&self.metadata) == lower(&there.metadata)
     }
 
+    /// Ensures that a verified copy exists at the original place or beside it.
+    async fn copy(
+        &self,
+        core: &Core,
+        account: &dyn Storage,
+        place: &mut BlobId,
+        undo: &Undo,
+    ) -> Result<(), NoCopy> {
+        let copying = Copying {
+            core,
+            page: "undo",
+            source: self.storage.as_ref(),
+            blob: &self.blob,
+            seen: self.seen,
+            account,
+            metadata: self.metadata.clone(),
+            tags: self.tags.clone(),
+            on_collision: undo.on_collision,
+            creates_container: true,
+            maker: &|there| match self.made(there) {
+                true => Maker::Us,
+                false => Maker::Other,
+            },
+        };
+        copying.copy_to(place).await
+    }
+
     /// Returns the alternative name beside an existing blob.
     pub(crate) fn beside(&self, place: &BlobId) -> Option<BlobId> {
-        let kept = self.seen.etag.0.chars().filter(char::is_ascii_alphanumeric);
-        let suffix = format!("~{}", kept.collect::<String>());
-        let name = format!("{}{suffix}", place.name);
-        let fits = !place.name.ends_with(&suffix) && destination::is_blob_name(&name);
-        fits.then(|| BlobId::new(&place.container, name))
+        copying::beside(place, &self.seen.etag)
     }
 }
 
@@ -139,9 +154,9 @@ pub(crate) async fn restore(
     let ended = match fit(dead) {
         Some(undone) => (undone, None),
         None if undo.dry_run => foretell(core, dead, storage, &mut place, undo).await,
-        None => match bring(core, dead, storage, &mut place, undo).await {
+        None => match dead.copy(core, storage, &mut place, undo).await {
             Ok(()) => bury(core, dead).await,
-            Err(ended) => ended,
+            Err(why) => ended(why),
         },
     };
     let detail = ended.1.map(|detail| smalt_sleeve::redact(&detail));
@@ -192,154 +207,6 @@ async fn foretell(
     }
 }
 
-/// Ensures that a verified copy exists at the original place or beside it.
-async fn bring(
-    core: &Core,
-    dead: &Dead<'_>,
-    storage: &dyn Storage,
-    place: &mut BlobId,
-    undo: &Undo,
-) -> Result<(), RestoreResult> {
-    let mut conditions = Conditions::absent();
-    let mut made_container = false;
-    for _ in 0..ROUNDS_MAX {
-        let error = start(core, dead, storage, place, &conditions).await.err();
-        match &error {
-            Some(error) if error.kind == ErrorKind::NotFound => {
-                // Either the dead copy or the original container is missing.
-                let looked = head(core, dead.storage.as_ref(), &dead.blob).await;
-                looked.map_err(|error| failed(&error))?;
-                if made_container {
-                    return Err(failed(error));
-                }
-                made_container = true;
-                make_container(core, storage, &place.container).await?;
-                continue;
-            }
-            Some(error) if !is_taken(error) => return Err(failed(error)),
-            _ => {}
-        }
-        let there = match head(core, storage, place).await {
-            Ok(there) => there,
-            // The destination is free, so the refusal came from the dead copy.
-            Err(e) if e.kind == ErrorKind::NotFound => return Err((Undone::Changed, None)),
-            Err(error) => return Err(failed(&error)),
-        };
-        if dead.made(&there) {
-            return settled(core, dead, storage, place, there).await;
-        }
-        if error.is_none() {
-            return Err((
-                Undone::Changed,
-                Some("another client overwrote it immediately".into()),
-            ));
-        }
-        match undo.on_collision {
-            Collision::Fail => return Err((Undone::Collision, None)),
-            Collision::Overwrite => conditions = Conditions::matching(&there.etag),
-            Collision::Suffix => {
-                *place = dead.beside(place).ok_or((Undone::Collision, None))?;
-            }
-        }
-    }
-    Err((Undone::Failed, Some("its old place kept changing".into())))
-}
-
-fn is_taken(error: &PortError) -> bool {
-    matches!(
-        error.kind,
-        ErrorKind::AlreadyExists | ErrorKind::ConditionNotMet | ErrorKind::CopyPending
-    )
-}
-
-async fn start(
-    core: &Core,
-    dead: &Dead<'_>,
-    storage: &dyn Storage,
-    place: &BlobId,
-    conditions: &Conditions,
-) -> Result<(), PortError> {
-    let copy = StartCopy {
-        source_url: source::url(core, dead.storage.as_ref(), &dead.blob, "undo").await?,
-        source_if_match: Some(dead.seen.etag.clone()),
-        metadata: Some(dead.metadata.clone()),
-        conditions: conditions.clone(),
-        synchronous: false,
-        tags: dead.tags.clone(),
-        tier: carried::tier(dead.seen),
-    };
-    let started = core.paced(storage, "undo").start_copy(place, &copy).await;
-    started.map(|_| ())
-}
-
-async fn make_container(
-    core: &Core,
-    storage: &dyn Storage,
-    name: &str,
-) -> Result<(), RestoreResult> {
-    let made = core.paced(storage, "undo").create_container(name).await;
-    made.map(|_| ()).map_err(|error| failed(&error))
-}
-
-/// Waits until the copy ends, and verifies it.
-async fn settled(
-    core: &Core,
-    dead: &Dead<'_>,
-    storage: &dyn Storage,
-    place: &BlobId,
-    first: BlobProperties,
-) -> Result<(), RestoreResult> {
-    let began = Instant::now();
-    let (mut wait, wait_max) = POLL;
-    let mut there = first;
-    loop {
-        match there.copy.as_ref().map(|copy| copy.status) {
-            Some(CopyStatus::Success) => return verified(core, dead, storage, place, &there).await,
-            Some(CopyStatus::Pending) => {}
-            _ => return Err((Undone::CopyFailed, None)),
-        }
-        if began.elapsed() >= core.config.dead.copy_deadline {
-            let still = "the copy is still pending; undo it again later".to_owned();
-            return Err((Undone::Incomplete, Some(still)));
-        }
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(wait_max);
-        there = match head(core, storage, place).await {
-            Ok(there) if dead.made(&there) => there,
-            Ok(_) => return Err((Undone::Changed, None)),
-            Err(error) => return Err(failed(&error)),
-        };
-    }
-}
-
-async fn verified(
-    core: &Core,
-    dead: &Dead<'_>,
-    storage: &dyn Storage,
-    place: &BlobId,
-    there: &BlobProperties,
-) -> Result<(), RestoreResult> {
-    let source = ComparedBlob {
-        account: &core.paced(dead.storage.as_ref(), "undo"),
-        blob: &dead.blob,
-        seen: dead.seen,
-    };
-    let copy = ComparedBlob {
-        account: &core.paced(storage, "undo"),
-        blob: place,
-        seen: there,
-    };
-    match verify::is_equal(&source, &copy).await {
-        Ok(true) => Ok(()),
-        Ok(false) => Err((Undone::CopyFailed, None)),
-        Err(Unclear::Source(error) | Unclear::Copy(error)) => Err(failed(&error)),
-        Err(Unclear::Stopped) => {
-            let unverified = "the copy is not verified; undo it again later".to_owned();
-            Err((Undone::Incomplete, Some(unverified)))
-        }
-    }
-}
-
 /// Deletes the dead copy once its content exists elsewhere.
 async fn bury(core: &Core, dead: &Dead<'_>) -> RestoreResult {
     let conditions = Conditions::matching(&dead.seen.etag);
@@ -349,6 +216,23 @@ async fn bury(core: &Core, dead: &Dead<'_>) -> RestoreResult {
         Ok(()) => (Undone::Restored, None),
         Err(error) if error.kind == ErrorKind::NotFound => (Undone::Restored, None),
         Err(error) => (Undone::CopyKept, Some(error.to_string())),
+    }
+}
+
+/// Returns the result for a dead blob whose copy could not be made.
+fn ended(why: NoCopy) -> RestoreResult {
+    let later = |what: &str| Some(format!("{what}; undo it again later"));
+    match why {
+        NoCopy::Changed | NoCopy::Vanished => (Undone::Changed, None),
+        NoCopy::Taken(_) => (Undone::Collision, None),
+        NoCopy::Failed(_) => (Undone::CopyFailed, None),
+        NoCopy::Restless => (Undone::Failed, Some("its old place kept changing".into())),
+        NoCopy::Pending => (Undone::Incomplete, later("the copy is still pending")),
+        NoCopy::Stopped => (Undone::Incomplete, later("the copy is not verified")),
+        NoCopy::ContainerMissing => (Undone::Failed, Some("its container is missing".into())),
+        NoCopy::InTheWay(error) | NoCopy::Call(error) | NoCopy::CopyChanged(error) => {
+            failed(&error)
+        }
     }
 }
 
