@@ -4,13 +4,7 @@
 //! `c` keeps the blob's name in container `c`; `c/prefix/` adds the prefix to the name; `c/a/b`
 //! renames the blob to exactly `a/b`.
 
-/// Maximum length of a blob name in characters (Naming and Referencing Containers, Blobs, and
-/// Metadata).
-pub const BLOB_NAME_CHARS_MAX: usize = 1_024;
-/// Maximum number of path segments in a blob name (same page).
-pub const BLOB_NAME_SEGMENTS_MAX: usize = 254;
-/// Allowed length of a container name in characters (same page).
-pub const CONTAINER_NAME_CHARS: std::ops::RangeInclusive<usize> = 3..=63;
+use smalt_protocol::names;
 
 /// Container and name of a dead blob.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,26 +57,17 @@ pub fn container_of(value: &str) -> &str {
         .map_or(value, |(container, _)| container)
 }
 
-/// Returns whether Azure accepts the container name.
+/// Returns whether blobs can be in a container of this name.
 pub fn is_container_name(name: &str) -> bool {
-    if matches!(name, "$root" | "$web") {
-        return true;
-    }
-    let ordinary = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    CONTAINER_NAME_CHARS.contains(&name.len())
-        && name.bytes().all(|b| ordinary(b) || b == b'-')
-        && !name.starts_with('-')
-        && !name.ends_with('-')
-        && !name.contains("--")
+    names::validate_container_name(name).is_ok()
+        && (!name.starts_with('$') || matches!(name, "$root" | "$web"))
 }
 
 /// Returns whether a blob name can be addressed unambiguously. Segments `.` and `..` are rejected
 /// although the service lists them: every HTTP client resolves them to another blob or to the
 /// container.
 pub fn is_blob_name(name: &str) -> bool {
-    let chars = name.chars().count();
-    (1..=BLOB_NAME_CHARS_MAX).contains(&chars)
-        && name.split('/').count() <= BLOB_NAME_SEGMENTS_MAX
+    names::validate_blob_name(name).is_ok()
         && !name.chars().any(char::is_control)
         && !name.split(['/', '\\']).any(|s| s == "." || s == "..")
 }

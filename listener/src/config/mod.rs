@@ -12,6 +12,7 @@ pub mod profile;
 
 use std::time::Duration;
 
+use smalt_protocol::names;
 use smalt_worker::span;
 
 use crate::payload::Offload;
@@ -25,8 +26,6 @@ pub const TASKS_MAX: u32 = 1000;
 /// Largest number of messages that one task handles at once, the size of the largest get (Get
 /// Messages: 32).
 pub const SLOTS_MAX: u32 = 32;
-/// Lengths of a queue name (Naming Queues and Metadata).
-const QUEUE_NAME_CHARS: std::ops::RangeInclusive<usize> = 3..=63;
 /// Length of the longest worker name. It is part of every request's context, which is at most 1
 /// KiB.
 const WORKER_NAME_MAX_BYTES: usize = 200;
@@ -379,13 +378,7 @@ fn within(
 /// Checks a queue name by Azure's rule: 3 to 63 lower-case letters, digits and single dashes, with
 /// a letter or digit at both ends. `InputQueue` is invalid (DL21).
 pub fn queue_name(setting: &'static str, name: &str) -> Result<(), ConfigError> {
-    let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let good = QUEUE_NAME_CHARS.contains(&name.len())
-        && name.chars().all(legal)
-        && !name.starts_with('-')
-        && !name.ends_with('-')
-        && !name.contains("--");
-    if good {
+    if names::validate_queue_name(name).is_ok() {
         return Ok(());
     }
     let problem = format!(
