@@ -140,6 +140,13 @@ impl Orders {
     }
 }
 
+/// Waits for Ctrl-C; forever if the system cannot report it.
+pub async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
 /// Waits until `stop` is set.
 pub async fn stopped(mut stop: watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {

@@ -13,7 +13,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use smalt_sleeve::{Account, AzureStorage, HyperTransport, HyperTransportSettings, Settings};
-use smalt_worker::span;
+use smalt_worker::signals::interrupted;
+use smalt_worker::{process, span};
 
 use app::batch::Plan;
 use app::ledger::Ledger;
@@ -75,21 +76,8 @@ struct Common {
     /// How long the messages of a dead process stay hidden from the others, for example 30s.
     #[arg(long, global = true, default_value = "30s", value_parser = span::parse)]
     visibility: Duration,
-    /// Seed of the transactions.
-    #[arg(long, global = true, default_value_t = 1)]
-    seed: u64,
-    /// Number of submissions.
-    #[arg(long, global = true, default_value_t = 20)]
-    submissions: u32,
-    /// Transactions per submission.
-    #[arg(long, global = true, default_value_t = 10_000)]
-    transactions: u32,
-    /// Transactions per chunk. Chunks above 16 KiB, about 250 transactions, are stored in blobs.
-    #[arg(long, global = true, default_value_t = 500)]
-    chunk: u32,
-    /// Number of accounts that the transactions belong to.
-    #[arg(long, global = true, default_value_t = 100)]
-    accounts: u32,
+    #[command(flatten)]
+    plan: Plan,
 }
 
 #[derive(Subcommand)]
@@ -123,14 +111,14 @@ async fn main() -> anyhow::Result<ExitCode> {
     let quiet = "warn,typespec_client_core=error,azure_core=error,billing=info";
     smalt_worker::log::start(smalt_worker::log::Format::Text, quiet)?;
     let cli = Cli::parse();
-    let plan = cli.common.plan();
     let site = cli.common.site()?;
+    let plan = cli.common.plan;
     match cli.role {
         Role::Initiator { pause } => initiator::run(&site, &plan, pause).await?,
-        Role::Processor { work } => processor::run(&site, work, stopped()).await?,
+        Role::Processor { work } => processor::run(&site, work, interrupted()).await?,
         Role::Controller { until_complete } => {
             let all = until_complete.then_some(plan.submissions);
-            controller::run(&site, all, stopped()).await?;
+            controller::run(&site, all, interrupted()).await?;
         }
         Role::All => return all(&site, &plan).await,
         Role::Check => return Ok(verdict(&plan, &controller::ledger(&site).await?)),
@@ -145,7 +133,7 @@ async fn all(site: &Site, plan: &Plan) -> anyhow::Result<ExitCode> {
         let _ = finished.await;
     });
     let controlling = async {
-        let ledger = controller::run(site, Some(plan.submissions), stopped()).await;
+        let ledger = controller::run(site, Some(plan.submissions), interrupted()).await;
         let _ = done.send(());
         ledger
     };
@@ -175,37 +163,17 @@ fn verdict(plan: &Plan, ledger: &Ledger) -> ExitCode {
     }
 }
 
-/// Resolves at Ctrl-C.
-async fn stopped() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Without signal support, the process is stopped by other means.
-        std::future::pending::<()>().await;
-    }
-}
-
 impl Common {
-    fn plan(&self) -> Plan {
-        Plan {
-            seed: self.seed,
-            submissions: self.submissions,
-            transactions: self.transactions,
-            chunk: self.chunk,
-            accounts: self.accounts,
-        }
-    }
-
     fn site(&self) -> anyhow::Result<Site> {
         let account = Account::from_connection_string(&self.connection_string)
             .context("the connection string cannot be used")?;
         let transport = HyperTransport::new(HyperTransportSettings::default())?;
         let storage = AzureStorage::open(account, Arc::new(transport), Settings::default())?;
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no random seed: {error}"))?;
         Ok(Site {
             storage: Arc::new(storage),
             name: self.name.clone(),
             visibility: self.visibility,
-            seed: u64::from_le_bytes(seed),
+            seed: process::seed()?,
         })
     }
 }

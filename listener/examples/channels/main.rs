@@ -13,7 +13,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use smalt_sleeve::{HyperTransport, HyperTransportSettings, SystemClock};
-use smalt_worker::span;
+use smalt_worker::signals::interrupted;
+use smalt_worker::{process, span};
 
 use app::context::MergeOption;
 use app::plan::Plan;
@@ -77,21 +78,8 @@ struct Common {
     /// How long the message of a dead worker stays hidden from the others, for example 30s.
     #[arg(long, global = true, default_value = "30s", value_parser = span::parse)]
     visibility: Duration,
-    /// Seed of the plan.
-    #[arg(long, global = true, default_value_t = 1)]
-    seed: u64,
-    /// Number of channels.
-    #[arg(long, global = true, default_value_t = 20)]
-    channels: u32,
-    /// Largest number of blogs that a channel has at first.
-    #[arg(long, global = true, default_value_t = 1000)]
-    blogs: u32,
-    /// Number of channels to delete.
-    #[arg(long, global = true, default_value_t = 12)]
-    requested: u32,
-    /// Number of blogs per writer.
-    #[arg(long, global = true, default_value_t = 1000)]
-    written: u32,
+    #[command(flatten)]
+    plan: Plan,
 }
 
 #[derive(Subcommand)]
@@ -135,8 +123,8 @@ async fn main() -> anyhow::Result<ExitCode> {
     let quiet = "warn,typespec_client_core=error,azure_core=error,channels=info";
     smalt_worker::log::start(smalt_worker::log::Format::Text, quiet)?;
     let cli = Cli::parse();
-    let plan = cli.common.plan();
     let site = cli.common.site()?;
+    let plan = cli.common.plan;
     match cli.role {
         Role::Setup => setup::setup(&site, &plan).await?,
         Role::Request => setup::request(&site, &plan).await?,
@@ -150,7 +138,7 @@ async fn main() -> anyhow::Result<ExitCode> {
                 forget_second_look,
                 merge_option,
             };
-            let report = worker::run(&site, manner, stopped()).await?;
+            let report = worker::run(&site, manner, interrupted()).await?;
             tracing::info!(received = report.received, "stopped");
         }
         Role::Writer { writer, pause } => {
@@ -184,35 +172,15 @@ async fn check(site: &Site, plan: &Plan, wait: Duration) -> anyhow::Result<ExitC
     }
 }
 
-/// Resolves at Ctrl-C.
-async fn stopped() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Without signal support, the process is stopped by other means.
-        std::future::pending::<()>().await;
-    }
-}
-
 impl Common {
-    fn plan(&self) -> Plan {
-        Plan {
-            seed: self.seed,
-            channels: self.channels,
-            blogs: self.blogs,
-            requested: self.requested,
-            written: self.written,
-        }
-    }
-
     fn site(&self) -> anyhow::Result<Site> {
         let transport = HyperTransport::new(HyperTransportSettings::default())?;
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no random seed: {error}"))?;
         Site::open(
             &self.connection_string,
             Arc::new(transport),
             Arc::new(SystemClock),
             self.visibility,
-            u64::from_le_bytes(seed),
+            process::seed()?,
         )
         .context("the connection string cannot be used")
     }

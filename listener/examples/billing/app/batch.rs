@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use clap::Args;
 use serde::{Deserialize, Serialize};
 
 /// Cents per minute, off-peak and in peak hours.
@@ -23,14 +24,22 @@ pub(crate) struct Transaction {
 }
 
 /// The submissions: their number and size.
-#[derive(Clone, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Plan {
+    /// Seed of the transactions.
+    #[arg(long, global = true, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Number of submissions.
+    #[arg(long, global = true, default_value_t = 20)]
     pub(crate) submissions: u32,
     /// Transactions per submission.
+    #[arg(long, global = true, default_value_t = 10_000)]
     pub(crate) transactions: u32,
-    /// Transactions per chunk, the unit of work.
+    /// Transactions per chunk. Chunks above 16 KiB, about 250 transactions, are stored in blobs.
+    #[arg(long, global = true, default_value_t = 500)]
     pub(crate) chunk: u32,
+    /// Number of accounts that the transactions belong to.
+    #[arg(long, global = true, default_value_t = 100)]
     pub(crate) accounts: u32,
 }
 

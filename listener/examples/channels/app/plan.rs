@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use clap::Args;
 use serde_json::json;
 use smalt_protocol::Timestamp;
 
@@ -15,15 +16,22 @@ const FIRST_UNIX_S: u64 = 1_767_225_600;
 const APART_S: u64 = 60;
 
 /// The size of the example, and its seed.
-#[derive(Clone, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Plan {
+    /// Seed of the plan.
+    #[arg(long, global = true, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Number of channels.
+    #[arg(long, global = true, default_value_t = 20)]
     pub(crate) channels: u32,
     /// Largest number of blogs that a channel has at first.
+    #[arg(long, global = true, default_value_t = 1000)]
     pub(crate) blogs: u32,
     /// Number of channels to delete.
+    #[arg(long, global = true, default_value_t = 12)]
     pub(crate) requested: u32,
     /// Number of blogs per writer.
+    #[arg(long, global = true, default_value_t = 1000)]
     pub(crate) written: u32,
 }
 
