@@ -27,7 +27,7 @@ in_tree build -p smalt-harness --bin harness
 # The tests of the libraries and of the workers are checks as well. They are built at once, because
 # separate builds would compile dependencies with different features.
 in_tree test --no-run --message-format=json \
-    -p smalt -p smalt-sleeve -p smalt-sweeper -p smalt-listener --lib --test listener --test sweeper \
+    -p smalt -p smalt-sleeve -p smalt-sweeper -p smalt-listener --lib --test listener --test service --test sweeper \
     >"$CARGO_TARGET_DIR/tests.json"
 tests=()
 while read -r test; do

@@ -67,6 +67,8 @@ pub enum Detector {
     Traces,
     /// The store on a disk that loses what was not synced, and that fails.
     StoreCrash,
+    /// The tests of the emulator, the store's among them.
+    EmulatorTests,
     /// The tests of the storage client.
     SleeveTests,
     /// The tests of the sweeper.
@@ -81,7 +83,7 @@ pub enum Detector {
 
 impl Detector {
     /// Every detector.
-    pub const ALL: [Detector; 12] = [
+    pub const ALL: [Detector; 13] = [
         Detector::Histories,
         Detector::Tables,
         Detector::Lake,
@@ -89,6 +91,7 @@ impl Detector {
         Detector::Bursts,
         Detector::Traces,
         Detector::StoreCrash,
+        Detector::EmulatorTests,
         Detector::SleeveTests,
         Detector::SweeperTests,
         Detector::ListenerTests,
@@ -106,6 +109,7 @@ impl Detector {
             Detector::Bursts => "bursts",
             Detector::Traces => "traces",
             Detector::StoreCrash => "store-crash",
+            Detector::EmulatorTests => "emulator-tests",
             Detector::SleeveTests => "sleeve-tests",
             Detector::SweeperTests => "sweeper-tests",
             Detector::ListenerTests => "listener-tests",
@@ -119,6 +123,7 @@ impl Detector {
     pub fn tests(self) -> Option<(&'static str, &'static str)> {
         match self {
             Detector::StoreCrash => Some(("smalt", "store::")),
+            Detector::EmulatorTests => Some(("smalt", "")),
             Detector::SleeveTests => Some(("smalt-sleeve", "")),
             Detector::SweeperTests => Some(("smalt-sweeper", "")),
             Detector::ListenerTests => Some(("smalt-listener", "")),

@@ -181,6 +181,7 @@ fn one(check: Check, places: &Places, tried: &Cell<u64>) -> Result<Option<Caught
         Detector::Bursts => Ok(bursts(&count)),
         Detector::Traces => traces(places, &count),
         Detector::StoreCrash
+        | Detector::EmulatorTests
         | Detector::SleeveTests
         | Detector::SweeperTests
         | Detector::ListenerTests => suite::run(detector, &places.tests, tried),

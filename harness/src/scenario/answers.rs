@@ -28,13 +28,16 @@ pub(super) fn refusal(status: u16, retry_after_s: Option<u16>) -> Option<Respons
     answer.body(Bytes::from(body)).ok()
 }
 
-/// Replaces a byte of the answer's body by one that is invalid in any text. Fails for an answer
-/// without a body, as if the connection had broken.
+/// Replaces a byte of the answer's body by one that is invalid in any text; not in the XML
+/// declaration, which some clients skip unread. Fails for an answer without a body, as if the
+/// connection had broken.
 pub(super) fn garbled(answer: Response<Bytes>, at: u16) -> io::Result<Response<Bytes>> {
     let (head, body) = answer.into_parts();
     let mut bytes = body.to_vec();
-    let at = usize::from(at).checked_rem(bytes.len());
-    let Some(byte) = at.and_then(|at| bytes.get_mut(at)) else {
+    let declared = bytes.windows(2).position(|two| two == b"?>");
+    let from = declared.map_or(0, |at| at + 2);
+    let at = usize::from(at).checked_rem(bytes.len() - from);
+    let Some(byte) = at.and_then(|at| bytes.get_mut(from + at)) else {
         return Err(io::ErrorKind::InvalidData.into());
     };
     *byte = 0xFF;

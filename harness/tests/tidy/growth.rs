@@ -24,28 +24,28 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        85_380,
-        "Random copies that pend, events, queries and signatures.",
+        85_460,
+        "Reads of the newer part of the log, and groups on top of refused ones.",
     ),
     (
         "sleeve/",
-        9_850,
-        "Gridwich's contexts, sleeves, providers and notifications.",
+        9_880,
+        "One HTTP transport, also for the requests of handlers.",
     ),
     (
         "sweeper/",
-        20_550,
+        20_450,
         "Overtaken extensions, and outages one after the other.",
     ),
     (
         "listener/",
-        29_570,
+        29_370,
         "Random orders of requests, and a model of remembered messages.",
     ),
     ("worker/", 1_990, ""),
     (
         "harness/",
-        69_910,
+        69_950,
         "Files that expire; what a claim removed, and copies made again.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -59,7 +59,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 241_980;
+pub(crate) const TOTAL: usize = 241_860;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

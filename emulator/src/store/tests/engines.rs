@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use smalt_protocol::StorageError;
 
 use super::fault_disk::Faults;
 use super::{clock, durable, durable_on, memory};
+use crate::store::engine::MemoryEngine;
+use crate::store::extents::Extents;
+use crate::store::overlay::Published;
+use crate::store::view::Writes;
 use crate::store::{Store, StoreConfig, Transaction, View};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -164,4 +169,39 @@ async fn reset_deletes_everything() {
     let store = durable(dir.path());
     assert_eq!(super::get(&store, b"\x20a"), None);
     assert_eq!(super::get(&store, b"\x20b"), Some(b"2".to_vec()));
+}
+
+fn writes() -> impl Strategy<Value = Writes> {
+    let value = proptest::option::of(any::<u8>().prop_map(|n| Bytes::from(vec![n])));
+    proptest::collection::btree_map(any::<u8>().prop_map(key), value, 0..20)
+}
+
+proptest! {
+    /// Of a key that the engine and both files of the log have, readers see the newest value.
+    #[test]
+    fn newest_part_of_the_store_is_read(parts in proptest::array::uniform3(writes())) {
+        let [old, sealed, active] = parts.clone();
+        let published = Published {
+            engine: Arc::new(MemoryEngine::default()),
+            sealed: Arc::new(sealed),
+            active,
+        };
+        published.engine.apply(&old).unwrap();
+        let dir = "/extents".into();
+        let disk = Arc::new(Faults::default());
+        let extents = Extents::open(disk, dir, u64::MAX, true, &BTreeMap::new()).unwrap();
+        let seen = published.seen(&extents);
+        let newest: Writes = parts.into_iter().flatten().collect();
+        let there: Map = (newest.iter())
+            .filter_map(|(key, value)| Some((key.clone(), value.as_ref()?.to_vec())))
+            .collect();
+        for n in 0..=u8::MAX {
+            let value = seen.get(&key(n)).unwrap();
+            prop_assert_eq!(value.as_deref(), there.get(&key(n)).map(Vec::as_slice));
+        }
+        prop_assert_eq!(
+            scan(&seen, &[0x20], &[0x21], usize::MAX),
+            scan_map(&there, &[0x20], &[0x21], usize::MAX)
+        );
+    }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use smalt_protocol::StorageError;
 
 use super::fault_disk::{Call, Faults};
-use super::{SEGMENT_BYTES, dump, durable, durable_on, get, pattern, put};
+use super::{SEGMENT_BYTES, dump, durable, durable_on, get, pattern, put, put_payload};
 use crate::disk::{Disk, SystemDisk, copy_dir, read_small};
 use crate::store::log::{FILES, Found, Log};
 use crate::store::view::Writes;
@@ -161,6 +161,36 @@ async fn next_group_runs_while_the_last_one_is_synced() {
     assert_eq!(first.await.unwrap().unwrap(), 1);
     second.await.unwrap().unwrap();
     assert_eq!(get(&store, b"\x20n"), Some(vec![1]));
+}
+
+/// A group that ran on top of one which is then refused is refused as well, and never seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn group_on_top_of_a_refused_one_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    let store = durable_on(dir.path(), &disk);
+    disk.close_gate("00000001.seg");
+    let first = store.clone();
+    let first = tokio::spawn(async move { put_payload(&first, &pattern(1, 20_000)).await });
+    disk.wait_at_gate();
+    let (ran, has_run) = std::sync::mpsc::channel();
+    let job = move |tx: &mut Transaction<'_>, _: &_| {
+        tx.put(b"\x20n".to_vec(), vec![1]);
+        ran.send(()).unwrap();
+        Ok(())
+    };
+    let waiting = store.clone();
+    let second = tokio::spawn(async move { waiting.commit(job).await });
+    has_run
+        .recv_timeout(std::time::Duration::from_secs(10))
+        .unwrap();
+    disk.limit_room(Some(100));
+    disk.open_gate();
+    assert_eq!(first.await.unwrap().unwrap_err().status(), 503);
+    assert_eq!(second.await.unwrap().unwrap_err().status(), 503);
+    disk.limit_room(None);
+    assert_eq!(get(&store, b"\x20n"), None);
+    assert_eq!(add(store.clone()).await.unwrap(), 1);
 }
 
 /// A record without room is refused with everything that ran on top of it, and writes resume.

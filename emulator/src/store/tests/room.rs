@@ -78,6 +78,21 @@ async fn full_disk_refuses_writes_until_there_is_room() {
     assert_eq!(get(&store, b"\x20b"), None);
 }
 
+/// What the engine has taken needs no more room: a disk with room for some writes takes them for
+/// ever.
+#[tokio::test]
+async fn drained_writes_need_no_more_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    let store = durable_on(dir.path(), &disk);
+    disk.show_room(5 * MIB, SMALL);
+    for n in 0..400 {
+        put(&store, &[0x20, n as u8 % 7], &pattern(n, 16_000))
+            .await
+            .unwrap();
+    }
+}
+
 /// The mode `fast` checks the disk from time to time, and at once when asked.
 #[tokio::test]
 async fn full_disk_is_noticed_in_fast_mode() {

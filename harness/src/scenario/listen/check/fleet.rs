@@ -1,13 +1,13 @@
 //! All listeners together: one idle poller (LS10, and LL1 of a fleet with a sentinel) and one
 //! request budget (LS9 of the account). Also the alarm that is raised while a handler still runs
-//! (LL2).
+//! (LL2), and the sentinel's lease after a stop (LL4).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 
-use super::message::{is_told, never_expires, taken};
+use super::message::{is_unclear, never_expires, taken};
 use super::pace::{AFTERMATH, SLACK};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
@@ -39,7 +39,7 @@ pub(super) fn check_all(
     marks: &mut Marks,
 ) {
     if plan.shape.mode == Mode::Sentinel && plan.shape.partitions.is_none() {
-        leases(history, marks);
+        violations.extend(leases(history, marks));
     }
     if let Some(per_s) = plan.shape.account_per_s {
         violations.extend(account(history, plan, f64::from(per_s), marks));
@@ -58,28 +58,65 @@ fn sent(history: &[Event]) -> impl Iterator<Item = (usize, &Event, &Exchange)> {
     })
 }
 
-/// Counts what became of the sentinel's lease.
-fn leases(history: &[Event], marks: &mut Marks) {
-    let mut holder = None;
-    for (_, event, exchange) in sent(history) {
-        let header = |name: &str| exchange.headers.iter().find(|(n, _)| n == name);
-        let action = header("x-ms-lease-action").map(|(_, action)| action.as_str());
+/// The life that has the sentinel's lease.
+#[derive(Clone, Copy)]
+struct Holder<'a> {
+    actor: &'a str,
+    duration_s: u64,
+    until: Timestamp,
+}
+
+/// Counts what became of the sentinel's lease. LL4: checks that a life which leaves has at least
+/// tried to give it up.
+fn leases(history: &[Event], marks: &mut Marks) -> Vec<Violation> {
+    let mut last = None;
+    let mut holder: Option<Holder> = None;
+    let mut found = Vec::new();
+    for (number, event) in history.iter().enumerate() {
+        let actor = event.actor.as_str();
+        let exchange = match &event.what {
+            Happening::Exchange(exchange) if actor.starts_with("listener") => exchange,
+            Happening::Listener(Seen::Left(_)) => {
+                if holder.is_some_and(|holder| holder.actor == actor && event.at < holder.until) {
+                    let what = format!("{actor} has left and kept the sentinel's lease");
+                    found.push(Violation::at("LL4", number, what));
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        let action = exchange.header("x-ms-lease-action");
+        if action == Some("release") {
+            holder = holder.filter(|holder| holder.actor != actor);
+        }
         let Fate::Answered(answer) = &exchange.fate else {
             continue;
         };
         match (action, answer.status) {
             (Some("acquire"), 201) => {
-                let before = holder.replace(event.actor.as_str());
-                if before.is_some_and(|before| before != event.actor) {
+                let asked_s = exchange.header("x-ms-lease-duration");
+                let duration_s = asked_s.and_then(|text| text.parse().ok()).unwrap_or(0);
+                holder = Some(Holder {
+                    actor,
+                    duration_s,
+                    until: exchange.sent.plus_s(duration_s),
+                });
+                if last.replace(actor).is_some_and(|before| before != actor) {
                     mark(marks, "sentinel replaced");
                 }
             }
             (Some("acquire"), 409) => mark(marks, "sentinel's lease taken"),
-            (Some("renew"), 200) => mark(marks, "sentinel's lease renewed"),
+            (Some("renew"), 200) => {
+                if let Some(holder) = holder.as_mut().filter(|holder| holder.actor == actor) {
+                    holder.until = exchange.sent.plus_s(holder.duration_s);
+                }
+                mark(marks, "sentinel's lease renewed");
+            }
             (Some("release"), 200) => mark(marks, "sentinel's lease given up"),
             _ => {}
         }
     }
+    found
 }
 
 /// Checks that in an idle fleet exactly one life polls, once the active ones have become idle and a
@@ -146,13 +183,7 @@ fn account(history: &[Event], plan: &ListenPlan, per_s: f64, marks: &mut Marks) 
     };
     let mut times: Vec<(Timestamp, bool)> = sent(history)
         .filter(|(_, _, exchange)| is_drawn(exchange))
-        .map(|(_, _, exchange)| {
-            let failed = match &exchange.fate {
-                Fate::Answered(answer) => answer.status >= 500 || !is_told(exchange),
-                Fate::NoAnswer(_) => true,
-            };
-            (exchange.sent, failed)
-        })
+        .map(|(_, _, exchange)| (exchange.sent, is_unclear(exchange)))
         .collect();
     times.sort();
     let calm = history.iter().find(|event| event.what == Happening::Calm);

@@ -3,7 +3,7 @@
 use smalt_protocol::Timestamp;
 
 use crate::scenario::faults::GARBLED;
-use crate::scenario::history::{Event, Exchange, Happening, element, elements};
+use crate::scenario::history::{Event, Exchange, Fate, Happening, element, elements};
 
 #[derive(Default)]
 pub(super) struct Known {
@@ -26,6 +26,14 @@ pub(super) struct Known {
 /// it.
 pub(super) fn is_told(exchange: &Exchange) -> bool {
     exchange.delivered && exchange.fault != Some(GARBLED)
+}
+
+/// Whether the sender cannot tell if the request took effect.
+pub(super) fn is_unclear(exchange: &Exchange) -> bool {
+    match &exchange.fate {
+        Fate::Answered(answer) => answer.status >= 500 || !is_told(exchange),
+        Fate::NoAnswer(_) => true,
+    }
 }
 
 /// A message in the answer of a get: id, receipt, dequeue count, hidden until, expires.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use smalt_listener::{Ended, Outcome};
 use smalt_protocol::Timestamp;
 
-use super::message::{is_told, put_at, taken};
+use super::message::{is_told, is_unclear, put_at, taken};
 use super::owner::Owner;
 use crate::scenario::campaign::Violation;
 use crate::scenario::faults::BUSY;
@@ -158,7 +158,7 @@ impl Hands<'_> {
             let what = format!("{} settles {id}, which it has lost or deleted", event.actor);
             return self.violated("LS4", number, what);
         }
-        owner.unsure |= !is_told(exchange);
+        owner.unsure |= is_unclear(exchange);
         owner.failed = exchange.done().is_none() || !is_told(exchange);
         if exchange.method == "PUT" {
             owner.asked = exchange.sent;

@@ -8,7 +8,7 @@ use smalt_listener::PoolState;
 use smalt_protocol::Timestamp;
 
 use super::arrivals;
-use super::message::{is_told, taken};
+use super::message::{is_told, is_unclear, taken};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
 use crate::scenario::listen::plan::ListenPlan;
@@ -286,11 +286,7 @@ impl<'a> Pace<'a> {
             return;
         }
         life.sent.push(exchange.sent);
-        let failed = match &exchange.fate {
-            Fate::Answered(answer) => answer.status >= 500 || !is_told(exchange),
-            Fate::NoAnswer(_) => true,
-        };
-        if failed {
+        if is_unclear(exchange) {
             life.failed.push(exchange.sent);
         }
         if exchange.method == "GET" && rest == "messages" {
