@@ -47,7 +47,8 @@ pub struct Options {
     traces: PathBuf,
     /// Run only this check, in this process, and print the result. The environment variable
     /// SMALT_PLANTED may name a bug. Checks: histories, tables, lake, restarts, bursts, traces,
-    /// store-crash, sleeve-tests, sweeper-tests, listener-tests, sweep, listen, canary.
+    /// store-crash, emulator-tests, sleeve-tests, sweeper-tests, listener-tests, sweep, listen,
+    /// canary.
     #[arg(long, value_name = "CHECK", value_parser = Check::parse)]
     check: Option<Check>,
 }

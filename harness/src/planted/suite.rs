@@ -13,8 +13,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::detect::{Caught, Shrunk, Tests};
 
-/// Time limit for a test binary, which normally takes some twenty seconds: a bug can make a test wait
-/// forever and keep later ones from running.
+/// Time limit for a test binary, which normally takes some twenty seconds: a bug can make a test
+/// wait forever and keep later ones from running.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Time limit for the remaining tests once one has failed: the bug is caught, but the test's output
 /// comes only at the end.

@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        85_460,
-        "Reads of the newer part of the log, and groups on top of refused ones.",
+        85_550,
+        "The order in which the log is read and freed, and groups on top of refused ones.",
     ),
     (
         "sleeve/",
@@ -34,13 +34,13 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "sweeper/",
-        20_450,
-        "Overtaken extensions, and outages one after the other.",
+        20_510,
+        "Removals of a cycle, counted by a model.",
     ),
     (
         "listener/",
-        29_370,
-        "Random orders of requests, and a model of remembered messages.",
+        29_390,
+        "Stops at every moment around the lease of a sentinel.",
     ),
     ("worker/", 1_990, ""),
     (
@@ -59,7 +59,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 241_860;
+pub(crate) const TOTAL: usize = 242_020;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -114,6 +114,29 @@ async fn a_sentinel_that_leaves_gives_up_its_lease() {
     second.run_until(story).await.unwrap();
 }
 
+/// A listener that stops while it waits for the lease's answer releases what it may have acquired.
+#[tokio::test(start_paused = true)]
+async fn a_lease_in_doubt_is_given_up() {
+    for stop in (0..80).map(|step| ms(500 * step)) {
+        let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+        storage.fault(Op::Lease, 0..u64::MAX, Fault::Slow(s(2)));
+        let config = with(|c| c.sentinel = Some(SentinelConfig::default()));
+        let (first, _) = listener(config.clone(), &storage, Obey::default());
+        run_for(&first, stop).await;
+        storage.heal();
+        let config = ListenerConfig {
+            worker: "successor".to_owned(),
+            ..config
+        };
+        let (second, _) = listener(config, &storage, Obey::default());
+        let story = async {
+            sleep(s(17)).await;
+            assert_eq!(second.status().borrow().tasks, 1, "after {stop:?}");
+        };
+        second.run_until(story).await.unwrap();
+    }
+}
+
 /// More work than one listener can do wakes the fleet without a trigger: the sentinel releases its
 /// lease, and so does the next one.
 #[tokio::test(start_paused = true)]

@@ -284,6 +284,65 @@ proptest! {
     }
 }
 
+proptest! {
+    /// SS10: the guard sees what a cycle has removed and may remove, whoever did it and however
+    /// its page ended, and nothing of the cycle before.
+    #[test]
+    fn removals_of_a_cycle_are_counted_once(
+        steps in proptest::collection::vec((0_u8..4, 0_usize..3, 0_u64..5), 1..60),
+    ) {
+        let containers = ["a", "b", "c"].map(|name| Container {
+            name: name.to_owned(),
+            ..Container::default()
+        });
+        let mut document = Document { containers: containers.into(), ..Document::default() };
+        let (mut removed, mut open) = ([0; 3], Vec::new());
+        for (step, at, blobs) in steps {
+            let fence = ledger::stamp(&mut document, "w");
+            match step {
+                0 => {
+                    let listed = Listed {
+                        end: Some("m".to_owned()),
+                        due: blobs,
+                        kept: Tally { seen: 1, skipped: 1, ..Tally::default() },
+                        ..Listed::default()
+                    };
+                    let worker = Claimant { worker: "w", now: now(), deadline: now().plus_s(60) };
+                    let page = ledger::hand_out(&mut document, at, &listed, &worker);
+                    prop_assert_eq!(page.is_some(), blobs > 0);
+                    open.extend(page.map(|page| (at, page.id, fence)));
+                }
+                1 if !open.is_empty() => {
+                    let (at, id, fence) = open.remove(at % open.len());
+                    let tally = Tally { seen: 9, moved: blobs, deleted: 1, ..Tally::default() };
+                    prop_assert!(ledger::complete(&mut document, &id, fence, &tally));
+                    removed[at] += blobs + 1;
+                }
+                2 if !open.is_empty() => {
+                    let (at, id, fence) = &open[at % open.len()];
+                    let tally = Tally { seen: 9, deleted: blobs, failed: 1, ..Tally::default() };
+                    ledger::give_back(&mut document, id, *fence, &tally, now());
+                    removed[*at] += blobs;
+                }
+                3 if blobs == 0 => {
+                    let closed = ledger::close(&mut document, now(), now());
+                    prop_assert_eq!(closed.purged, removed.iter().sum::<u64>());
+                    removed = [0; 3];
+                    open.clear();
+                }
+                _ => {}
+            }
+            let may = |at: usize| document.containers[at].pages.iter().map(|page| page.due);
+            let expected: Vec<u64> = (0..3).map(|at| removed[at] + may(at).sum::<u64>()).collect();
+            for at in 0..3 {
+                let burden = ledger::burden(&document, at);
+                prop_assert_eq!(burden.container_removed, expected[at]);
+                prop_assert_eq!(burden.cycle_removed, expected.iter().sum::<u64>());
+            }
+        }
+    }
+}
+
 fn complete_one(document: &mut Document) {
     let open = document.containers.iter().flat_map(|c| &c.pages).next();
     if let Some((id, fence)) = open.map(|page| (page.id.clone(), page.fence)) {

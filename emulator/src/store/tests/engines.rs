@@ -5,17 +5,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use smalt_protocol::StorageError;
 
 use super::fault_disk::Faults;
 use super::{clock, durable, durable_on, memory};
-use crate::store::engine::MemoryEngine;
+use crate::store::engine::{Engine, MemoryEngine};
 use crate::store::extents::Extents;
 use crate::store::overlay::Published;
-use crate::store::view::Writes;
-use crate::store::{Store, StoreConfig, Transaction, View};
+use crate::store::view::{Visit, Writes};
+use crate::store::{Store, StoreConfig, StoreError, StoreResult, Transaction, View};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -203,5 +204,72 @@ proptest! {
             scan(&seen, &[0x20], &[0x21], usize::MAX),
             scan_map(&there, &[0x20], &[0x21], usize::MAX)
         );
+    }
+}
+
+/// The calls of an engine, of which one may fail.
+#[derive(Default)]
+struct Calls {
+    made: Mutex<Vec<&'static str>>,
+    fails: Option<&'static str>,
+}
+
+impl Calls {
+    fn call(&self, name: &'static str) -> StoreResult<()> {
+        self.made.lock().push(name);
+        match self.fails == Some(name) {
+            true => Err(StoreError::Io(name.to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Engine for Calls {
+    fn get(&self, _: &[u8]) -> StoreResult<Option<Bytes>> {
+        Ok(None)
+    }
+
+    fn scan(&self, _: &[u8], _: &[u8], _: &mut Visit<'_>) -> StoreResult<()> {
+        Ok(())
+    }
+
+    fn apply(&self, _: &Writes) -> StoreResult<()> {
+        self.call("apply")
+    }
+
+    fn sync(&self) -> StoreResult<()> {
+        self.call("sync")
+    }
+
+    fn recycle_log(&self) -> StoreResult<()> {
+        self.call("recycle_log")
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// The log keeps its older file until the engine has its writes durably.
+#[test]
+fn log_is_freed_last() {
+    let order = ["apply", "sync", "recycle_log"];
+    for fails in [None, Some(order[0]), Some(order[1])] {
+        let store = memory();
+        let engine = Arc::new(Calls {
+            fails,
+            ..Calls::default()
+        });
+        let sealed = Writes::from([(key(1), Some(Bytes::new()))]);
+        *store.0.shared().published.write() = Published {
+            engine: Arc::clone(&engine) as Arc<dyn Engine>,
+            sealed: Arc::new(sealed),
+            active: Writes::new(),
+        };
+        let drained = store.0.shared().drain();
+        assert_eq!(drained.is_ok(), fails.is_none());
+        let made = order.iter().position(|call| Some(*call) == fails);
+        let made = made.map_or(order.len(), |failed| failed + 1);
+        assert_eq!(*engine.made.lock(), order[..made]);
     }
 }

@@ -170,8 +170,18 @@ async fn group_on_top_of_a_refused_one_is_refused() {
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
     disk.close_gate("00000001.seg");
-    let first = store.clone();
-    let first = tokio::spawn(async move { put_payload(&first, &pattern(1, 20_000)).await });
+    let mut writer = store.stage(20_000).unwrap();
+    writer.write(&pattern(1, 20_000)).unwrap();
+    let staged = writer.finish().await.unwrap();
+    let big = store.clone();
+    let first = tokio::spawn(async move {
+        let job = move |tx: &mut Transaction<'_>, _: &_| {
+            crate::store::adopt(tx, staged)?;
+            tx.put(b"\x20big".to_vec(), vec![0; 10_000]);
+            Ok(())
+        };
+        big.commit(job).await
+    });
     disk.wait_at_gate();
     let (ran, has_run) = std::sync::mpsc::channel();
     let job = move |tx: &mut Transaction<'_>, _: &_| {
@@ -184,11 +194,13 @@ async fn group_on_top_of_a_refused_one_is_refused() {
     has_run
         .recv_timeout(std::time::Duration::from_secs(10))
         .unwrap();
-    disk.limit_room(Some(100));
+    // Enough for the record of the second group, too little for that of the first one.
+    disk.limit_room(Some(5_000));
     disk.open_gate();
     assert_eq!(first.await.unwrap().unwrap_err().status(), 503);
     assert_eq!(second.await.unwrap().unwrap_err().status(), 503);
     disk.limit_room(None);
+    assert_eq!(get(&store, b"\x20big"), None);
     assert_eq!(get(&store, b"\x20n"), None);
     assert_eq!(add(store.clone()).await.unwrap(), 1);
 }
