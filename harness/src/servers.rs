@@ -1,17 +1,86 @@
 //! Servers as child processes.
 //!
 //! # Layout
-//! - [`process`]: a child process that is killed on drop; [`smalt`]: the `smalt` binary;
-//!   [`azurite`]: Azurite; [`files`]: reading and writing files.
+//! - [`Running`]: a server; [`smalt`]: the `smalt` binary; [`azurite`]: Azurite.
+//! - [`process`]: a child process that is killed on drop; [`files`]: reading and writing files.
 
 pub mod azurite;
 pub mod files;
 pub mod process;
 pub mod smalt;
 
+use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
+use smalt_protocol::Service;
+use tokio::process::Command;
+
+use self::process::Process;
 use crate::wire::WireError;
+
+/// A running server, killed on drop.
+pub struct Running {
+    /// The process.
+    pub process: Process,
+    /// Addresses of the blob, queue and table service.
+    pub addresses: [SocketAddr; 3],
+    /// Address of smalt's control endpoint, which other servers lack.
+    pub control: Option<SocketAddr>,
+}
+
+impl Running {
+    /// Starts a server with free ports for these services, at most four, of which the last may be
+    /// `control`. `announced` finds the address of a service in a line of the output.
+    async fn start(
+        command: Command,
+        binary: &Path,
+        services: &[&str],
+        flags: impl IntoIterator<Item = String>,
+        announced: fn(&str, &str) -> Option<SocketAddr>,
+    ) -> Result<Running, ServerError> {
+        let ports = services.iter();
+        let ports = ports.flat_map(|service| [format!("--{service}Port"), "0".to_owned()]);
+        let arguments: Vec<String> = ports.chain(flags).collect();
+        let mut process = Process::start(command, binary, &arguments)?;
+        let mut found = [None; 4];
+        loop {
+            let line = process.line().await?;
+            for (place, service) in found.iter_mut().zip(services) {
+                *place = place.or_else(|| announced(&line, service));
+            }
+            if let [Some(blob), Some(queue), Some(table), control] = found
+                && found.iter().flatten().count() == services.len()
+            {
+                process.ignore_output();
+                return Ok(Running {
+                    process,
+                    addresses: [blob, queue, table],
+                    control,
+                });
+            }
+        }
+    }
+
+    /// Returns the address of a service.
+    pub fn address(&self, service: Service) -> SocketAddr {
+        let [blob, queue, table] = self.addresses;
+        match service {
+            Service::Blob => blob,
+            Service::Queue => queue,
+            Service::Table => table,
+        }
+    }
+
+    /// Returns the address of the control endpoint.
+    ///
+    /// # Errors
+    /// When the server is not smalt.
+    pub fn control(&self) -> Result<SocketAddr, ServerError> {
+        let missing = || ServerError::Call("the server has no control endpoint".to_owned());
+        self.control.ok_or_else(missing)
+    }
+}
 
 /// Why a server could not be started or called.
 #[derive(Debug, thiserror::Error)]

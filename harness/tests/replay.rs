@@ -42,7 +42,7 @@ async fn server() -> (Arc<Server>, Served) {
     let served = Served::of(&emulator).await.unwrap();
     let authorities = served.authorities().try_into().unwrap();
     let live = Server::at(About::by_path("live", "http", authorities));
-    (Arc::new(live.with_default_properties()), served)
+    (Arc::new(live.replayed(false)), served)
 }
 
 fn report(played: &[(Recording, Played)]) -> Report {

@@ -17,10 +17,10 @@ use tokio::time::Instant;
 
 use super::lines::CONNECTIONS;
 use super::report::{self, Row};
-use super::servers::{PeerOptions, Server, Start};
+use super::servers::{PeerOptions, Start};
 use crate::check::exit_code;
-use crate::servers::ServerError;
 use crate::servers::smalt::binary;
+use crate::servers::{Running, ServerError};
 use crate::wire::access::Access;
 
 /// Number of items on the small server.
@@ -157,7 +157,7 @@ impl Found {
 
 /// A server with its items.
 struct Loaded {
-    server: Server,
+    server: Running,
     found: Found,
 }
 
@@ -179,7 +179,7 @@ impl Loaded {
 
     /// Updates the peak memory.
     fn look(&mut self) {
-        let seen = self.server.resident_mib();
+        let seen = self.server.process.resident_mib();
         self.found.memory_mib = match (self.found.memory_mib, seen) {
             (Some(most), Some(seen)) => Some(most.max(seen)),
             (most, seen) => most.or(seen),
@@ -189,7 +189,7 @@ impl Loaded {
     async fn turn<M: Many>(&mut self, turn: u32, seconds: f64) -> Result<(), ServerError> {
         let access = Arc::new(Access::full(ApiVersion::V2021_12_02));
         let end = Instant::now() + Duration::from_secs_f64(seconds);
-        let before = self.server.cpu_time();
+        let before = self.server.process.cpu_time();
         let mut rounders = JoinSet::new();
         for number in 0..ROUNDERS {
             let rounder = Rounder {
@@ -208,7 +208,7 @@ impl Loaded {
         while let Some(done) = rounders.join_next().await {
             self.found.spent.add(done.map_err(ServerError::call)??);
         }
-        let now = self.server.cpu_time();
+        let now = self.server.process.cpu_time();
         let cpu = now.zip(before).map(|(now, then)| now - then);
         let spent = &mut self.found.spent;
         spent.cpu = cpu.map(|cpu| cpu + spent.cpu.unwrap_or_default());
@@ -308,7 +308,7 @@ pub async fn run<M: Many>(options: &Options, count: u64) -> anyhow::Result<ExitC
     let of_peer = peer.as_ref().map(|peer| &peer.found);
     let rows = judged::<M>(&few.found, &many.found, of_peer);
     for loaded in [Some(few), Some(many), peer].into_iter().flatten() {
-        loaded.server.kill().await?;
+        loaded.server.process.kill().await?;
     }
     print!("{}", report::heading().replace("hyper*", "of few"));
     rows.iter().for_each(|row| print!("{}", report::line(row)));

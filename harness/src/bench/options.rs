@@ -7,11 +7,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::lines::{IN_PROCESS, Rate, Scale};
 use super::report::{self, Row};
-use super::servers::{PeerOptions, Server, Start, start_bare};
+use super::servers::{PeerOptions, Start, start_bare};
 use super::{inproc, page, queue, rates, rename, scale, table};
 use crate::check::exit_code;
-use crate::servers::ServerError;
 use crate::servers::smalt::binary;
+use crate::servers::{Running, ServerError};
 
 /// Options of `harness bench`.
 #[derive(Clone, Debug, clap::Args)]
@@ -105,16 +105,16 @@ impl Bench<'_> {
                 |error: ServerError| Row::failed(rate.name().to_owned(), error.to_string());
             self.push(row.unwrap_or_else(failed));
         }
-        smalt.kill().await?;
-        bare.kill().await
+        smalt.process.kill().await?;
+        bare.process.kill().await
     }
 
     async fn rate(
         &self,
         rate: Rate,
-        smalt: &Server,
-        bare: &Server,
-        azurite: Option<&Server>,
+        smalt: &Running,
+        bare: &Running,
+        azurite: Option<&Running>,
     ) -> Result<Row, ServerError> {
         let seconds = self.options.seconds;
         let length = rates::answer_length(smalt, rate).await?;

@@ -225,7 +225,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         timed(&mut sleeve, blobs.count, listers.sleeve()).await?;
         timed(&mut sweeper, blobs.count, listers.sweeper()).await?;
     }
-    server.kill().await?;
+    server.process.kill().await?;
     let pages = f64::from(TURNS * PAGES);
     let ratio = |total: Duration| total.as_secs_f64() / bare.as_secs_f64().max(f64::EPSILON);
     println!("a page of {PAGE} blobs, {pages} pages each: processor time");

@@ -3,11 +3,10 @@
 use super::lines::{CONNECTIONS, LARGE_BYTES, Rate};
 use super::load::{self, Shots};
 use super::requests::Requests;
-use super::servers::Server;
-use crate::servers::ServerError;
+use crate::servers::{Running, ServerError};
 
 /// Creates the containers, queues, tables and contents that the lines need.
-pub async fn prepare(server: &Server) -> Result<(), ServerError> {
+pub async fn prepare(server: &Running) -> Result<(), ServerError> {
     for (rate, shot) in Requests::default().preparation(CONNECTIONS + 1)? {
         load::once(server.address(rate.service()), &shot).await?;
     }
@@ -15,7 +14,7 @@ pub async fn prepare(server: &Server) -> Result<(), ServerError> {
 }
 
 /// Returns the length of a line's answer, which the bare server must match.
-pub async fn answer_length(server: &Server, rate: Rate) -> Result<u64, ServerError> {
+pub async fn answer_length(server: &Running, rate: Rate) -> Result<u64, ServerError> {
     // Uses the number of a connection that does not exist, because an entity can be inserted only
     // once.
     let shots = Requests::default().of(rate, CONNECTIONS, 0)?;
@@ -29,7 +28,7 @@ pub async fn answer_length(server: &Server, rate: Rate) -> Result<u64, ServerErr
 /// At the first unexpected answer.
 #[expect(clippy::cast_precision_loss, reason = "a few MiB")]
 pub async fn measure(
-    server: &Server,
+    server: &Running,
     rate: Rate,
     length: u64,
     seconds: f64,

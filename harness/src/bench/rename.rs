@@ -19,10 +19,9 @@ use super::load;
 use super::report::{self, Row};
 use super::requests::Requests;
 use super::scale::{self, ms};
-use super::servers::Server;
 use crate::check::exit_code;
-use crate::servers::ServerError;
 use crate::servers::smalt::{Launch, binary};
+use crate::servers::{Running, ServerError};
 use crate::wire::connection::Connection;
 
 /// Name of the container.
@@ -59,13 +58,13 @@ pub struct Options {
 /// A server that keeps its state in memory or on disk.
 struct Lake {
     launch: Launch,
-    server: Server,
+    server: Running,
     requests: Requests,
 }
 
 impl Lake {
     async fn start(launch: Launch) -> Result<Self, ServerError> {
-        let server = Server::Smalt(launch.start().await?);
+        let server = launch.start().await?;
         Ok(Lake {
             launch,
             server,
@@ -112,7 +111,7 @@ impl Lake {
     async fn survive(mut self) -> Result<Self, ServerError> {
         let [from, to] = NAMES;
         self.rename(from, to).await?;
-        self.server.kill().await?;
+        self.server.process.kill().await?;
         let mut lake = Lake::start(self.launch).await?;
         lake.ask((Method::HEAD, from), &[], 404).await?;
         lake.ask((Method::HEAD, &file(to)), &[], 200).await?;
@@ -201,7 +200,7 @@ fn page_row(lake_ms: f64, flat_ms: f64) -> Row {
     }
 }
 
-async fn fill(server: &Server, place: &str, count: u64) -> Result<(), ServerError> {
+async fn fill(server: &Running, place: &str, count: u64) -> Result<(), ServerError> {
     let (address, requests) = (server.address(Service::Blob), Requests::default());
     load::once(address, &requests.container(CONTAINER)?).await?;
     let place = place.to_owned();
@@ -242,10 +241,10 @@ async fn measure(lake: Launch, files: u64, is_durable: bool) -> anyhow::Result<V
 
     let (one, other) = (file(from), format!("{from}/renamed"));
     rows.extend(renamed("of one file", &lake.renames([&one, &other]).await?));
-    let flat = Server::Smalt(flat.start().await?);
+    let flat = flat.start().await?;
     fill(&flat, CONTAINER, files).await?;
     let flat_ms = scale::page_ms(&flat, CONTAINER, PAGES_S).await?;
-    flat.kill().await?;
+    flat.process.kill().await?;
     let lake_ms = scale::page_ms(&lake.server, CONTAINER, PAGES_S).await?;
     rows.push(page_row(lake_ms, flat_ms));
     if is_durable {
@@ -255,7 +254,7 @@ async fn measure(lake: Launch, files: u64, is_durable: bool) -> anyhow::Result<V
     let deleted = lake.ask((Method::DELETE, &path), &[], 200).await?;
     rows.push(row(format!("deletion of {files}"), deleted, false));
     lake.ask((Method::HEAD, &one), &[], 404).await?;
-    lake.server.kill().await?;
+    lake.server.process.kill().await?;
     Ok(rows)
 }
 

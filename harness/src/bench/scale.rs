@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::lines::CONNECTIONS;
 use super::load;
 use super::requests::Requests;
-use super::servers::{Server, Start};
-use crate::servers::ServerError;
+use super::servers::Start;
+use crate::servers::{Running, ServerError};
 use crate::wire::connection::Connection;
 
 /// Number of blobs in the container that serves as reference for a page.
@@ -56,23 +56,23 @@ pub async fn measure(
         let location = dir.join(format!("empty-{attempt}"));
         let (server, took) = start.start(&location).await?;
         scaled.start_empty_ms = scaled.start_empty_ms.min(ms(took));
-        scaled.idle_mib = server.resident_mib();
-        server.kill().await?;
+        scaled.idle_mib = server.process.resident_mib();
+        server.process.kill().await?;
     }
     let location = dir.join("full");
     let (server, _) = start.start(&location).await?;
     fill(&server, blobs).await?;
-    scaled.full_mib = server.resident_mib();
+    scaled.full_mib = server.process.resident_mib();
     scaled.page_of_few_ms = page_ms(&server, "few", seconds).await?;
     scaled.page_of_many_ms = page_ms(&server, "many", seconds).await?;
-    server.kill().await?;
+    server.process.kill().await?;
     let (server, took) = start.start(&location).await?;
     scaled.start_full_ms = ms(took);
-    server.kill().await?;
+    server.process.kill().await?;
     Ok(scaled)
 }
 
-async fn fill(server: &Server, blobs: u64) -> Result<(), ServerError> {
+async fn fill(server: &Running, blobs: u64) -> Result<(), ServerError> {
     let requests = Requests::default();
     let (blob, queue) = (
         server.address(Service::Blob),
@@ -94,7 +94,7 @@ async fn fill(server: &Server, blobs: u64) -> Result<(), ServerError> {
 }
 
 /// Returns the mean time of a page, listing the container repeatedly from start to end.
-pub async fn page_ms(server: &Server, container: &str, seconds: f64) -> Result<f64, ServerError> {
+pub async fn page_ms(server: &Running, container: &str, seconds: f64) -> Result<f64, ServerError> {
     let requests = Requests::default();
     let mut connection = Connection::open(server.address(Service::Blob)).await?;
     let begun = Instant::now();

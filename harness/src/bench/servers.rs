@@ -5,71 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use smalt_protocol::Service;
+use tokio::process::Command;
 use tokio::time::Instant;
 
 use super::load;
 use super::requests::Requests;
-use crate::servers::ServerError;
-use crate::servers::azurite::{self, Azurite};
 use crate::servers::process::{Process, READY_TIMEOUT};
-use crate::servers::smalt::{Launch, Smalt};
+use crate::servers::smalt::Launch;
+use crate::servers::{Running, ServerError, azurite};
 
 /// Interval between attempts to get a first answer.
 const ATTEMPT: Duration = Duration::from_millis(1);
-
-/// A server under test.
-pub enum Server {
-    /// The binary `smalt`.
-    Smalt(Smalt),
-    /// Azurite.
-    Azurite(Azurite),
-    /// The bare server, which answers for all services at one address.
-    Bare(Process, SocketAddr),
-}
-
-impl Server {
-    /// Returns the address of a service.
-    pub fn address(&self, service: Service) -> SocketAddr {
-        match (self, service) {
-            (Server::Smalt(smalt), Service::Blob) => smalt.blob,
-            (Server::Smalt(smalt), Service::Queue) => smalt.queue,
-            (Server::Smalt(smalt), Service::Table) => smalt.table,
-            (Server::Azurite(azurite), Service::Blob) => azurite.blob,
-            (Server::Azurite(azurite), Service::Queue) => azurite.queue,
-            (Server::Azurite(azurite), Service::Table) => azurite.table,
-            (Server::Bare(_, address), _) => *address,
-        }
-    }
-
-    fn process(&self) -> &Process {
-        match self {
-            Server::Smalt(smalt) => &smalt.process,
-            Server::Azurite(azurite) => &azurite.process,
-            Server::Bare(process, _) => process,
-        }
-    }
-
-    /// Returns the resident memory in MiB; `None` on systems without `/proc`.
-    #[expect(clippy::cast_precision_loss, reason = "memory is far below 2^52 bytes")]
-    pub fn resident_mib(&self) -> Option<f64> {
-        let bytes = self.process().resident_bytes();
-        bytes.map(|bytes| bytes as f64 / (1024.0 * 1024.0))
-    }
-
-    /// Returns the processor time; `None` on systems without `/proc`.
-    pub fn cpu_time(&self) -> Option<Duration> {
-        self.process().cpu_time()
-    }
-
-    /// Kills the server.
-    pub async fn kill(self) -> Result<(), ServerError> {
-        match self {
-            Server::Smalt(smalt) => smalt.kill().await,
-            Server::Azurite(azurite) => azurite.kill().await,
-            Server::Bare(process, _) => process.kill().await,
-        }
-    }
-}
 
 /// Options that select a server to measure beside smalt.
 #[derive(Clone, Debug, clap::Args)]
@@ -115,7 +61,7 @@ pub enum Start {
 
 impl Start {
     /// Starts the server on a directory; also returns the time to its first answer.
-    pub async fn start(&self, location: &Path) -> Result<(Server, Duration), ServerError> {
+    pub async fn start(&self, location: &Path) -> Result<(Running, Duration), ServerError> {
         let begun = Instant::now();
         let server = match self {
             Start::Smalt(binary) => {
@@ -124,12 +70,10 @@ impl Start {
                     location: location.to_owned(),
                     flags: Vec::new(),
                 };
-                Server::Smalt(launch.start().await?)
+                launch.start().await?
             }
             // Azurite with its default options, on disk.
-            Start::Azurite(binary) => {
-                Server::Azurite(Azurite::start(binary, None, Some(location)).await?)
-            }
+            Start::Azurite(binary) => azurite::start(binary, None, Some(location)).await?,
         };
         let first = Requests::default().first()?;
         let address = server.address(Service::Blob);
@@ -143,12 +87,17 @@ impl Start {
     }
 }
 
-/// Starts the bare server: this executable as `harness echo`.
-pub async fn start_bare() -> Result<Server, ServerError> {
+/// Starts the bare server, which answers for all services at one address: this executable as
+/// `harness echo`.
+pub async fn start_bare() -> Result<Running, ServerError> {
     let own = std::env::current_exe().map_err(ServerError::call)?;
-    let mut process = Process::start(&own, &["echo".to_owned()])?;
+    let mut process = Process::start(Command::new(&own), &own, &["echo".to_owned()])?;
     let line = process.line().await?;
     let address: SocketAddr = line.parse().map_err(ServerError::call)?;
     process.ignore_output();
-    Ok(Server::Bare(process, address))
+    Ok(Running {
+        process,
+        addresses: [address; 3],
+        control: None,
+    })
 }

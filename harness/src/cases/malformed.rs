@@ -20,7 +20,8 @@ use super::file;
 use super::play::Player;
 use super::values::Values;
 use crate::check::exit_code;
-use crate::servers::smalt::{Launch, Smalt, binary};
+use crate::servers::Running;
+use crate::servers::smalt::{Launch, binary};
 use crate::target::About;
 use crate::target::server::Server;
 
@@ -147,7 +148,7 @@ fn consecutive(target: &str) -> anyhow::Result<Addresses> {
     Ok([0, 1, 2, 3].map(next))
 }
 
-async fn spawn(options: &Options, dir: &std::path::Path) -> anyhow::Result<Smalt> {
+async fn spawn(options: &Options, dir: &std::path::Path) -> anyhow::Result<Running> {
     let launch = Launch {
         binary: binary(options.smalt.as_deref())?,
         location: dir.join("store"),
@@ -172,7 +173,10 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     let addresses = match &server {
-        Some(server) => [server.blob, server.queue, server.table, server.control],
+        Some(server) => {
+            let [blob, queue, table] = server.addresses;
+            [blob, queue, table, server.control()?]
+        }
         None => consecutive(&options.target)?,
     };
     let mut runner = Runner::begin(addresses).await?;
@@ -197,7 +201,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     );
     if let Some(mut server) = server {
         anyhow::ensure!(server.process.is_running(), "the server process has ended");
-        server.kill().await?;
+        server.process.kill().await?;
     }
     Ok(exit_code(wrong == 0 && !cases.is_empty()))
 }

@@ -12,8 +12,8 @@ use super::property::{Flaw, Property, Verified};
 use super::survey;
 use super::wire::Client;
 use super::worker::{self, Work};
-use crate::servers::ServerError;
-use crate::servers::smalt::{Launch, Smalt};
+use crate::servers::smalt::Launch;
+use crate::servers::{Running, ServerError};
 use crate::target::control::Control;
 
 /// Duration of the work before the kill, in milliseconds.
@@ -83,10 +83,10 @@ impl Run {
         launch.flags.push(mode.name().to_owned());
         let server = launch.start().await?;
         for worker in 0..connections {
-            let mut client = Client::open(&server, &name(worker)).await?;
+            let mut client = Client::connect(server.addresses, &name(worker)).await?;
             client.create().await?;
         }
-        server.kill().await?;
+        server.process.kill().await?;
         Ok(Run {
             launch,
             seed,
@@ -106,7 +106,7 @@ impl Run {
         round.in_flight = in_flight.count() as u64;
         let server = self.start_twice(&mut round).await?;
         self.verify(&server, &mut round).await?;
-        server.kill().await?;
+        server.process.kill().await?;
         Ok(round)
     }
 
@@ -114,7 +114,7 @@ impl Run {
         let server = self.launch.start().await?;
         let mut workers = JoinSet::new();
         for (worker, mut model) in std::mem::take(&mut self.models).into_iter().enumerate() {
-            let mut client = Client::open(&server, &name(worker)).await?;
+            let mut client = Client::connect(server.addresses, &name(worker)).await?;
             let random = stream(self.seed, round.number, worker as u64);
             let (unique, number) = (self.unique.clone(), round.number);
             workers.spawn(async move {
@@ -131,7 +131,7 @@ impl Run {
         };
         round.killed_after_ms = range.start + below(&mut moments, range.end - range.start);
         tokio::time::sleep(Duration::from_millis(round.killed_after_ms)).await;
-        server.kill().await?;
+        server.process.kill().await?;
         let mut done: Vec<(usize, Model, Work)> = workers.join_all().await;
         done.sort_by_key(|(worker, ..)| *worker);
         for (_, model, work) in done {
@@ -143,7 +143,7 @@ impl Run {
     }
 
     /// C6 and C7: checks that the store opens, and that opening it once more changes nothing.
-    async fn start_twice(&mut self, round: &mut Round) -> Result<Smalt, ServerError> {
+    async fn start_twice(&mut self, round: &mut Round) -> Result<Running, ServerError> {
         let begun = Instant::now();
         let server = self.launch.start().await?;
         if begun.elapsed() > OPEN_MAX {
@@ -152,7 +152,7 @@ impl Run {
         }
         round.ready_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let first = state(&server).await?;
-        server.kill().await?;
+        server.process.kill().await?;
         let server = self.launch.start().await?;
         if state(&server).await? != first {
             let text = "opening the store once more changed it".to_owned();
@@ -161,11 +161,11 @@ impl Run {
         Ok(server)
     }
 
-    async fn verify(&mut self, server: &Smalt, round: &mut Round) -> Result<(), ServerError> {
+    async fn verify(&mut self, server: &Running, round: &mut Round) -> Result<(), ServerError> {
         let mut checks = JoinSet::new();
         for (worker, model) in std::mem::take(&mut self.models).into_iter().enumerate() {
             let check = Check {
-                client: Client::open(server, &name(worker)).await?,
+                client: Client::connect(server.addresses, &name(worker)).await?,
                 unique: self.unique.clone(),
                 worker,
                 model,
@@ -215,7 +215,7 @@ impl Check {
 }
 
 /// Returns the state of a server.
-async fn state(server: &Smalt) -> Result<serde_json::Value, ServerError> {
-    let control = Control::at(&server.control.to_string())?;
+async fn state(server: &Running) -> Result<serde_json::Value, ServerError> {
+    let control = Control::at(&server.control()?.to_string())?;
     Ok(control.state().await?)
 }

@@ -58,12 +58,8 @@ pub struct Client {
 pub(super) type Done<T> = Result<T, ServerError>;
 
 impl Client {
-    /// Connects; `name` is the name of the container and the queue and, without `-`, of the table.
-    pub async fn open(server: &crate::servers::smalt::Smalt, name: &str) -> Done<Self> {
-        Self::connect([server.blob, server.queue, server.table], name).await
-    }
-
-    /// Connects to these addresses of the blob, queue and table services.
+    /// Connects to these addresses of the blob, queue and table services; `name` is the name of the
+    /// container and the queue and, without `-`, of the table.
     pub async fn connect([blob, queue, table]: [SocketAddr; 3], name: &str) -> Done<Self> {
         Ok(Self::over(
             Transport::Socket(Connection::open(blob).await?, blob),

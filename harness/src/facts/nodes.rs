@@ -89,7 +89,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn headers(&self, node: &mut Node, headers: &Headers, has_length: bool) {
         for (name, value) in headers.iter() {
-            let how = rules::find(Place::Header, "", name).map(|(_, rule)| rule.how);
+            let how = rules::find(Place::Header, "", name).map(|(_, how)| how);
             if how == Some(How::Ignore) || (how == Some(How::Length) && !has_length) {
                 continue;
             }
@@ -140,8 +140,7 @@ impl Walk<'_> {
     fn element(&mut self, at: &str, element: &Element) {
         let mut node = Node::at(at);
         for (name, value) in &element.attributes {
-            let rule = rules::find(Place::Attribute, &element.name, name);
-            let how = rule.map(|(_, rule)| rule.how);
+            let how = rules::find(Place::Attribute, &element.name, name).map(|(_, how)| how);
             node.add(format!("@{name}"), form::of(how, self.code, value));
         }
         let is_of_client = METADATA.contains(&element.name.as_str());
@@ -152,7 +151,7 @@ impl Walk<'_> {
             let name = if is_named { ANY } else { &child.name };
             let how = rules::find(Place::Element, &element.name, &child.name);
             let form = match child.children.is_empty() {
-                true => form::of(how.map(|(_, rule)| rule.how), self.code, &child.text),
+                true => form::of(how.map(|(_, how)| how), self.code, &child.text),
                 false => "object".to_owned(),
             };
             node.add(name, if is_named { TEXT.to_owned() } else { form });
@@ -179,11 +178,8 @@ impl Walk<'_> {
         match value {
             _ if shown == ANY => node.add(shown, TEXT),
             Json::Text(text) => {
-                let rule = rules::find(Place::Member, parent, name);
-                node.add(
-                    shown,
-                    form::of(rule.map(|(_, rule)| rule.how), self.code, text),
-                );
+                let how = rules::find(Place::Member, parent, name).map(|(_, how)| how);
+                node.add(shown, form::of(how, self.code, text));
             }
             Json::Plain(text) if text == "null" => node.add(shown, "null"),
             Json::Plain(text) => node.add(shown, form::of(None, None, text)),

@@ -59,7 +59,7 @@ impl Herd {
         arguments.extend(["--seed".to_owned(), self.random.next_u32().to_string()]);
         let mut command = Command::new(&self.plan.binary);
         command.envs(self.plan.environment.iter().cloned());
-        let mut process = Process::start_in(command, &self.plan.binary, &arguments)?;
+        let mut process = Process::start(command, &self.plan.binary, &arguments)?;
         process.keep_output();
         Ok(process)
     }

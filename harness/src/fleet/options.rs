@@ -196,7 +196,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     };
     let (evidence, times) = go(options, &address).await?;
     if let Some(smalt) = smalt {
-        smalt.kill().await?;
+        smalt.process.kill().await?;
     }
     let account = Account::of(&evidence);
     let rate = |count: usize, seconds: f64| count as f64 / seconds.max(f64::EPSILON);

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::Uri;
+use smalt_protocol::Service;
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
     Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, Settings,
 };
 
-use crate::servers::ServerError;
-use crate::servers::files;
-use crate::servers::smalt::{Launch, Smalt};
+use crate::servers::smalt::Launch;
+use crate::servers::{Running, ServerError, files};
 
 /// Address and key of the service.
 #[derive(Clone)]
@@ -88,13 +88,13 @@ impl Address {
 pub async fn start_smalt(
     binary: PathBuf,
     location: &Path,
-) -> Result<(Smalt, Address), ServerError> {
+) -> Result<(Running, Address), ServerError> {
     let launch = Launch {
         binary,
         location: location.to_owned(),
         flags: Vec::new(),
     };
     let smalt = launch.start().await?;
-    let address = Address::of_emulator(smalt.queue);
+    let address = Address::of_emulator(smalt.address(Service::Queue));
     Ok((smalt, address))
 }

@@ -168,11 +168,7 @@ async fn live(name: Name<'_>, url: &str, accounts: &str) -> Result<Chosen, Choic
         let fit = emptied::is_fit(&live, &account).await;
         fit.map_err(|why| ChoiceError::Refused(format!("cannot play against {url}: {why}")))?;
     }
-    let live = live.with_default_properties();
-    Ok(Chosen::Running(Arc::new(match name.any_settings {
-        true => live.claiming_settings(),
-        false => live,
-    })))
+    Ok(Chosen::Running(Arc::new(live.replayed(name.any_settings))))
 }
 
 async fn controlled(url: &str) -> Result<Chosen, ChoiceError> {

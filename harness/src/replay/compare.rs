@@ -94,14 +94,9 @@ impl Comparer<'_> {
             let (r, l) = (recorded.status.to_string(), live.status.to_string());
             run.report(Aspect::Status, "status", r, l);
         }
-        let (r, l) = (recorded.error_code(), live.error_code());
-        if r != l {
-            run.report(
-                Aspect::Code,
-                "code",
-                r.unwrap_or_default(),
-                l.unwrap_or_default(),
-            );
+        let code = |answer: &Answer| answer.error_code().unwrap_or_default();
+        if recorded.error_code() != live.error_code() {
+            run.report(Aspect::Code, "code", code(recorded), code(live));
         }
         let head = method == "HEAD" && recorded.status < 300;
         run.headers("", &recorded.headers, &live.headers, Some(head));
@@ -126,13 +121,16 @@ impl Run<'_, '_> {
         });
     }
 
-    /// Compares one value under its rule.
-    fn value(&mut self, aspect: Aspect, rule: Option<(usize, How)>, at: &str, r: &str, l: &str) {
-        if let Some((index, _)) = rule
-            && let Some(uses) = self.comparer.rule_uses.get_mut(index)
-        {
+    fn note_use(&mut self, rule: Option<(usize, How)>) {
+        let uses = rule.and_then(|(index, _)| self.comparer.rule_uses.get_mut(index));
+        if let Some(uses) = uses {
             *uses += 1;
         }
+    }
+
+    /// Compares one value under its rule.
+    fn value(&mut self, aspect: Aspect, rule: Option<(usize, How)>, at: &str, r: &str, l: &str) {
+        self.note_use(rule);
         let mut context = Context {
             hosts: self.comparer.hosts,
             bindings: self.comparer.bindings,
@@ -149,39 +147,25 @@ impl Run<'_, '_> {
     /// Compares the names, then the values of the names that both sides have. `head` is `None`
     /// inside a batch.
     fn headers(&mut self, at: &str, recorded: &Headers, live: &Headers, head: Option<bool>) {
-        let part = head.is_none();
-        let (r, l) = (
-            self.names(recorded, live, head),
-            self.names(live, recorded, head),
-        );
-        let aspect = if part {
-            Aspect::Body
-        } else {
-            Aspect::HeaderNames
+        let (of_names, of_values) = match head {
+            None => (Aspect::Body, Aspect::Body),
+            Some(_) => (Aspect::HeaderNames, Aspect::HeaderValues),
         };
-        for name in r.difference(&l) {
-            let value = recorded.get(name).unwrap_or_default().to_owned();
-            self.report(aspect, &format!("{at}{name}"), value, "(absent)".to_owned());
-        }
-        for name in l.difference(&r) {
-            let value = live.get(name).unwrap_or_default().to_owned();
-            self.report(aspect, &format!("{at}{name}"), "(absent)".to_owned(), value);
-        }
-        let aspect = if part {
-            Aspect::Body
-        } else {
-            Aspect::HeaderValues
+        let r = self.names(recorded, live, head);
+        let l = self.names(live, recorded, head);
+        let shown = |headers: &Headers, name: &str| match headers.get(name) {
+            Some(value) => value.to_owned(),
+            None => "(absent)".to_owned(),
         };
+        for name in r.difference(&l).chain(l.difference(&r)) {
+            let (r, l) = (shown(recorded, name), shown(live, name));
+            self.report(of_names, &format!("{at}{name}"), r, l);
+        }
         for name in r.intersection(&l) {
-            let (r, l) = (
-                recorded.get(name).unwrap_or_default(),
-                live.get(name).unwrap_or_default(),
-            );
-            let rule = match rules::find(Place::Header, "", name).map(|(i, rule)| (i, rule.how)) {
-                Some((_, How::Length)) if head == Some(true) => None,
-                other => other,
-            };
-            self.value(aspect, rule, &format!("{at}{name}"), r, l);
+            let rule = rules::find(Place::Header, "", name);
+            let rule = rule.filter(|(_, how)| *how != How::Length || head != Some(true));
+            let (r, l) = (shown(recorded, name), shown(live, name));
+            self.value(of_values, rule, &format!("{at}{name}"), &r, &l);
         }
     }
 
@@ -195,7 +179,7 @@ impl Run<'_, '_> {
         let mut names = BTreeSet::new();
         for (name, _) in headers.iter() {
             let rule = rules::find(Place::Header, "", name);
-            let free = match rule.map(|(_, rule)| rule.how) {
+            let free = match rule.map(|(_, how)| how) {
                 Some(How::Ignore) => true,
                 Some(How::Length) => head != Some(true),
                 // The other things in the account determine whether the listing continues.
@@ -206,10 +190,8 @@ impl Run<'_, '_> {
             };
             if !free {
                 names.insert(name);
-            } else if let Some((index, _)) = rule
-                && let Some(uses) = self.comparer.rule_uses.get_mut(index)
-            {
-                *uses += 1;
+            } else {
+                self.note_use(rule);
             }
         }
         names
@@ -217,21 +199,11 @@ impl Run<'_, '_> {
 
     /// Checks that a live `Content-Length` is the length of the live body.
     fn length(&mut self, method: &str, live: &Answer) {
-        let Some(length) = live
-            .headers
-            .get("content-length")
-            .filter(|_| method != "HEAD")
-        else {
-            return;
-        };
+        let name = "content-length";
         let actual = live.body.len().to_string();
-        if length != actual {
-            self.report(
-                Aspect::HeaderValues,
-                "content-length",
-                actual,
-                length.to_owned(),
-            );
+        let stated = live.headers.get(name).filter(|_| method != "HEAD");
+        if let Some(stated) = stated.filter(|stated| *stated != actual) {
+            self.report(Aspect::HeaderValues, name, actual, stated.to_owned());
         }
     }
 
@@ -244,12 +216,8 @@ impl Run<'_, '_> {
                 }
                 if r_decl != l_decl {
                     let text = |decl: &Option<String>| decl.clone().unwrap_or_default();
-                    self.report(
-                        Aspect::Body,
-                        &format!("{at}declaration"),
-                        text(r_decl),
-                        text(l_decl),
-                    );
+                    let (at, r, l) = (&format!("{at}declaration"), text(r_decl), text(l_decl));
+                    self.report(Aspect::Body, at, r, l);
                 }
                 self.element(at, "", r, l);
             }
@@ -276,13 +244,8 @@ impl Run<'_, '_> {
         }
         self.headers(at, &r, &l, None);
         let line = |part: &Part| part.start_line.clone().unwrap_or_default();
-        self.value(
-            Aspect::Body,
-            None,
-            &format!("{at}start line"),
-            &line(recorded),
-            &line(live),
-        );
+        let (r, l) = (line(recorded), line(live));
+        self.value(Aspect::Body, None, &format!("{at}start line"), &r, &l);
         self.headers(at, &recorded.message_headers, &live.message_headers, None);
         self.tree(at, &recorded.body, &live.body);
     }
@@ -292,30 +255,20 @@ impl Run<'_, '_> {
         if recorded.name != live.name {
             return self.report(Aspect::Body, &at, recorded.name.clone(), live.name.clone());
         }
-        let names = |element: &Element| {
+        let attributes = |element: &Element| {
             let names: Vec<&str> = element.attributes.iter().map(|(n, _)| n.as_str()).collect();
             names.join(" ")
         };
-        if names(recorded) == names(live) {
+        let (r, l) = (attributes(recorded), attributes(live));
+        if r == l {
             for ((name, r), (_, l)) in recorded.attributes.iter().zip(&live.attributes) {
                 let rule = rules::find(Place::Attribute, &recorded.name, name);
-                self.value(
-                    Aspect::Body,
-                    rule.map(|(i, x)| (i, x.how)),
-                    &format!("{at}@{name}"),
-                    r,
-                    l,
-                );
+                self.value(Aspect::Body, rule, &format!("{at}@{name}"), r, l);
             }
         } else {
-            self.report(
-                Aspect::Body,
-                &format!("{at}@"),
-                names(recorded),
-                names(live),
-            );
+            self.report(Aspect::Body, &format!("{at}@"), r, l);
         }
-        let rule = rules::find(Place::Element, parent, &recorded.name).map(|(i, x)| (i, x.how));
+        let rule = rules::find(Place::Element, parent, &recorded.name);
         self.value(Aspect::Body, rule, &at, &recorded.text, &live.text);
         let names = |element: &Element| {
             let names: Vec<&str> = element.children.iter().map(|c| c.name.as_str()).collect();
@@ -340,7 +293,7 @@ impl Run<'_, '_> {
     fn json(&mut self, at: &str, parent: &str, field: &str, recorded: &Json, live: &Json) {
         match (recorded, live) {
             (Json::Text(r), Json::Text(l)) => {
-                let rule = rules::find(Place::Member, parent, field).map(|(i, x)| (i, x.how));
+                let rule = rules::find(Place::Member, parent, field);
                 self.value(Aspect::Body, rule, at, r, l);
             }
             (Json::Array(r), Json::Array(l)) if r.len() == l.len() => {

@@ -19,22 +19,15 @@ pub const DATA_LAKE: &str = "dfs";
 pub enum Addressing {
     /// `https://account.blob.core.windows.net/container`, as recorded.
     Host,
-    /// `http://127.0.0.1:10000/account/container`, with one authority per service.
-    Path {
-        /// Host and port of the blob service.
-        blob: String,
-        /// Host and port of the queue service.
-        queue: String,
-        /// Host and port of the table service.
-        table: String,
-    },
+    /// `http://127.0.0.1:10000/account/container`, with host and port of blob, queue and table.
+    Path([String; 3]),
 }
 
 impl Addressing {
     /// Returns the addressing of a target.
     pub fn of(about: &About) -> Addressing {
         match Service::ALL.map(|service| about.authority(service)) {
-            [Some(blob), Some(queue), Some(table)] => Addressing::Path { blob, queue, table },
+            [Some(blob), Some(queue), Some(table)] => Addressing::Path([blob, queue, table]),
             _ => Addressing::Host,
         }
     }
@@ -63,23 +56,17 @@ impl Hosts {
             owners: BTreeMap::new(),
         };
         for interaction in &recording.interactions {
-            let Some(url) = Url::parse(&interaction.request.url) else {
+            let url = Url::parse(&interaction.request.url);
+            let account = url.as_ref().and_then(|url| url.account_and_service());
+            let (Some(url), Some((account, _))) = (&url, account) else {
                 continue;
             };
-            let Some((account, _)) = url.account_and_service() else {
-                continue;
-            };
-            hosts
-                .aliases
-                .entry(account.to_owned())
-                .or_insert_with(|| valid_name(account));
-            if let (Some(first), true) =
-                (url.segments().into_iter().next(), url.has_param("restype"))
-            {
-                hosts
-                    .owners
-                    .entry(first)
-                    .or_insert_with(|| valid_name(account));
+            let valid = || valid_name(account);
+            let alias = hosts.aliases.entry(account.to_owned());
+            alias.or_insert_with(valid);
+            let first = url.segments().into_iter().next();
+            if let Some(first) = first.filter(|_| url.has_param("restype")) {
+                hosts.owners.entry(first).or_insert_with(valid);
             }
         }
         hosts
@@ -101,12 +88,9 @@ impl Hosts {
         if let Some(name) = self.aliases.get(recorded) {
             return name.clone();
         }
-        let owner = url
-            .segments()
-            .into_iter()
-            .next()
-            .and_then(|c| self.owners.get(&c).cloned());
-        owner.unwrap_or_else(|| near.to_owned())
+        let first = url.segments().into_iter().next();
+        let owner = first.and_then(|first| self.owners.get(&first));
+        owner.map_or_else(|| near.to_owned(), Clone::clone)
     }
 
     /// Returns the account at the target for a recorded request URL, and its service.
@@ -118,10 +102,8 @@ impl Hosts {
             "table" => Service::Table,
             _ => return None,
         };
-        Some((
-            self.account_of(account, url, near.unwrap_or("account")),
-            service,
-        ))
+        let account = self.account_of(account, url, near.unwrap_or("account"));
+        Some((account, service))
     }
 
     /// Maps a recorded URL to the target.
@@ -162,7 +144,7 @@ impl Hosts {
     pub fn path_prefix(&self, account: &str) -> String {
         match self.addressing {
             Addressing::Host => String::new(),
-            Addressing::Path { .. } => format!("/{account}"),
+            Addressing::Path(_) => format!("/{account}"),
         }
     }
 
@@ -209,24 +191,23 @@ impl Hosts {
     }
 
     fn authority(&self, service: Service) -> Option<&String> {
-        match (&self.addressing, service) {
-            (Addressing::Host, _) => None,
-            (Addressing::Path { blob, .. }, Service::Blob) => Some(blob),
-            (Addressing::Path { queue, .. }, Service::Queue) => Some(queue),
-            (Addressing::Path { table, .. }, Service::Table) => Some(table),
-        }
+        let Addressing::Path([blob, queue, table]) = &self.addressing else {
+            return None;
+        };
+        Some(match service {
+            Service::Blob => blob,
+            Service::Queue => queue,
+            Service::Table => table,
+        })
     }
 }
 
 /// Converts a recorded name to a valid account name: 3 to 24 lower-case letters and digits.
 fn valid_name(recorded: &str) -> String {
-    let plain = recorded
-        .bytes()
-        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    if plain {
-        recorded.to_owned()
-    } else {
-        "account".to_owned()
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    match recorded.bytes().all(is_plain) {
+        true => recorded.to_owned(),
+        false => "account".to_owned(),
     }
 }
 
@@ -261,11 +242,7 @@ mod tests {
     }
 
     fn path_style() -> Addressing {
-        Addressing::Path {
-            blob: "127.0.0.1:10000".into(),
-            queue: "127.0.0.1:10001".into(),
-            table: "127.0.0.1:10002".into(),
-        }
+        Addressing::Path([0, 1, 2].map(|port| format!("127.0.0.1:1000{port}")))
     }
 
     #[test]

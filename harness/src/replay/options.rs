@@ -122,17 +122,12 @@ fn threshold(text: &str) -> Result<Threshold, String> {
     let rate = match name {
         "interactions" => Rate::Interactions,
         "recordings" => Rate::Recordings,
-        "status" => Rate::Aspect(Aspect::Status),
-        "code" => Rate::Aspect(Aspect::Code),
-        "header-names" => Rate::Aspect(Aspect::HeaderNames),
-        "header-values" => Rate::Aspect(Aspect::HeaderValues),
-        "body" => Rate::Aspect(Aspect::Body),
-        "relations" => Rate::Aspect(Aspect::Relations),
         "rules" => Rate::Rules,
-        other => {
-            return Err(format!(
-                "unknown rate `{other}`: see `harness replay --help`"
-            ));
+        aspect => {
+            let aspect: Option<Aspect> = serde_json::from_value(aspect.into()).ok();
+            let aspect = aspect.filter(|aspect| *aspect != Aspect::Call);
+            let unknown = || format!("unknown rate `{name}`: see `harness replay --help`");
+            Rate::Aspect(aspect.ok_or_else(unknown)?)
         }
     };
     let percent_min = percent

@@ -15,14 +15,8 @@ const WAIT_AT_ONCE: Duration = Duration::from_secs(60);
 pub struct Pace {
     /// Latest known time of the target.
     now: Timestamp,
-    kind: Kind,
-}
-
-enum Kind {
-    /// The clock is set to the recorded time.
-    Set,
-    /// The clock cannot be set.
-    Own(Box<Own>),
+    /// Set where the clock cannot be set to the recorded time.
+    own: Option<Own>,
 }
 
 struct Own {
@@ -39,26 +33,19 @@ impl Pace {
     /// Starts a recording at `start`. `own_clock` is the target's clock if it cannot be set; the
     /// total waiting time is then at most `wait_max`.
     pub fn new(own_clock: Option<Clock>, start: Timestamp, wait_max: Duration) -> Pace {
-        match own_clock {
-            None => Pace {
-                now: start,
-                kind: Kind::Set,
-            },
-            Some(clock) => Pace {
-                now: clock.now(),
-                kind: Kind::Own(Box::new(Own {
-                    clock,
-                    timeline: None,
-                    wait_left: wait_max,
-                    is_left_behind: false,
-                })),
-            },
-        }
+        let own = own_clock.map(|clock| Own {
+            clock,
+            timeline: None,
+            wait_left: wait_max,
+            is_left_behind: false,
+        });
+        let now = own.as_ref().map_or(start, |own| own.clock.now());
+        Pace { now, own }
     }
 
     /// Returns the target's time.
     pub fn now(&mut self) -> Timestamp {
-        if let Kind::Own(own) = &self.kind {
+        if let Some(own) = &self.own {
             self.now = own.clock.now();
         }
         self.now
@@ -66,18 +53,14 @@ impl Pace {
 
     /// Returns how the recording's dates are shifted; `None` where the clock can be set.
     pub fn timeline(&self) -> Option<&Timeline> {
-        match &self.kind {
-            Kind::Set => None,
-            Kind::Own(own) => own.timeline.as_ref(),
-        }
+        self.own.as_ref()?.timeline.as_ref()
     }
 
     /// Returns the waiting time that is left.
     pub fn wait_left(&self) -> Duration {
-        match &self.kind {
-            Kind::Set => Duration::ZERO,
-            Kind::Own(own) => own.wait_left,
-        }
+        self.own
+            .as_ref()
+            .map_or(Duration::ZERO, |own| own.wait_left)
     }
 
     /// Sets the clock for a resource that is created beforehand, if it can be set.
@@ -89,9 +72,9 @@ impl Pace {
         target: &dyn Target,
         time: Timestamp,
     ) -> Result<(), TargetError> {
-        match self.kind {
-            Kind::Set => self.set(target, time).await,
-            Kind::Own(_) => Ok(()),
+        match self.own {
+            None => self.set(target, time).await,
+            Some(_) => Ok(()),
         }
     }
 
@@ -102,9 +85,9 @@ impl Pace {
         target: &dyn Target,
         time: Timestamp,
     ) -> Result<bool, TargetError> {
-        match &mut self.kind {
-            Kind::Set => self.set(target, time).await.map(|()| true),
-            Kind::Own(own) => own.reach(target, time).await,
+        match &mut self.own {
+            None => self.set(target, time).await.map(|()| true),
+            Some(own) => own.reach(target, time).await,
         }
     }
 

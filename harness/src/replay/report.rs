@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::compare::{Aspect, Difference};
 use super::player::{Outcome, Played};
 use super::recording::Recording;
-use super::rules::{RULES, used_elsewhere};
+use super::rules::RULES;
 
 /// Version of the format of the JSON report.
 pub const FORMAT: u32 = 1;
@@ -253,7 +253,7 @@ impl Collector {
                 rule: format!("{:?} {}: {:?}", rule.place, rule.field, rule.how),
                 reason: rule.reason,
                 uses: *uses,
-                elsewhere: used_elsewhere(rule),
+                elsewhere: rule.elsewhere,
             })
             .collect();
         self.report

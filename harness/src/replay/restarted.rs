@@ -71,11 +71,7 @@ async fn started(
     any_settings: bool,
 ) -> Result<Arc<Server>, ServerError> {
     let azurite = start::azurite(program, Some(accounts), None).await?;
-    let azurite = azurite.with_default_properties();
-    Ok(Arc::new(match any_settings {
-        true => azurite.claiming_settings(),
-        false => azurite,
-    }))
+    Ok(Arc::new(azurite.replayed(any_settings)))
 }
 
 #[cfg(all(test, unix))]

@@ -5,26 +5,12 @@ use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
-use super::ServerError;
-use super::files;
-use super::process::Process;
+use super::{Running, ServerError, files};
 
 /// Path where `ci/azurite.sh` installs it, relative to the working directory.
 const INSTALLED: &str = "build/azurite/node_modules/.bin/azurite";
 /// Text in front of the address when a service is ready.
 const READY: &str = "successfully listening at http://";
-
-/// A running Azurite, killed on drop.
-pub struct Azurite {
-    /// Address of the blob service.
-    pub blob: SocketAddr,
-    /// Address of the queue service.
-    pub queue: SocketAddr,
-    /// Address of the table service.
-    pub table: SocketAddr,
-    /// The process.
-    pub process: Process,
-}
 
 /// Returns the named command, or the one that `ci/azurite.sh` installed.
 ///
@@ -39,60 +25,27 @@ pub fn binary(named: Option<&Path>) -> Result<PathBuf, ServerError> {
     }
 }
 
-impl Azurite {
-    /// Starts Azurite with these accounts (`name:key;name:key`) or its default one, in memory or in
-    /// a directory, and waits until it is ready.
-    ///
-    /// # Errors
-    /// When it does not start, or ends before it is ready.
-    pub async fn start(
-        binary: &Path,
-        accounts: Option<&str>,
-        location: Option<&Path>,
-    ) -> Result<Azurite, ServerError> {
-        let mut arguments: Vec<String> = ["blob", "queue", "table"]
-            .iter()
-            .flat_map(|service| [format!("--{service}Port"), "0".to_owned()])
-            .collect();
-        let flags = ["--silent", "--skipApiVersionCheck", "--disableTelemetry"];
-        arguments.extend(flags.map(str::to_owned));
-        match location {
-            Some(dir) => arguments.extend(["--location".to_owned(), dir.display().to_string()]),
-            None => arguments.push("--inMemoryPersistence".to_owned()),
-        }
-        let mut command = with_own_node(binary);
-        if let Some(accounts) = accounts {
-            command.env("AZURITE_ACCOUNTS", accounts);
-        }
-        let mut process = Process::start_in(command, binary, &arguments)?;
-        let mut found = [None; 3];
-        let [blob, queue, table] = loop {
-            let line = process.line().await?;
-            for (place, name) in found.iter_mut().zip(["Blob", "Queue", "Table"]) {
-                *place = place.or_else(|| announced(&line, name));
-            }
-            if let [Some(blob), Some(queue), Some(table)] = found {
-                break [blob, queue, table];
-            }
-        };
-        process.ignore_output();
-        Ok(Azurite {
-            blob,
-            queue,
-            table,
-            process,
-        })
+/// Starts Azurite with these accounts (`name:key;name:key`) or its default one, in memory or in a
+/// directory, and waits until it is ready.
+///
+/// # Errors
+/// When it does not start, or ends before it is ready.
+pub async fn start(
+    binary: &Path,
+    accounts: Option<&str>,
+    location: Option<&Path>,
+) -> Result<Running, ServerError> {
+    let flags = ["--silent", "--skipApiVersionCheck", "--disableTelemetry"].map(str::to_owned);
+    let place = match location {
+        Some(dir) => vec!["--location".to_owned(), dir.display().to_string()],
+        None => vec!["--inMemoryPersistence".to_owned()],
+    };
+    let mut command = with_own_node(binary);
+    if let Some(accounts) = accounts {
+        command.env("AZURITE_ACCOUNTS", accounts);
     }
-
-    /// Returns host and port of blob, queue and table service.
-    pub fn addresses(&self) -> [String; 3] {
-        [self.blob, self.queue, self.table].map(|address| address.to_string())
-    }
-
-    /// Kills the process with SIGKILL.
-    pub async fn kill(self) -> Result<(), ServerError> {
-        self.process.kill().await
-    }
+    let (services, flags) = (["blob", "queue", "table"], flags.into_iter().chain(place));
+    Running::start(command, binary, &services, flags, announced).await
 }
 
 /// Returns the version in the package of this command; `unknown` without a package.
@@ -121,9 +74,8 @@ fn with_own_node(binary: &Path) -> Command {
 /// http://127.0.0.1:10000`.
 fn announced(line: &str, service: &str) -> Option<SocketAddr> {
     let (before, address) = line.split_once(READY)?;
-    before
-        .contains(service)
-        .then(|| address.trim().parse().ok())?
+    let is_named = before.to_ascii_lowercase().contains(service);
+    is_named.then(|| address.trim().parse().ok())?
 }
 
 #[cfg(test)]
@@ -133,10 +85,10 @@ mod tests {
     #[test]
     fn reads_the_announcement() {
         let line = "Azurite Blob service is successfully listening at http://127.0.0.1:10000";
-        let port = announced(line, "Blob").map(|address| address.port());
+        let port = announced(line, "blob").map(|address| address.port());
         assert_eq!(port, Some(10_000));
-        assert_eq!(announced(line, "Queue"), None);
-        assert_eq!(announced("Azurite Blob service is starting", "Blob"), None);
+        assert_eq!(announced(line, "queue"), None);
+        assert_eq!(announced("Azurite Blob service is starting", "blob"), None);
     }
 
     #[test]

@@ -25,13 +25,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program with its output piped.
-    pub fn start(program: &Path, arguments: &[String]) -> Result<Self, ServerError> {
-        Self::start_in(Command::new(program), program, arguments)
-    }
-
-    /// Starts a prepared command.
-    pub fn start_in(
+    /// Starts a prepared command with its output piped.
+    pub fn start(
         mut command: Command,
         program: &Path,
         arguments: &[String],
@@ -109,9 +104,11 @@ impl Process {
         self.id
     }
 
-    /// Returns the resident memory in bytes; `None` on systems without `/proc`.
-    pub fn resident_bytes(&self) -> Option<u64> {
-        files::resident_bytes(self.child.id()?)
+    /// Returns the resident memory in MiB; `None` on systems without `/proc`.
+    #[expect(clippy::cast_precision_loss, reason = "memory is far below 2^52 bytes")]
+    pub fn resident_mib(&self) -> Option<f64> {
+        let bytes = files::resident_bytes(self.child.id()?)?;
+        Some(bytes as f64 / (1024.0 * 1024.0))
     }
 
     /// Returns the peak resident memory in bytes; `None` on systems without `/proc`.

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use super::ServerError;
-use super::process::Process;
+use tokio::process::Command;
+
+use super::{Running, ServerError};
 
 /// How to start a `smalt`.
 #[derive(Clone, Debug)]
@@ -15,20 +16,6 @@ pub struct Launch {
     pub location: PathBuf,
     /// Additional command-line flags.
     pub flags: Vec<String>,
-}
-
-/// A running `smalt`.
-pub struct Smalt {
-    /// The process.
-    pub process: Process,
-    /// Address of the blob service.
-    pub blob: SocketAddr,
-    /// Address of the queue service.
-    pub queue: SocketAddr,
-    /// Address of the table service.
-    pub table: SocketAddr,
-    /// Address of the control endpoint.
-    pub control: SocketAddr,
 }
 
 /// Returns the named binary, or the `smalt` next to this executable.
@@ -63,45 +50,12 @@ impl Launch {
     ///
     /// # Errors
     /// When it does not start, or prints something else.
-    pub async fn start(&self) -> Result<Smalt, ServerError> {
-        let mut arguments: Vec<String> = ["blob", "queue", "table", "control"]
-            .iter()
-            .flat_map(|service| [format!("--{service}Port"), "0".to_owned()])
-            .collect();
-        arguments.push("--location".to_owned());
-        arguments.push(self.location.display().to_string());
-        arguments.extend(self.flags.iter().cloned());
-        let mut process = Process::start(&self.binary, &arguments)?;
-        let mut found = [None; 4];
-        while found.iter().any(Option::is_none) {
-            let line = process.line().await?;
-            for (place, name) in found.iter_mut().zip(["blob", "queue", "table", "control"]) {
-                *place = place.or_else(|| announced(&line, name));
-            }
-        }
-        process.ignore_output();
-        let [Some(blob), Some(queue), Some(table), Some(control)] = found else {
-            return Err(ServerError::NotReady("smalt".to_owned(), String::new()));
-        };
-        Ok(Smalt {
-            process,
-            blob,
-            queue,
-            table,
-            control,
-        })
-    }
-}
-
-impl Smalt {
-    /// Returns host and port of blob, queue and table service.
-    pub fn addresses(&self) -> [String; 3] {
-        [self.blob, self.queue, self.table].map(|address| address.to_string())
-    }
-
-    /// Kills the process with SIGKILL.
-    pub async fn kill(self) -> Result<(), ServerError> {
-        self.process.kill().await
+    pub async fn start(&self) -> Result<Running, ServerError> {
+        let services = ["blob", "queue", "table", "control"];
+        let location = ["--location".to_owned(), self.location.display().to_string()];
+        let flags = location.into_iter().chain(self.flags.iter().cloned());
+        let command = Command::new(&self.binary);
+        Running::start(command, &self.binary, &services, flags, announced).await
     }
 }
 

@@ -8,28 +8,18 @@ use smalt_protocol::{Service, Timestamp};
 use super::control::Control;
 use super::{Ability, About, Setup, Target, TargetError, cannot, emptied};
 use crate::cases::raw::{self, Then};
-use crate::servers::ServerError;
-use crate::servers::azurite::Azurite;
-use crate::servers::smalt::Smalt;
+use crate::servers::{Running, ServerError};
 use crate::wire::endpoint::{Endpoint, Trust};
 use crate::wire::url::Url;
 use crate::wire::{Answer, Request};
-
-/// A server that was started for the target.
-pub enum Child {
-    /// The binary `smalt`.
-    Smalt(Box<Smalt>),
-    /// Azurite.
-    Azurite(Box<Azurite>),
-}
 
 /// A server, with its control endpoint if it has one.
 pub struct Server {
     about: About,
     trust: Trust,
     control: Option<Control>,
-    /// Killed with the target.
-    child: Option<Child>,
+    /// The server that was started for the target, killed with it.
+    child: Option<Box<Running>>,
     resets_properties: bool,
 }
 
@@ -69,25 +59,19 @@ impl Server {
 
     /// Takes ownership of the server process, which ends with the target.
     #[must_use]
-    pub fn owning(self, child: Child) -> Server {
-        let child = Some(child);
+    pub fn owning(self, child: Running) -> Server {
+        let child = Some(Box::new(child));
         Server { child, ..self }
     }
 
-    /// Makes `reset` restore the service properties of a new account as well.
+    /// Makes `reset` restore the service properties of a new account as well. With `any_settings`
+    /// the server claims to accept settings that it cannot be given, so that the checks that need
+    /// them run and show by their failure what it lacks.
     #[must_use]
-    pub fn with_default_properties(self) -> Server {
-        Server {
-            resets_properties: true,
-            ..self
-        }
-    }
-
-    /// Claims to accept settings that the server cannot be given, so that the checks that need them
-    /// run and show by their failure what the server lacks.
-    #[must_use]
-    pub fn claiming_settings(mut self) -> Server {
-        self.about.abilities.insert(Ability::Settings);
+    pub fn replayed(mut self, any_settings: bool) -> Server {
+        self.resets_properties = true;
+        let claimed = any_settings.then_some(Ability::Settings);
+        self.about.abilities.extend(claimed);
         self
     }
 
@@ -104,8 +88,7 @@ impl Server {
     pub async fn end(self) -> Result<(), ServerError> {
         match self.child {
             None => Ok(()),
-            Some(Child::Smalt(smalt)) => smalt.kill().await,
-            Some(Child::Azurite(azurite)) => azurite.kill().await,
+            Some(child) => child.process.kill().await,
         }
     }
 }

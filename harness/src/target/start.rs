@@ -9,11 +9,10 @@ use smalt::certificate::CA_FILE;
 use smalt_protocol::Service;
 use smalt_protocol::connection_string::{ConnectionString, Credential, EMULATOR_ACCOUNT_NAME};
 
-use super::server::{Child, Server};
+use super::server::Server;
 use super::{Ability, About, TargetError};
-use crate::servers::ServerError;
-use crate::servers::azurite::{self, Azurite};
-use crate::servers::smalt::{Launch, Smalt, binary};
+use crate::servers::smalt::{Launch, binary};
+use crate::servers::{Running, ServerError, azurite};
 use crate::wire::access::Account;
 use crate::wire::url::Url;
 
@@ -100,8 +99,7 @@ pub async fn smalt(
     flags: &[&str],
 ) -> Result<Server, StartError> {
     let server = launched(named, location, flags).await?;
-    let about = emulator("smalt", VERSION, "http", server.addresses());
-    controlled(about, server)
+    controlled(emulator("smalt", VERSION, "http", &server), server)
 }
 
 /// Starts `smalt` with HTTPS and its own certificate, accepting bearer tokens.
@@ -110,7 +108,7 @@ async fn smalt_by_https(allowed: &Allowed, location: &Path) -> Result<Server, St
     let dir = certificates.display().to_string();
     let flags = ["--devCert", &dir, "--oauth", "basic"];
     let server = launched(allowed.smalt.as_deref(), location, &flags).await?;
-    let about = emulator("smalt-https", VERSION, "https", server.addresses());
+    let about = emulator("smalt-https", VERSION, "https", &server);
     let authority = crate::servers::files::text(&certificates.join(CA_FILE))
         .map_err(|error| StartError::Address(error.to_string()))?;
     Ok(controlled(about, server)?.trusting(&authority)?)
@@ -120,7 +118,7 @@ async fn launched(
     named: Option<&Path>,
     location: &Path,
     flags: &[&str],
-) -> Result<Smalt, ServerError> {
+) -> Result<Running, ServerError> {
     let in_memory = ["--inMemoryPersistence"];
     let flags = in_memory.iter().chain(flags);
     let launch = Launch {
@@ -131,9 +129,9 @@ async fn launched(
     launch.start().await
 }
 
-fn controlled(about: About, server: Smalt) -> Result<Server, StartError> {
-    let target = Server::at(about).controlled(&server.control.to_string())?;
-    Ok(target.owning(Child::Smalt(Box::new(server))))
+fn controlled(about: About, server: Running) -> Result<Server, StartError> {
+    let target = Server::at(about).controlled(&server.control()?.to_string())?;
+    Ok(target.owning(server))
 }
 
 /// Starts Azurite with these accounts (`name:key;name:key`) or its default one, in memory or in a
@@ -143,15 +141,16 @@ pub async fn azurite(
     accounts: Option<&str>,
     location: Option<&Path>,
 ) -> Result<Server, ServerError> {
-    let running = Azurite::start(program, accounts, location).await?;
+    let running = azurite::start(program, accounts, location).await?;
     let version = azurite::version(program);
-    let about = emulator("azurite", &version, "http", running.addresses());
-    Ok(Server::at(about).owning(Child::Azurite(Box::new(running))))
+    let about = emulator("azurite", &version, "http", &running);
+    Ok(Server::at(about).owning(running))
 }
 
 /// Describes a local emulator, whose whole account may be changed.
-fn emulator(name: &str, version: &str, scheme: &str, authorities: [String; 3]) -> About {
+fn emulator(name: &str, version: &str, scheme: &str, server: &Running) -> About {
     let abilities = [Ability::ServiceProperties, Ability::WholeAccount];
+    let authorities = server.addresses.map(|address| address.to_string());
     About {
         version: version.to_owned(),
         abilities: BTreeSet::from(abilities),

@@ -13,10 +13,10 @@ use tokio::time::Instant;
 use super::blobs::{Blobs, DEAD_CONTAINER, Number};
 use super::judge::Evidence;
 use super::{ask, crew};
-use crate::bench::servers::{Server, Start};
+use crate::bench::servers::Start;
 use crate::fleet::herd::Plan;
 use crate::fleet::place::Address;
-use crate::servers::ServerError;
+use crate::servers::{Running, ServerError};
 
 /// Environment variable from which a sweeper reads its account.
 const ACCOUNT_VARIABLE: &str = "SWEEPER_CONNECTION_STRING";
@@ -64,7 +64,7 @@ pub struct Times {
 
 /// A service that contains the blobs.
 pub struct Filled {
-    server: Server,
+    server: Running,
     place: Address,
     storage: Arc<dyn Storage>,
     put: u64,
@@ -88,7 +88,7 @@ impl Filled {
 
     /// Ends the service.
     pub async fn end(self) -> Result<(), ServerError> {
-        self.server.kill().await
+        self.server.process.kill().await
     }
 }
 
@@ -127,7 +127,7 @@ impl Round {
             endpoint: filled.place.endpoint.clone(),
             ..Evidence::default()
         };
-        let spent = server.cpu_time().unwrap_or_default();
+        let spent = server.process.cpu_time().unwrap_or_default();
         for number in 0..self.sweeps {
             let swept = crew::sweep(self.plan(&evidence.endpoint, number), self.patience).await?;
             if number == 0 {
@@ -137,7 +137,11 @@ impl Round {
             evidence.stuck += u64::from(swept.is_stuck);
             evidence.workers.extend(swept.workers);
         }
-        let spent = server.cpu_time().unwrap_or_default().saturating_sub(spent);
+        let spent = server
+            .process
+            .cpu_time()
+            .unwrap_or_default()
+            .saturating_sub(spent);
         times.service_cpu_s = spent.as_secs_f64();
         let (after, foreign) = ask::versions(storage.as_ref(), &self.blobs).await?;
         let (dead, dead_foreign) = ask::copies(storage, &self.blobs).await?;

@@ -60,11 +60,7 @@ fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
 }
 
 fn path_style() -> Addressing {
-    Addressing::Path {
-        blob: "127.0.0.1:10000".to_owned(),
-        queue: "127.0.0.1:10001".to_owned(),
-        table: "127.0.0.1:10002".to_owned(),
-    }
+    Addressing::Path([0, 1, 2].map(|port| format!("127.0.0.1:1000{port}")))
 }
 
 /// An address of the account must be the one that the target writes; any other account, service,
