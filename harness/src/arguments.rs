@@ -7,9 +7,6 @@ struct Command<T: clap::Args> {
 }
 
 /// Parses the arguments that follow the command's name.
-///
-/// # Errors
-/// When the command line is invalid.
 pub(crate) fn parsed<T: clap::Args>(arguments: &str) -> Result<T, clap::Error> {
     let arguments = arguments.split_ascii_whitespace();
     let line = std::iter::once("harness").chain(arguments);

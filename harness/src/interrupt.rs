@@ -1,9 +1,6 @@
 //! Waits for a request to end: Ctrl-C, or SIGTERM from a script.
 
 /// Completes when this process is asked to end.
-///
-/// # Errors
-/// When no signal handler can be installed.
 pub async fn interrupted() -> std::io::Result<()> {
     #[cfg(unix)]
     {

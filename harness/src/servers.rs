@@ -73,9 +73,6 @@ impl Running {
     }
 
     /// Returns the address of the control endpoint.
-    ///
-    /// # Errors
-    /// When the server is not smalt.
     pub fn control(&self) -> Result<SocketAddr, ServerError> {
         let missing = || ServerError::Call("the server has no control endpoint".to_owned());
         self.control.ok_or_else(missing)

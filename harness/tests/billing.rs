@@ -1,12 +1,7 @@
 //! Runs the listener's billing example in process: the same code as its processes, on a virtual
 //! clock, with lost answers, duplicates and dying processes. The sums must be exact each time.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    dead_code,
-    reason = "a panic is how a test fails; the command line uses more than the tests"
-)]
+#![allow(dead_code, reason = "the command line uses more than the tests")]
 
 #[path = "../../listener/examples/billing/app/mod.rs"]
 mod app;

@@ -2,12 +2,7 @@
 //! clock. Covers every order of a writer's and a worker's requests, a death at every request, more
 //! work than the visibility timeout, two workers, and the effect of omitting the second look.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    dead_code,
-    reason = "a panic is how a test fails; the command line uses more than the tests"
-)]
+#![allow(dead_code, reason = "the command line uses more than the tests")]
 
 #[path = "../../listener/examples/channels/app/mod.rs"]
 mod app;

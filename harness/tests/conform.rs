@@ -1,8 +1,6 @@
 //! The conformance suite against the emulator in this process: it passes, covers every operation,
 //! and detects wrong answers.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 #[path = "conform/bends.rs"]
 mod bends;
 

@@ -1,8 +1,6 @@
 //! The crash tests of `cargo test`: kills, and every sync boundary of a workload. docs/crash.md
 //! describes the longer runs.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use std::path::{Path, PathBuf};
 
 use smalt_harness::crash::files;

@@ -1,6 +1,4 @@
 //! Random histories of one client, with every answer compared with the model.
-#![expect(clippy::panic, reason = "a panic is how a test fails")]
-
 use smalt_harness::histories::campaign::{About, Campaign, Outcome};
 
 /// Histories of at most 50 operations.

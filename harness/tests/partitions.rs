@@ -1,12 +1,6 @@
 //! A partitioned queue against the service in process: it is resized while senders send and
 //! listeners listen, and every sent message is handled.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a panic is how a test fails"
-)]
-
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::{Arc, Mutex};

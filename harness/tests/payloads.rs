@@ -1,11 +1,5 @@
 //! Large payloads against the service in process: LS6, under faults, with a real sweeper.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a panic is how a test fails"
-)]
-
 #[path = "payloads/forged.rs"]
 mod forged;
 #[path = "payloads/hierarchical.rs"]

@@ -1,7 +1,5 @@
 //! Replays recordings against a server whose clock cannot be set: dates are shifted, and checks
 //! that need another clock or account are excused and do not count as passed.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

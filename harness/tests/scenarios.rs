@@ -2,12 +2,6 @@
 //!
 //! `SMALT_SEED=N` starts at another seed, `SMALT_SEED=random` at a random one; `SMALT_CASES=N` runs
 //! that many cases.
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a panic is how a test fails"
-)]
-
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 use smalt_harness::check::Seeds;

@@ -1,12 +1,6 @@
 //! The sweeper on accounts that it opens with a token of Entra ID, against the service in process:
 //! deletes, moves within an account and to another one, and no secrets in logs and reports.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a panic is how a test fails"
-)]
-
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

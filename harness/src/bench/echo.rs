@@ -32,7 +32,6 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Options {}
 
 /// Serves on a free port, which is printed, until the process is killed.
-#[expect(clippy::print_stdout, reason = "the parent reads the address")]
 pub async fn run_command(_: &Options) -> anyhow::Result<std::process::ExitCode> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     println!("{}", listener.local_addr()?);

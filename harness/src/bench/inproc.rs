@@ -27,10 +27,6 @@ const MIXTURE: [(&str, Service, &str, u16); 6] = [
 const CLEARED_AFTER: u64 = 10_000;
 
 /// Measures operations per second of one caller.
-///
-/// # Errors
-/// At the first unexpected answer.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub async fn measure(seconds: f64) -> Result<f64, ServerError> {
     let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
     let opened = Emulator::builder().clock(clock).seed(1).open();

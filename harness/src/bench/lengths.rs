@@ -131,7 +131,6 @@ impl Spent {
     }
 
     /// Returns the server's processor time per item through all steps, in microseconds.
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     fn cpu_us(&self) -> Option<f64> {
         let things = self.steps.last().map_or(1, |last| last.len().max(1));
         Some(self.cpu?.as_secs_f64() * 1_000_000.0 / things as f64)
@@ -149,7 +148,6 @@ struct Found {
 }
 
 impl Found {
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     fn filled_per_second(&self) -> f64 {
         self.count as f64 / self.filled_s
     }
@@ -278,7 +276,6 @@ fn filled<M: Many>(many: &Found, peer: Option<&Found>) -> Row {
 }
 
 /// Measures and prints the rows; exits with code 1 when a target is missed.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run<M: Many>(options: &Options, count: u64) -> anyhow::Result<ExitCode> {
     let temporary = tempfile::tempdir()?;
     let start = Start::Smalt(binary(options.smalt.as_deref())?);

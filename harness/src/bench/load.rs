@@ -62,7 +62,6 @@ pub struct Measured {
 
 impl Measured {
     /// Returns operations per second.
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub fn per_second(self) -> f64 {
         self.operations as f64 / self.seconds.max(f64::EPSILON)
     }
@@ -90,9 +89,6 @@ async fn fire(connection: &mut Connection, shot: &Shot) -> Result<u64, ServerErr
 }
 
 /// Drives a server for a time; each connection sends its own requests.
-///
-/// # Errors
-/// At the first unexpected answer.
 pub async fn drive(
     address: SocketAddr,
     shots: Vec<Shots>,
@@ -127,9 +123,6 @@ pub async fn drive(
 }
 
 /// Sends `count` requests over many connections, each request once.
-///
-/// # Errors
-/// At the first unexpected answer.
 pub async fn send_all(
     address: SocketAddr,
     connections: usize,
@@ -158,9 +151,6 @@ pub async fn send_all(
 }
 
 /// Sends one request on its own connection and returns the length of the answer's body.
-///
-/// # Errors
-/// When the answer is unexpected.
 pub async fn once(address: SocketAddr, shot: &Shot) -> Result<u64, ServerError> {
     fire(&mut Connection::open(address).await?, shot).await
 }

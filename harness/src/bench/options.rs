@@ -72,7 +72,6 @@ impl Bench<'_> {
         only.is_none_or(|only| line.contains(only))
     }
 
-    #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
     fn push(&mut self, row: Row) {
         self.bar.suspend(|| print!("{}", report::line(&row)));
         self.bar.inc(1);
@@ -176,10 +175,6 @@ fn progress(options: &Options) -> ProgressBar {
 }
 
 /// Runs the command; prints each line as soon as it is measured.
-///
-/// # Errors
-/// When a server does not start, rejects a request of the lines, or the report cannot be written.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.part {
         Some(Part::Queue(options)) => return queue::run_command(options).await,

@@ -198,7 +198,6 @@ async fn timed(
 }
 
 /// Runs the command; prints a line per client, and fails when the sweeper costs too much.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let temporary = tempfile::tempdir()?;
     let smalt = Start::Smalt(binary(options.smalt.as_deref())?);

@@ -23,10 +23,6 @@ pub async fn answer_length(server: &Running, rate: Rate) -> Result<u64, ServerEr
 }
 
 /// Measures a line, in operations or MiB per second.
-///
-/// # Errors
-/// At the first unexpected answer.
-#[expect(clippy::cast_precision_loss, reason = "a few MiB")]
 pub async fn measure(
     server: &Running,
     rate: Rate,

@@ -263,7 +263,6 @@ async fn measure(lake: Launch, files: u64, is_durable: bool) -> anyhow::Result<V
 /// # Errors
 /// When a server does not start or rejects a request, when a page shows a rename half done, or when
 /// a rename is lost.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let temporary = tempfile::tempdir()?;
     let binary = binary(options.smalt.as_deref())?;

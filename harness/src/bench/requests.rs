@@ -84,52 +84,34 @@ impl Requests {
     }
 
     /// Create Container.
-    ///
-    /// # Errors
-    /// Never for the names used here.
     pub fn container(&self, name: &str) -> Made {
         let path = format!("{name}?restype=container");
         self.shot((Method::PUT, &path), &[], Bytes::new(), (201, 0))
     }
 
     /// Create Queue.
-    ///
-    /// # Errors
-    /// Never for the names used here.
     pub fn queue(&self, name: &str) -> Made {
         self.shot((Method::PUT, name), &[], Bytes::new(), (201, 0))
     }
 
     /// Create Table.
-    ///
-    /// # Errors
-    /// Never for the names used here.
     pub fn table(&self, name: &str) -> Made {
         let body = format!("{{\"TableName\":\"{name}\"}}").into();
         self.shot((Method::POST, "Tables"), &ENTITY_HEADERS, body, (204, 0))
     }
 
     /// Insert Entity.
-    ///
-    /// # Errors
-    /// Never for the keys used here.
     pub fn entity(&self, table: &str, partition: &str, row: &str) -> Made {
         let body = entity(partition, row).into();
         self.shot((Method::POST, table), &ENTITY_HEADERS, body, (204, 0))
     }
 
     /// List Containers: the first request after a start.
-    ///
-    /// # Errors
-    /// Never.
     pub fn first(&self) -> Made {
         self.shot((Method::GET, "?comp=list"), &[], Bytes::new(), (200, 0))
     }
 
     /// Put Blob, with a tiny content.
-    ///
-    /// # Errors
-    /// Never for the names used here.
     pub fn tiny_blob(&self, container: &str, number: u64) -> Made {
         self.put(
             &format!("{container}/{}", Self::blob_name(number)),
@@ -148,9 +130,6 @@ impl Requests {
     }
 
     /// Put Message, with a tiny content.
-    ///
-    /// # Errors
-    /// Never for the names used here.
     pub fn tiny_message(&self, queue: &str) -> Made {
         self.message(queue, TINY, 0)
     }
@@ -170,9 +149,6 @@ impl Requests {
     }
 
     /// Returns the requests that prepare the lines, each with its service.
-    ///
-    /// # Errors
-    /// Never.
     pub fn preparation(&self, connections: usize) -> Result<Vec<(Rate, Shot)>, ServerError> {
         let mut shots = vec![
             (Rate::Get, self.container(NAME)?),
@@ -192,9 +168,6 @@ impl Requests {
     }
 
     /// Returns the requests of a connection; `length` is the length of smalt's answer.
-    ///
-    /// # Errors
-    /// Never.
     pub fn of(&self, rate: Rate, connection: usize, length: u64) -> Result<Shots, ServerError> {
         let get =
             |path: &str, length| self.shot((Method::GET, path), &[], Bytes::new(), (200, length));

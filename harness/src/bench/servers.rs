@@ -36,9 +36,6 @@ enum Peer {
 
 impl PeerOptions {
     /// Returns how to start the selected peer; `None` when none is selected.
-    ///
-    /// # Errors
-    /// When its command does not exist.
     pub fn start(&self) -> Result<Option<Start>, ServerError> {
         match self.peer {
             Some(Peer::Azurite) => {

@@ -89,7 +89,6 @@ const DECIDED: u64 = 2_000;
 pub type Failed = (Plan, Box<Failure>);
 
 /// Runs the command.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let bursts = options.seeds().count;
     let bar = match std::io::stderr().is_terminal() {

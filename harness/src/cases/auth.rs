@@ -53,9 +53,6 @@ pub enum Auth {
 
 impl Auth {
     /// Parses one of the forms above.
-    ///
-    /// # Errors
-    /// A message, for any other string.
     pub fn parse(text: &str) -> Result<Auth, String> {
         let fixed = match text {
             "key" => Some(Auth::Key),
@@ -72,9 +69,6 @@ impl Auth {
     }
 
     /// Expands the fields of a SAS.
-    ///
-    /// # Errors
-    /// When a form or value is unknown.
     pub fn expanded(&self, values: &Values) -> Result<Auth, ValuesError> {
         let Auth::Sas(scope, fields) = self else {
             return Ok(self.clone());

@@ -28,10 +28,6 @@ use crate::target::{Target as _, probe};
 const VARIABLE: &str = "env:";
 
 /// Runs the command: runs the suite against every target, prints a summary, writes reports.
-///
-/// # Errors
-/// When a target cannot be started, or a file cannot be read or written.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let scenarios = selected(options)?;
     if options.list {

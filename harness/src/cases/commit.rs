@@ -57,7 +57,6 @@ async fn git(dir: &Path, arguments: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
     use super::*;
     use crate::replay::corpus;

@@ -155,9 +155,6 @@ const SIGNS: [&str; 9] = [
 
 impl Expect {
     /// Parses an expectation; a status with a code gives two.
-    ///
-    /// # Errors
-    /// When the string has none of the forms above.
     pub fn parse(text: &str) -> Result<Vec<Expect>, ExpectError> {
         let wrong = || ExpectError(text.to_owned());
         let one = |aspect, place, test| Expect {

@@ -117,9 +117,6 @@ pub fn collect<'a>(
 }
 
 /// Parses the cases of one file.
-///
-/// # Errors
-/// When a case is invalid.
 pub fn parse(area: &str, text: &str) -> Result<Vec<Case>, FileError> {
     let wrong = |case: &str, step, problem| FileError::Block {
         area: area.to_owned(),

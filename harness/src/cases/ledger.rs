@@ -37,17 +37,11 @@ struct File {
 }
 
 /// Parses the built-in ledger.
-///
-/// # Errors
-/// When it is invalid, which a test rules out.
 pub fn built_in() -> Result<Vec<Deviation>, LedgerError> {
     parse(LEDGER)
 }
 
 /// Parses a ledger.
-///
-/// # Errors
-/// When the string is not a list of deviations.
 pub fn parse(text: &str) -> Result<Vec<Deviation>, LedgerError> {
     let file: File = toml::from_str(text)?;
     Ok(file.deviation)

@@ -92,9 +92,6 @@ impl Runner {
     }
 
     /// Runs one case, and checks that the server is unharmed.
-    ///
-    /// # Errors
-    /// A message that says what is wrong with the answer or the server.
     pub async fn run(&mut self, case: &Case) -> Result<(), String> {
         self.play(case).await?;
         let harmed = |problem: String| format!("afterwards: {problem}");
@@ -158,10 +155,6 @@ async fn spawn(options: &Options, dir: &std::path::Path) -> anyhow::Result<Runni
 }
 
 /// Runs the command: sends every case and prints those with a wrong answer.
-///
-/// # Errors
-/// When the cases cannot be read or the server cannot be prepared.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let mut cases = file::read(&options.cases)?;
     if let Some(only) = &options.only {

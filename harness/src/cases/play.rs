@@ -64,9 +64,6 @@ impl<'a> Player<'a> {
     }
 
     /// Removes the container, queue or table of this name; `place` determines the kind.
-    ///
-    /// # Errors
-    /// A message, when it could not be removed.
     pub(super) async fn remove(&mut self, place: &'static str, name: String) -> Result<(), String> {
         self.own.insert(place, name);
         self.clean_up().await
@@ -82,9 +79,6 @@ impl<'a> Player<'a> {
     }
 
     /// Configures the account and creates what the steps require.
-    ///
-    /// # Errors
-    /// A message, when the target rejects a request.
     pub async fn prepare(&mut self) -> Result<(), String> {
         if let Some(settings) = &self.case.settings {
             let set = self.target.configure(settings).await;
@@ -150,9 +144,6 @@ impl<'a> Player<'a> {
     }
 
     /// Waits and plans the fault of a step, and returns its request.
-    ///
-    /// # Errors
-    /// A message, when the target rejects a request or a string cannot be expanded.
     pub async fn ready(&mut self, step: &Step) -> Result<Request, String> {
         let text = |error: TargetError| error.to_string();
         if step.wait_s > 0 {
@@ -197,9 +188,6 @@ impl<'a> Player<'a> {
     }
 
     /// Returns the authorized request of a step.
-    ///
-    /// # Errors
-    /// A message, when a string cannot be expanded.
     pub fn request(&self, step: &Step) -> Result<Request, String> {
         let text = |text: &str| self.values.text(text).map_err(|error| error.to_string());
         let body = step.body.as_deref().map(|body| self.values.bytes(body));
@@ -272,9 +260,6 @@ impl<'a> Player<'a> {
     }
 
     /// Sends a request and reads the service's time from its answer.
-    ///
-    /// # Errors
-    /// As the target.
     pub async fn send(&mut self, request: Request) -> Result<Answer, TargetError> {
         let answer = self.target.call(request).await?;
         let date = answer.headers.get("date");
@@ -342,9 +327,6 @@ impl<'a> Player<'a> {
     }
 
     /// Removes what the case created, and restores the account.
-    ///
-    /// # Errors
-    /// A message, when something could not be removed.
     pub async fn clean_up(&mut self) -> Result<(), String> {
         let case = self.case;
         for place in &case.removes {

@@ -52,9 +52,6 @@ pub const FILES: &[(&str, &str)] = files![
 ];
 
 /// Parses the conformance suite.
-///
-/// # Errors
-/// When a file is invalid, which a test rules out.
 pub fn scenarios() -> Result<Vec<Case>, FileError> {
     file::collect(FILES.iter().copied())
 }
@@ -123,9 +120,6 @@ pub async fn play(target: &dyn Target, scenario: &Case, prefix: &str) -> Played 
 
 /// Removes all containers, queues and tables whose name begins with `prefix`, which an interrupted
 /// scenario left. Returns how many there were.
-///
-/// # Errors
-/// A message, when they cannot be listed.
 pub async fn sweep(target: &dyn Target, prefix: &str) -> Result<usize, String> {
     let mut removed = 0;
     let listed = format!("?comp=list&prefix={prefix}");

@@ -55,18 +55,12 @@ impl Values {
     }
 
     /// Expands a string; replaces bytes that are not UTF-8.
-    ///
-    /// # Errors
-    /// When a form or value is unknown.
     pub fn text(&self, text: &str) -> Result<String, ValuesError> {
         self.bytes(text)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Expands a path with its query; percent-encodes kept values as clients do.
-    ///
-    /// # Errors
-    /// As [`Values::text`].
     pub fn path(&self, text: &str) -> Result<String, ValuesError> {
         let bytes = expand(text, |form| {
             let named = self.named.get(form).map(|value| url::encode(value).into());
@@ -76,9 +70,6 @@ impl Values {
     }
 
     /// Expands a string that may contain arbitrary bytes.
-    ///
-    /// # Errors
-    /// As [`Values::text`].
     pub fn bytes(&self, text: &str) -> Result<Vec<u8>, ValuesError> {
         expand(text, |form| self.replacement(form))
     }

@@ -10,9 +10,6 @@ use super::values::{Values, ValuesError};
 
 /// Returns the bytes of a step. Signs by key or with an account SAS; other authorization is
 /// omitted.
-///
-/// # Errors
-/// When a string of the step cannot be expanded.
 pub(super) fn of(
     step: &Step,
     length: Option<&str>,

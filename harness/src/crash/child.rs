@@ -92,9 +92,6 @@ pub fn name(worker: usize) -> String {
 }
 
 /// Arms the step at which the process must die.
-///
-/// # Errors
-/// When it is not `name:nth`.
 fn arm(failpoint: Option<&str>) -> anyhow::Result<()> {
     let Some(text) = failpoint else {
         return Ok(());

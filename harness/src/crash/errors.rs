@@ -76,9 +76,6 @@ pub fn kinds() -> usize {
 }
 
 /// Tests every kind of failure, each at several calls; stores are created below `dir`.
-///
-/// # Errors
-/// When the shim is missing, or a child cannot be started.
 pub fn errors(
     program: &Path,
     dir: &Path,

@@ -85,140 +85,83 @@ enum Sent {
 
 use Sent::{LongMessage, Message, Nothing, Random, Text};
 
-/// A request: method, service, path and query, headers, content.
-type Step = (
-    &'static str,
-    Service,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    Sent,
-);
+/// A header of a request.
+type Header = (&'static str, &'static str);
 
-const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
-const MARK: (&str, &str) = ("x-ms-meta-mark", "fixture");
+/// A request: method, service, path and query, headers, content.
+type Step = (Method, Service, &'static str, &'static [Header], Sent);
+
+const BLOCK: Header = ("x-ms-blob-type", "BlockBlob");
+const APPEND: Header = ("x-ms-blob-type", "AppendBlob");
+const MARK: Header = ("x-ms-meta-mark", "fixture");
+const PAGES: &[Header] = &[
+    ("x-ms-blob-type", "PageBlob"),
+    ("x-ms-blob-content-length", "1048576"),
+];
+const PAGE: &[Header] = &[
+    ("x-ms-page-write", "update"),
+    ("x-ms-range", "bytes=512-1535"),
+];
+const ACQUIRE: &[Header] = &[
+    ("x-ms-lease-action", "acquire"),
+    ("x-ms-lease-duration", "-1"),
+    (
+        "x-ms-proposed-lease-id",
+        "aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa",
+    ),
+];
 const LIST: &str = "<BlockList><Latest>MDE=</Latest><Latest>MDI=</Latest></BlockList>";
 const TAGS: &str = "<Tags><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tags>";
 
+const fn put(path: &'static str, headers: &'static [Header], sent: Sent) -> Step {
+    (Method::PUT, BLOB, path, headers, sent)
+}
+
+const fn get(service: Service, path: &'static str) -> Step {
+    (Method::GET, service, path, &[], Nothing)
+}
+
+const fn post(path: &'static str, sent: Sent) -> Step {
+    (Method::POST, QUEUE, path, &[], sent)
+}
+
 /// The requests that write something of everything that the store keeps.
 const WRITTEN: &[Step] = &[
-    ("PUT", BLOB, "one?restype=container", &[MARK], Nothing),
-    ("PUT", BLOB, "two?restype=container", &[], Nothing),
-    ("PUT", BLOB, "gone?restype=container", &[], Nothing),
-    ("PUT", BLOB, "one/empty", &[BLOCK], Nothing),
-    ("PUT", BLOB, "one/small", &[BLOCK, MARK], Random(1, 1_000)),
-    ("PUT", BLOB, "one/large", &[BLOCK], Random(2, 70_000)),
-    ("PUT", BLOB, "one/large", &[BLOCK, MARK], Random(3, 30_000)),
-    ("PUT", BLOB, "one/small?comp=snapshot", &[], Nothing),
-    ("PUT", BLOB, "one/small?comp=tags", &[], Text(TAGS)),
-    (
-        "PUT",
-        BLOB,
+    put("one?restype=container", &[MARK], Nothing),
+    put("two?restype=container", &[], Nothing),
+    put("gone?restype=container", &[], Nothing),
+    put("one/empty", &[BLOCK], Nothing),
+    put("one/small", &[BLOCK, MARK], Random(1, 1_000)),
+    put("one/large", &[BLOCK], Random(2, 70_000)),
+    put("one/large", &[BLOCK, MARK], Random(3, 30_000)),
+    put("one/small?comp=snapshot", &[], Nothing),
+    put("one/small?comp=tags", &[], Text(TAGS)),
+    put(
         "one/blocks?comp=block&blockid=MDE%3D",
         &[],
         Random(4, 20_000),
     ),
-    (
-        "PUT",
-        BLOB,
-        "one/blocks?comp=block&blockid=MDI%3D",
-        &[],
-        Random(5, 500),
-    ),
-    (
-        "PUT",
-        BLOB,
-        "one/blocks?comp=blocklist",
-        &[MARK],
-        Text(LIST),
-    ),
-    (
-        "PUT",
-        BLOB,
+    put("one/blocks?comp=block&blockid=MDI%3D", &[], Random(5, 500)),
+    put("one/blocks?comp=blocklist", &[MARK], Text(LIST)),
+    put(
         "one/waiting?comp=block&blockid=MDE%3D",
         &[],
         Random(6, 2_000),
     ),
-    (
-        "PUT",
-        BLOB,
-        "two/log",
-        &[("x-ms-blob-type", "AppendBlob")],
-        Nothing,
-    ),
-    (
-        "PUT",
-        BLOB,
-        "two/log?comp=appendblock",
-        &[],
-        Random(7, 3_000),
-    ),
-    (
-        "PUT",
-        BLOB,
-        "two/log?comp=appendblock",
-        &[],
-        Random(8, 17_000),
-    ),
-    (
-        "PUT",
-        BLOB,
-        "two/pages",
-        &[
-            ("x-ms-blob-type", "PageBlob"),
-            ("x-ms-blob-content-length", "1048576"),
-        ],
-        Nothing,
-    ),
-    (
-        "PUT",
-        BLOB,
-        "two/pages?comp=page",
-        &[
-            ("x-ms-page-write", "update"),
-            ("x-ms-range", "bytes=512-1535"),
-        ],
-        Random(10, 1_024),
-    ),
-    (
-        "PUT",
-        BLOB,
-        "two/r%C3%A9sum%C3%A9%20%26.txt",
-        &[BLOCK],
-        Text("name"),
-    ),
-    ("PUT", BLOB, "gone/lost", &[BLOCK], Random(11, 20_000)),
-    ("DELETE", BLOB, "gone?restype=container", &[], Nothing),
-    (
-        "PUT",
-        BLOB,
-        "two?restype=container&comp=lease",
-        &[
-            ("x-ms-lease-action", "acquire"),
-            ("x-ms-lease-duration", "-1"),
-            (
-                "x-ms-proposed-lease-id",
-                "aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa",
-            ),
-        ],
-        Nothing,
-    ),
-    ("PUT", QUEUE, "queue", &[MARK], Nothing),
-    ("POST", QUEUE, "queue/messages", &[], Message("first")),
-    ("POST", QUEUE, "queue/messages", &[], LongMessage(9, 40_000)),
-    (
-        "GET",
-        QUEUE,
-        "queue/messages?visibilitytimeout=60",
-        &[],
-        Nothing,
-    ),
-    (
-        "POST",
-        QUEUE,
-        "queue/messages?messagettl=-1",
-        &[],
-        Message("third"),
-    ),
+    put("two/log", &[APPEND], Nothing),
+    put("two/log?comp=appendblock", &[], Random(7, 3_000)),
+    put("two/log?comp=appendblock", &[], Random(8, 17_000)),
+    put("two/pages", PAGES, Nothing),
+    put("two/pages?comp=page", PAGE, Random(10, 1_024)),
+    put("two/r%C3%A9sum%C3%A9%20%26.txt", &[BLOCK], Text("name")),
+    put("gone/lost", &[BLOCK], Random(11, 20_000)),
+    (Method::DELETE, BLOB, "gone?restype=container", &[], Nothing),
+    put("two?restype=container&comp=lease", ACQUIRE, Nothing),
+    (Method::PUT, QUEUE, "queue", &[MARK], Nothing),
+    post("queue/messages", Message("first")),
+    post("queue/messages", LongMessage(9, 40_000)),
+    get(QUEUE, "queue/messages?visibilitytimeout=60"),
+    post("queue/messages?messagettl=-1", Message("third")),
 ];
 
 /// The listings in a dump.
@@ -257,7 +200,6 @@ const DOCUMENTS: &[&str] = &[
 ];
 
 /// Runs `harness store-fixture`.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_fixture(options: &FixtureOptions) -> anyhow::Result<ExitCode> {
     match options.action {
         Action::Write if options.dir.exists() => {
@@ -283,20 +225,10 @@ fn open(dir: &Path, at: u64) -> Result<Emulator, ServerError> {
 }
 
 async fn send(emulator: &Emulator, step: &Step) -> Result<Answer, ServerError> {
-    let (method, service, path, headers, sent) = *step;
-    let access = Access::full(ApiVersion::V2021_12_02);
-    let method = Method::from_bytes(method.as_bytes()).map_err(ServerError::call)?;
+    let (method, service, path, headers, sent) = step.clone();
+    let path = Access::full(ApiVersion::V2021_12_02).path(path);
     let mut way = Transport::InProcess(emulator.clone(), service);
-    way.send(method, &access.path(path), headers, sent.bytes())
-        .await
-}
-
-async fn get(
-    emulator: &Emulator,
-    service: Service,
-    path: &'static str,
-) -> Result<Answer, ServerError> {
-    send(emulator, &("GET", service, path, &[], Nothing)).await
+    way.send(method, &path, headers, sent.bytes()).await
 }
 
 impl Sent {
@@ -342,21 +274,21 @@ pub async fn dump(dir: &Path) -> anyhow::Result<String> {
     let mut told = String::new();
     for (service, path) in LISTED {
         told.push_str(&format!("{path}\n"));
-        let answer = get(&emulator, *service, path).await?.expect(200)?;
+        let answer = send(&emulator, &get(*service, path)).await?.expect(200)?;
         let root = read_document(&answer.body, ELEMENTS_MAX).map_err(ServerError::call)?;
         show(&root, &mut told);
     }
     for path in READ {
-        let answer = get(&emulator, BLOB, path).await?;
+        let answer = send(&emulator, &get(BLOB, path)).await?;
         let (status, body) = (answer.status, &answer.body);
-        if status == 200 {
-            told.push_str(&format!("{path}: {}\n", sum(body)));
-        } else {
-            told.push_str(&format!("{path}: {status}\n"));
-        }
+        let what = match status {
+            200 => sum(body),
+            _ => status.to_string(),
+        };
+        told.push_str(&format!("{path}: {what}\n"));
     }
     for path in DOCUMENTS {
-        let answer = get(&emulator, BLOB, path).await?.expect(200)?;
+        let answer = send(&emulator, &get(BLOB, path)).await?.expect(200)?;
         let body = String::from_utf8_lossy(&answer.body);
         told.push_str(&format!(
             "{path}: {}\n",
@@ -378,11 +310,9 @@ fn show(element: &Element<'_>, told: &mut String) {
     for child in &element.children {
         if SHOWN.contains(&child.name) {
             let text = child.text.as_ref();
-            let long = text.len() > 200;
-            let text = if long {
-                sum(text.as_bytes())
-            } else {
-                text.to_owned()
+            let text = match text.len() {
+                ..=200 => text.to_owned(),
+                _ => sum(text.as_bytes()),
             };
             told.push_str(&format!("  {}: {text}\n", child.name));
         }

@@ -70,9 +70,6 @@ pub struct Recorded(Vec<Record>);
 
 /// Runs two children under the shim, the second one on the store that the first left open. Returns
 /// their journal.
-///
-/// # Errors
-/// When the shim is missing, or a child does not end.
 pub fn record(program: &Path, dir: &Path, plan: &Plan) -> anyhow::Result<Recorded> {
     let watched = dir.join("watched");
     files::make_dir(&watched)?;

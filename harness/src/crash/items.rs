@@ -52,9 +52,6 @@ impl Known {
     }
 
     /// Identifies an item that was read. C3: an ETag has the content that was written with it.
-    ///
-    /// # Errors
-    /// When it has other content.
     pub fn recognise(&self, name: &str, read: &Read) -> Result<Version, Flaw> {
         let is = |content, mark| {
             read.mark == Some(mark) && read.bytes == self.kind.bytes(content).as_slice()

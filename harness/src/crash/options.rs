@@ -80,11 +80,6 @@ fn line(round: &Round) -> String {
 }
 
 /// Runs the command and prints each round as it ends.
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command talks to its caller"
-)]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if options.part != Part::Rounds {
         let options = options.clone();

@@ -40,9 +40,6 @@ pub fn find() -> anyhow::Result<PathBuf> {
 }
 
 /// Returns the environment variables for a child that is watched below this directory.
-///
-/// # Errors
-/// Those of [`find`].
 pub fn environment(
     watched: &Path,
     journal: Option<&Path>,

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use bytes::Bytes;
 use http::Method;
 use smalt_protocol::metadata::FOLDER_MARKER;
 use smalt_protocol::uri::encode_query;
@@ -39,7 +40,7 @@ pub struct Shown {
 #[derive(Clone, Debug)]
 pub struct Read {
     /// Content of the blob, or text of the entity.
-    pub bytes: bytes::Bytes,
+    pub bytes: Bytes,
     /// ETag.
     pub etag: String,
     /// Value of the metadata entry, or number of the operation that wrote the entity.
@@ -48,39 +49,40 @@ pub struct Read {
 
 /// Connections to the blob, queue and table services, with a container, a queue and a table.
 pub struct Client {
-    blobs: Transport,
-    queues: Transport,
-    pub(super) tables: Transport,
-    pub(super) access: Access,
+    services: [Transport; 3],
+    access: Access,
     pub(super) name: String,
 }
 
 pub(super) type Done<T> = Result<T, ServerError>;
 
+// Places of the services in a client.
+const BLOBS: usize = 0;
+const QUEUES: usize = 1;
+pub(super) const TABLES: usize = 2;
+
 impl Client {
     /// Connects to these addresses of the blob, queue and table services; `name` is the name of the
     /// container and the queue and, without `-`, of the table.
     pub async fn connect([blob, queue, table]: [SocketAddr; 3], name: &str) -> Done<Self> {
-        Ok(Self::over(
+        let services = [
             Transport::Socket(Connection::open(blob).await?, blob),
             Transport::Socket(Connection::open(queue).await?, queue),
             Transport::Socket(Connection::open(table).await?, table),
-            name,
-        ))
+        ];
+        Ok(Self::over(services, name))
     }
 
     /// Creates a client of an emulator in this process.
     pub fn within(emulator: &smalt::Emulator, name: &str) -> Self {
-        let to = |service| Transport::InProcess(emulator.clone(), service);
-        let (blobs, queues) = (to(Service::Blob), to(Service::Queue));
-        Self::over(blobs, queues, to(Service::Table), name)
+        let services = [Service::Blob, Service::Queue, Service::Table];
+        let services = services.map(|of| Transport::InProcess(emulator.clone(), of));
+        Self::over(services, name)
     }
 
-    fn over(blobs: Transport, queues: Transport, tables: Transport, name: &str) -> Self {
+    fn over(services: [Transport; 3], name: &str) -> Self {
         Client {
-            blobs,
-            queues,
-            tables,
+            services,
             access: Access::full(ApiVersion::V2021_12_02),
             name: name.to_owned(),
         }
@@ -88,24 +90,47 @@ impl Client {
 
     /// Connects again after a connection broke.
     pub async fn reconnect(&mut self) -> Done<()> {
-        self.blobs.reconnect().await?;
-        self.queues.reconnect().await?;
-        self.tables.reconnect().await
+        for service in &mut self.services {
+            service.reconnect().await?;
+        }
+        Ok(())
+    }
+
+    /// Sends a request with a path below the account. Returns any answer.
+    pub(super) async fn send(
+        &mut self,
+        service: usize,
+        (method, path): (Method, &str),
+        headers: &[(&'static str, &str)],
+        content: impl Into<Bytes>,
+    ) -> Done<Answer> {
+        let path = self.access.path(path);
+        let service = &mut self.services[service];
+        service.send(method, &path, headers, content).await
+    }
+
+    /// Puts something of a blob or a container; the answer must have this status.
+    async fn put(
+        &mut self,
+        path: &str,
+        headers: &[(&'static str, &str)],
+        content: impl Into<Bytes>,
+        status: u16,
+    ) -> Done<Answer> {
+        let put = self.send(BLOBS, (Method::PUT, path), headers, content);
+        Ok(put.await?.expect(status)?)
     }
 
     /// Creates container, queue and table, unless they exist. Returns whether the container is new.
-    ///
-    /// # Errors
-    /// When the answer is another than 201, or 409 for container and table and 204 for the queue.
     pub async fn create(&mut self) -> Done<bool> {
         let path = self.container("");
-        let made = self.blobs.send(Method::PUT, &path, &[], "").await?;
+        let made = self.send(BLOBS, (Method::PUT, &path), &[], "").await?;
         let is_new = made.status != 409;
         if is_new {
             made.expect(201)?;
         }
-        let path = self.access.path(&self.name);
-        let made = self.queues.send(Method::PUT, &path, &[], "").await?;
+        let path = self.name.clone();
+        let made = self.send(QUEUES, (Method::PUT, &path), &[], "").await?;
         if made.status != 204 {
             made.expect(201)?;
         }
@@ -114,36 +139,27 @@ impl Client {
     }
 
     fn container(&self, rest: &str) -> String {
-        let path = format!("{}?restype=container{rest}", self.name);
-        self.access.path(&path)
+        format!("{}?restype=container{rest}", self.name)
     }
 
     fn blob(&self, rest: &str) -> String {
-        self.access.path(&format!("{}/{rest}", self.name))
+        format!("{}/{rest}", self.name)
     }
 
     fn messages(&self, rest: &str) -> String {
-        self.access.path(&format!("{}/messages{rest}", self.name))
+        format!("{}/messages{rest}", self.name)
     }
 
     /// Calls Put Blob. Returns the ETag.
-    ///
-    /// # Errors
-    /// When the answer is not 201.
     pub async fn put_blob(&mut self, name: &str, content: Content, mark: u64) -> Done<String> {
         let path = self.blob(name);
         let mark = mark.to_string();
         let headers = [("x-ms-blob-type", "BlockBlob"), (MARK, mark.as_str())];
-        let sent = self
-            .blobs
-            .send(Method::PUT, &path, &headers, content.bytes());
-        etag(&sent.await?.expect(201)?)
+        let put = self.put(&path, &headers, content.bytes(), 201);
+        Ok(etag(&put.await?))
     }
 
     /// Calls Put Block twice and Put Block List. Returns the ETag.
-    ///
-    /// # Errors
-    /// When an answer is not 201.
     pub async fn put_blocks(&mut self, name: &str, content: Content, mark: u64) -> Done<String> {
         let bytes = content.bytes();
         let (first, second) = bytes.split_at(bytes.len() / 2);
@@ -155,16 +171,13 @@ impl Client {
             }
             let query = format!("{name}?comp=block&blockid={}", encode_query(id));
             let path = self.blob(&query);
-            let sent = self.blobs.send(Method::PUT, &path, &[], block.to_vec());
-            sent.await?.expect(201)?;
+            self.put(&path, &[], block.to_vec(), 201).await?;
             list.push_str(&format!("<Latest>{id}</Latest>"));
         }
         let path = self.blob(&format!("{name}?comp=blocklist"));
         let mark = mark.to_string();
-        let headers = [(MARK, mark.as_str())];
         let list = format!("<BlockList>{list}</BlockList>");
-        let sent = self.blobs.send(Method::PUT, &path, &headers, list);
-        etag(&sent.await?.expect(201)?)
+        Ok(etag(&self.put(&path, &[(MARK, &mark)], list, 201).await?))
     }
 
     /// Calls Lease Container with this action and id. Returns any answer.
@@ -179,66 +192,48 @@ impl Client {
             [("x-ms-lease-id", id), ("x-ms-client-request-id", action)]
         };
         let headers = [("x-ms-lease-action", action), named[0], named[1]];
-        self.blobs.send(Method::PUT, &path, &headers, "").await
+        self.send(BLOBS, (Method::PUT, &path), &headers, "").await
     }
 
     /// Calls Set Blob Metadata. Returns the ETag.
-    ///
-    /// # Errors
-    /// When the answer is not 200.
     pub async fn set_metadata(&mut self, name: &str, mark: u64) -> Done<String> {
         let path = self.blob(&format!("{name}?comp=metadata"));
         let mark = mark.to_string();
-        let headers = [(MARK, mark.as_str())];
-        let sent = self.blobs.send(Method::PUT, &path, &headers, "");
-        etag(&sent.await?.expect(200)?)
+        Ok(etag(&self.put(&path, &[(MARK, &mark)], "", 200).await?))
     }
 
     /// Calls Delete Blob.
-    ///
-    /// # Errors
-    /// When the answer is not 202.
     pub async fn delete_blob(&mut self, name: &str) -> Done<()> {
         let path = self.blob(name);
-        let sent = self.blobs.send(Method::DELETE, &path, &[], "");
+        let sent = self.send(BLOBS, (Method::DELETE, &path), &[], "");
         sent.await?.expect(202)?;
         Ok(())
     }
 
-    /// Calls Get Blob. Returns `None` when the blob does not exist.
-    ///
-    /// # Errors
-    /// When the answer is neither 200 nor 404 `BlobNotFound`.
+    /// Calls Get Blob. Returns `None` when the service answers that the blob does not exist.
     pub async fn get_blob(&mut self, name: &str) -> Done<Option<Read>> {
         let path = self.blob(name);
-        let answer = self.blobs.send(Method::GET, &path, &[], "").await?;
+        let answer = self.send(BLOBS, (Method::GET, &path), &[], "").await?;
         if answer.status == 404 && answer.header("x-ms-error-code") == Some("BlobNotFound") {
             return Ok(None);
         }
         let answer = answer.expect(200)?;
         Ok(Some(Read {
-            etag: etag(&answer)?,
+            etag: etag(&answer),
             mark: answer.header(MARK).and_then(|mark| mark.parse().ok()),
             bytes: answer.body,
         }))
     }
 
     /// Calls List Blobs. Returns every name.
-    ///
-    /// # Errors
-    /// When the answer is not a listing.
     pub async fn list_blobs(&mut self) -> Done<Vec<String>> {
         let mut names = Vec::new();
         let mut marker = String::new();
         loop {
-            let query = format!(
-                "{}?restype=container&comp=list&include=metadata&marker={}",
-                self.name,
-                encode_query(&marker)
-            );
-            let path = self.access.path(&query);
-            let answer = self.blobs.send(Method::GET, &path, &[], "").await?;
-            let answer = answer.expect(200)?;
+            let marked = encode_query(&marker);
+            let path = self.container(&format!("&comp=list&include=metadata&marker={marked}"));
+            let sent = self.send(BLOBS, (Method::GET, &path), &[], "").await?;
+            let answer = sent.expect(200)?;
             let root = read_document(&answer.body, ELEMENTS_MAX).map_err(ServerError::call)?;
             let blobs = root.child("Blobs").map(|blobs| blobs.children.as_slice());
             let blobs = blobs.unwrap_or_default().iter();
@@ -256,36 +251,24 @@ impl Client {
     }
 
     /// Calls Path - Create with the source of a rename.
-    ///
-    /// # Errors
-    /// When the answer is not 201.
     pub async fn rename(&mut self, from: &str, to: &str) -> Done<()> {
         let source = format!("/{}/{from}", self.name);
         let path = self.blob(&format!("{to}?mode=legacy"));
         let headers = [("x-ms-rename-source", source.as_str())];
-        let sent = self.blobs.send(Method::PUT, &path, &headers, "");
-        sent.await?.expect(201)?;
+        self.put(&path, &headers, "", 201).await?;
         Ok(())
     }
 
     /// Calls Put Message. Returns id and pop receipt.
-    ///
-    /// # Errors
-    /// When the answer is not 201 with one message.
     pub async fn put_message(&mut self, content: Content) -> Done<Shown> {
         let path = self.messages("");
-        let sent = self
-            .queues
-            .send(Method::POST, &path, &[], document(content));
+        let sent = self.send(QUEUES, (Method::POST, &path), &[], document(content));
         let shown = shown(&sent.await?.expect(201)?)?;
         let first = shown.into_iter().next();
         first.ok_or_else(|| ServerError::call("Put Message shows no message"))
     }
 
     /// Calls Update Message, visible at once. Returns the new pop receipt.
-    ///
-    /// # Errors
-    /// When the answer is not 204.
     pub async fn update_message(
         &mut self,
         id: &str,
@@ -294,32 +277,25 @@ impl Client {
     ) -> Done<String> {
         let receipt = encode_query(receipt);
         let path = self.messages(&format!("/{id}?popreceipt={receipt}&visibilitytimeout=0"));
-        let sent = self.queues.send(Method::PUT, &path, &[], document(content));
-        Ok(sent
-            .await?
-            .expect(204)?
-            .header("x-ms-popreceipt")
-            .unwrap_or_default()
-            .to_owned())
+        let sent = self.send(QUEUES, (Method::PUT, &path), &[], document(content));
+        let answer = sent.await?.expect(204)?;
+        let receipt = answer.header("x-ms-popreceipt");
+        Ok(receipt.unwrap_or_default().to_owned())
     }
 
     /// Calls Delete Message. Returns any answer.
     pub async fn try_delete_message(&mut self, id: &str, receipt: &str) -> Done<Answer> {
         let receipt = encode_query(receipt);
         let path = self.messages(&format!("/{id}?popreceipt={receipt}"));
-        self.queues.send(Method::DELETE, &path, &[], "").await
+        self.send(QUEUES, (Method::DELETE, &path), &[], "").await
     }
 
     /// Calls Get Messages.
-    ///
-    /// # Errors
-    /// When the answer is not 200 with messages.
     pub async fn get_messages(&mut self, count: u32, hidden_s: u64) -> Done<Vec<Shown>> {
-        let path = self.messages(&format!(
-            "?numofmessages={count}&visibilitytimeout={hidden_s}"
-        ));
-        let answer = self.queues.send(Method::GET, &path, &[], "").await?;
-        shown(&answer.expect(200)?)
+        let path = format!("?numofmessages={count}&visibilitytimeout={hidden_s}");
+        let path = self.messages(&path);
+        let sent = self.send(QUEUES, (Method::GET, &path), &[], "").await?;
+        shown(&sent.expect(200)?)
     }
 }
 
@@ -333,8 +309,8 @@ fn text(parent: &Element<'_>, name: &str) -> String {
     child.map_or_else(String::new, |child| child.text.clone().into_owned())
 }
 
-fn etag(answer: &Answer) -> Done<String> {
-    Ok(answer.header("etag").unwrap_or_default().to_owned())
+pub(super) fn etag(answer: &Answer) -> String {
+    answer.header("etag").unwrap_or_default().to_owned()
 }
 
 fn shown(answer: &Answer) -> Done<Vec<Shown>> {

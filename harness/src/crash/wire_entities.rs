@@ -10,7 +10,7 @@ use smalt_protocol::uri::encode_query;
 
 use super::content::Content;
 use super::model::Change;
-use super::wire::{Client, Done, Read};
+use super::wire::{Client, Done, Read, TABLES, etag};
 use crate::servers::ServerError;
 use crate::wire::Answer;
 use crate::wire::access::ACCOUNT;
@@ -32,22 +32,17 @@ impl Client {
     /// Calls Create Table, unless the table exists.
     pub(super) async fn create_table(&mut self) -> Done<()> {
         let body = json!({ "TableName": self.table() }).to_string();
-        let path = self.access.path("Tables");
         let headers = [DATA_SERVICE, ACCEPT, ("content-type", "application/json")];
-        let made = self.tables.send(Method::POST, &path, &headers, body);
+        let made = self.send(TABLES, (Method::POST, "Tables"), &headers, body);
         let made = made.await?;
-        if made.status == 409 {
-            return Ok(());
+        if made.status != 409 {
+            made.expect(201)?;
         }
-        made.expect(201)?;
         Ok(())
     }
 
     /// Changes entities, several in one transaction. Returns their ETags; that of a deleted one is
     /// empty.
-    ///
-    /// # Errors
-    /// When one of the answers is not 204.
     pub async fn change_entities(
         &mut self,
         changes: &[(String, Change)],
@@ -64,7 +59,6 @@ impl Client {
 
     async fn change_entity(&mut self, row: &str, change: Change, mark: u64) -> Done<String> {
         let (method, path) = self.target(row, change);
-        let path = self.access.path(&path);
         let mut headers = vec![DATA_SERVICE, ACCEPT];
         headers.extend(condition(change));
         let body = change.content().map(|content| entity(row, content, mark));
@@ -75,12 +69,8 @@ impl Client {
             ]);
         }
         let body = body.unwrap_or_default();
-        let sent = self.tables.send(method, &path, &headers, body).await?;
-        Ok(sent
-            .expect(204)?
-            .header("etag")
-            .unwrap_or_default()
-            .to_owned())
+        let sent = self.send(TABLES, (method, &path), &headers, body);
+        Ok(etag(&sent.await?.expect(204)?))
     }
 
     async fn transaction(&mut self, changes: &[(String, Change)], mark: u64) -> Done<Vec<String>> {
@@ -104,8 +94,7 @@ impl Client {
         body += &format!("--{SET}--\r\n--{BATCH}--\r\n");
         let media = format!("multipart/mixed; boundary={BATCH}");
         let headers = [DATA_SERVICE, ACCEPT, ("content-type", media.as_str())];
-        let path = self.access.path("$batch");
-        let sent = self.tables.send(Method::POST, &path, &headers, body);
+        let sent = self.send(TABLES, (Method::POST, "$batch"), &headers, body);
         parts(&sent.await?.expect(202)?, changes.len())
     }
 
@@ -119,17 +108,14 @@ impl Client {
         }
     }
 
-    /// Calls Query Entities for the whole partition. Returns the entities by row key.
-    ///
-    /// # Errors
-    /// When the answer is not a page with all of it.
+    /// Calls Query Entities for the whole partition, which must be one page. Returns the entities
+    /// by row key.
     pub async fn query_entities(&mut self) -> Done<BTreeMap<String, Read>> {
         let filter = format!("PartitionKey eq {}", key::quote(PARTITION));
         let query = format!("{}()?$filter={}", self.table(), encode_query(&filter));
-        let path = self.access.path(&query);
         let headers = [DATA_SERVICE, ACCEPT];
-        let sent = self.tables.send(Method::GET, &path, &headers, "").await?;
-        let answer = sent.expect(200)?;
+        let sent = self.send(TABLES, (Method::GET, &query), &headers, "");
+        let answer = sent.await?.expect(200)?;
         if answer.header("x-ms-continuation-nextrowkey").is_some() {
             return Err(ServerError::call("the partition has more than a page"));
         }

@@ -200,9 +200,6 @@ fn pick<'a>(
 }
 
 /// Performs the operation. Returns the contents of the acknowledgement.
-///
-/// # Errors
-/// When the answer is an error, or there is none.
 pub async fn perform(client: &mut Client, model: &Model, op: &Op) -> Result<Outcome, ServerError> {
     let mut outcome = Outcome::default();
     match op {

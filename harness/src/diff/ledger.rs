@@ -109,9 +109,6 @@ pub enum LedgerError {
 
 impl Ledger {
     /// Parses a ledger.
-    ///
-    /// # Errors
-    /// With the invalid line or entry.
     pub fn parse(name: &str, text: &str) -> Result<Ledger, LedgerError> {
         let read = toml::from_str(text);
         let ledger: Ledger = read.map_err(|e| LedgerError::Form(name.to_owned(), Box::new(e)))?;

@@ -100,11 +100,6 @@ impl Seen {
 ///
 /// # Errors
 /// When a side does not start, a file cannot be read, or smalt contradicts the model.
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command talks to its caller"
-)]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let ledger = load(&options.ledger)?;
     if let Some(path) = &options.document {
@@ -250,9 +245,6 @@ async fn made(options: &Options) -> anyhow::Result<Vec<Script>> {
 }
 
 /// Reads the ledger.
-///
-/// # Errors
-/// When the file cannot be read or is invalid.
 pub fn load(path: &Path) -> anyhow::Result<Ledger> {
     let name = path.display().to_string();
     let text = corpus::read(path).with_context(|| format!("{name} cannot be read"))?;

@@ -31,9 +31,6 @@ pub struct Compared {
 }
 
 /// Returns the left side's answers to a script, as a recording.
-///
-/// # Errors
-/// A message, when an answer cannot be recorded.
 pub async fn left(script: &Script, side: &Standing) -> Result<Recording, String> {
     let (played, trace) = ask(&script.recording, script.seed, side).await;
     if !played.setup_problems.is_empty() {

@@ -22,10 +22,6 @@ pub struct Options {
 }
 
 /// Distils the recordings, and writes the facts or compares them with the file.
-///
-/// # Errors
-/// When a recording or the file cannot be read or written.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let facts = distilled(&options.corpus)?;
     let (rows, exchanges) = (facts.len(), facts.values().map(|fact| fact.exchanges));

@@ -26,9 +26,6 @@ const PREFIX: &str = "facts";
 pub type Observer = Arc<dyn Fn(&Request, &Answer) + Send + Sync>;
 
 /// Sends all requests to emulators in this process, and shows each exchange.
-///
-/// # Errors
-/// When a file cannot be read, or an emulator cannot be opened.
 pub async fn observe(fixtures: &Path, observer: &Observer) -> anyhow::Result<()> {
     for folder in ["conform", "emulator"] {
         for case in file::read(&fixtures.join("cases").join(folder))? {

@@ -170,8 +170,6 @@ async fn go(options: &Options, address: &Address) -> anyhow::Result<(Evidence, T
 }
 
 /// Runs `harness check fleet`.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(Part::Sweep(options)) = &options.part {
         return sweep::run_command(options).await;

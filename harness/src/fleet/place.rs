@@ -43,9 +43,6 @@ impl Address {
     }
 
     /// Creates a client.
-    ///
-    /// # Errors
-    /// When the endpoint, the key or the certificate file is invalid.
     pub fn open(&self) -> Result<Arc<dyn Storage>, ServerError> {
         let credential = Credential::key(&self.key).map_err(ServerError::call)?;
         let endpoint = Some(self.endpoint.as_str());

@@ -90,9 +90,6 @@ pub async fn put_all(
 
 /// Waits until the queue is empty or nothing has happened for the patience, and kills processes
 /// meanwhile.
-///
-/// # Errors
-/// When a process cannot be killed or started, or the messages cannot be counted.
 pub async fn work_off(
     storage: &dyn Storage,
     queue: &str,

@@ -70,11 +70,6 @@ const CASES: u64 = 2_000;
 
 /// Runs the command. Must not be called from within a runtime, because every history creates its
 /// own.
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command talks to its caller"
-)]
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(path) = &options.again {
         let changed = regressions::again(path)?;
@@ -141,7 +136,6 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(exit_code(good))
 }
 
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 fn tell(options: &Options, outcomes: &[(Campaign, Outcome)]) -> Coverage {
     let mut coverage = Coverage::default();
     for (_, outcome) in outcomes {
@@ -181,7 +175,6 @@ fn tell(options: &Options, outcomes: &[(Campaign, Outcome)]) -> Coverage {
     coverage
 }
 
-#[expect(clippy::print_stderr, reason = "a command talks to its caller")]
 fn is_full(coverage: &Coverage) -> bool {
     let (unreached, _) = coverage.unreached_places();
     for place in &unreached {
@@ -190,7 +183,6 @@ fn is_full(coverage: &Coverage) -> bool {
     unreached.is_empty()
 }
 
-#[expect(clippy::print_stderr, reason = "a command talks to its caller")]
 fn is_covered(coverage: &Coverage) -> bool {
     let (unreached, stale) = (coverage.unreached(), coverage.stale_excuses());
     if !unreached.is_empty() {

@@ -84,9 +84,6 @@ pub enum ChoiceError {
 impl Chosen {
     /// Finds or starts the target. `accounts` returns the accounts that the recordings need
     /// (`name:key;name:key`).
-    ///
-    /// # Errors
-    /// When the target is unknown, may not be used, or does not start.
     pub async fn of(
         name: Name<'_>,
         accounts: impl FnOnce() -> Result<String, CorpusError>,
@@ -112,9 +109,6 @@ impl Chosen {
     }
 
     /// Returns the target for a recording.
-    ///
-    /// # Errors
-    /// When the target must be restarted and does not start.
     pub async fn target(&self, recording: &Recording) -> Result<Arc<dyn Target>, ServerError> {
         Ok(match self {
             Chosen::InProcess => Arc::new(InProcess::default()),

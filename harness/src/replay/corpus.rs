@@ -58,9 +58,6 @@ pub fn files(dir: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, CorpusErro
 }
 
 /// Reads one recording, in the corpus's format or as a trace.
-///
-/// # Errors
-/// When the file cannot be read or is not a recording.
 pub fn load(dir: &Path, name: &str) -> Result<Recording, CorpusError> {
     let path = dir.join(name);
     let text = fs::read_to_string(&path).map_err(|e| CorpusError::Io(path, e))?;
@@ -84,9 +81,6 @@ pub fn write(path: &Path, text: &str) -> Result<(), CorpusError> {
 }
 
 /// Parses the name of a service on the command line.
-///
-/// # Errors
-/// When it is not `blob`, `queue` or `table`.
 pub fn service(text: &str) -> Result<Service, String> {
     let found = Service::ALL
         .into_iter()

@@ -233,11 +233,6 @@ pub fn missed(report: &Report, required: &[Threshold]) -> Vec<String> {
 ///
 /// # Errors
 /// Those of [`run`], and when the report cannot be written.
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command talks to its caller"
-)]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if options.print_accounts {
         println!("{}", accounts(options)?);
@@ -273,7 +268,6 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns what differs and is not accepted, after it was accepted if `accepts`.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 fn judge(report: &Report, path: &Path, accepts: bool) -> anyhow::Result<Vec<String>> {
     let known = match accepts && !path.exists() {
         true => Accepted::new(),

@@ -64,9 +64,6 @@ impl Pace {
     }
 
     /// Sets the clock for a resource that is created beforehand, if it can be set.
-    ///
-    /// # Errors
-    /// When the target rejects the time.
     pub async fn prepare(
         &mut self,
         target: &dyn Target,

@@ -67,9 +67,6 @@ pub fn account_of(hosts: &Hosts, request: &Request) -> Option<String> {
 
 impl Preparer<'_> {
     /// Returns the request to send in place of the recorded one.
-    ///
-    /// # Errors
-    /// When it cannot be replayed.
     pub fn prepare(&self, interaction: &Interaction) -> Result<Request, Unpreparable> {
         let recorded = &interaction.request;
         let mut url = Url::parse(&recorded.url).ok_or(Unpreparable::ForeignHost)?;

@@ -41,9 +41,6 @@ impl Restarted {
 
     /// Returns the target for the next recording: the same server, or a new one when that does not
     /// answer.
-    ///
-    /// # Errors
-    /// When the new one does not start.
     pub async fn ready(&mut self, recording: &str) -> Result<Arc<Server>, ServerError> {
         let (name, _) = self.accounts.split_once(':').unwrap_or_default();
         let answers = match account(name) {

@@ -13,9 +13,6 @@ const INSTALLED: &str = "build/azurite/node_modules/.bin/azurite";
 const READY: &str = "successfully listening at http://";
 
 /// Returns the named command, or the one that `ci/azurite.sh` installed.
-///
-/// # Errors
-/// When the command does not exist.
 pub fn binary(named: Option<&Path>) -> Result<PathBuf, ServerError> {
     let path = named.unwrap_or(Path::new(INSTALLED));
     if path.is_file() {

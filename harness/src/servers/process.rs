@@ -105,7 +105,6 @@ impl Process {
     }
 
     /// Returns the resident memory in MiB; `None` on systems without `/proc`.
-    #[expect(clippy::cast_precision_loss, reason = "memory is far below 2^52 bytes")]
     pub fn resident_mib(&self) -> Option<f64> {
         let bytes = files::resident_bytes(self.child.id()?)?;
         Some(bytes as f64 / (1024.0 * 1024.0))

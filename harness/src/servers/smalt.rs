@@ -19,17 +19,11 @@ pub struct Launch {
 }
 
 /// Returns the named binary, or the `smalt` next to this executable.
-///
-/// # Errors
-/// When the binary does not exist.
 pub fn binary(named: Option<&Path>) -> Result<PathBuf, ServerError> {
     named_or_beside(named, "smalt")
 }
 
 /// Returns the named binary, or the one called `name` next to this executable.
-///
-/// # Errors
-/// When the binary does not exist.
 pub fn named_or_beside(named: Option<&Path>, name: &str) -> Result<PathBuf, ServerError> {
     let path = match named {
         Some(path) => path.to_owned(),

@@ -96,9 +96,6 @@ impl Event {
 }
 
 /// Formats a history as JSON lines.
-///
-/// # Errors
-/// None for the events of a run.
 pub fn lines(events: &[Event]) -> Result<Vec<serde_json::Value>, serde_json::Error> {
     events.iter().map(serde_json::to_value).collect()
 }

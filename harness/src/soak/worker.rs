@@ -131,9 +131,6 @@ impl<'a, T: Transport> Worker<'a, T> {
     }
 
     /// Gets everything that is visible and hides it permanently.
-    ///
-    /// # Errors
-    /// Those of [`Worker::act`].
     pub async fn drain(&mut self) -> Result<(), String> {
         const WEEK_S: u64 = 7 * 24 * 60 * 60;
         while self.receive_for_certain(32, WEEK_S).await? > 0 {}

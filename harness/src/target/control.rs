@@ -48,17 +48,11 @@ impl Control {
     }
 
     /// Checks that the endpoint answers.
-    ///
-    /// # Errors
-    /// The unexpected answer.
     pub async fn answers(&self) -> Result<(), TargetError> {
         self.get("/clock").await.map(drop)
     }
 
     /// Returns the stored state, without the time of the dump.
-    ///
-    /// # Errors
-    /// When the answer is not 200.
     pub async fn state(&self) -> Result<Value, TargetError> {
         let mut state = self.get("/state?blobs=1000000").await?;
         if let Some(fields) = state.as_object_mut() {

@@ -83,9 +83,6 @@ pub async fn answers(target: &dyn Target, account: &Account) -> Result<(), Targe
 }
 
 /// Checks that each service accepts an account and has about the same time as this machine.
-///
-/// # Errors
-/// A message that says what to do.
 pub async fn is_fit(target: &dyn Target, account: &Account) -> Result<(), String> {
     let owner = Owner { target, account };
     for service in Service::ALL {

@@ -47,9 +47,6 @@ impl Server {
     }
 
     /// Trusts this certificate, in PEM; checks that need HTTPS then run against the server.
-    ///
-    /// # Errors
-    /// When the string is not a certificate.
     pub fn trusting(mut self, authority: &str) -> Result<Server, TargetError> {
         self.trust = Trust::only(authority)?;
         let more = [Ability::Https, Ability::Tokens];

@@ -75,9 +75,6 @@ pub struct Started {
 }
 
 /// Starts or finds a target; a started server keeps its data in `location`.
-///
-/// # Errors
-/// A message that says what to do.
 pub async fn start(name: &str, allowed: &Allowed, location: &Path) -> Result<Started, StartError> {
     let target = match name {
         "smalt" => smalt(allowed.smalt.as_deref(), location, &[]).await?,
@@ -220,9 +217,6 @@ fn at_ports(url: &str) -> Result<ConnectionString, StartError> {
 
 /// Returns host and port of the blob, queue, table and control endpoint of an emulator with
 /// consecutive ports and its blob service at `http://host:port`.
-///
-/// # Errors
-/// A message for the user.
 pub fn neighbours(url: &str) -> Result<[String; 4], String> {
     let parsed = Url::parse(url).filter(|url| url.scheme == "http");
     let parsed = parsed.ok_or_else(|| format!("invalid URL {url}: use http://127.0.0.1:10000"))?;
@@ -235,9 +229,6 @@ pub fn neighbours(url: &str) -> Result<[String; 4], String> {
 }
 
 /// Like [`neighbours`], for loopback addresses only.
-///
-/// # Errors
-/// A message for the user.
 pub fn local_neighbours(url: &str) -> Result<[String; 4], String> {
     let all = neighbours(url)?;
     if is_this_machine(&host(url)) {

@@ -16,17 +16,11 @@ const LINES_BEFORE: usize = 2;
 pub const MISSING_BODY: &str = "missing_body:";
 
 /// Parses a trace and converts it to a recording.
-///
-/// # Errors
-/// With the invalid line.
 pub fn recording(name: &str, text: &str) -> Result<Recording, LoadError> {
     of_trace(name, Trace::parse(name, text)?)
 }
 
 /// Converts a trace to a recording.
-///
-/// # Errors
-/// With the invalid line.
 pub fn of_trace(name: &str, trace: Trace) -> Result<Recording, LoadError> {
     let service = trace.header.service;
     let mut interactions = Vec::with_capacity(trace.exchanges.len());

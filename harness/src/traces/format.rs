@@ -118,9 +118,6 @@ pub fn is_trace(text: &str) -> bool {
 
 impl Trace {
     /// Renders the file.
-    ///
-    /// # Errors
-    /// When a value cannot be rendered as JSON, which does not happen for these types.
     pub fn write(&self) -> serde_json::Result<String> {
         let mut text = serde_json::to_string(&self.header)? + "\n";
         for exchange in &self.exchanges {
@@ -135,9 +132,6 @@ impl Trace {
     }
 
     /// Parses a file. Rejects files that were edited by hand, cut short, or have another version.
-    ///
-    /// # Errors
-    /// With the invalid line.
     pub fn parse(name: &str, text: &str) -> Result<Trace, LoadError> {
         let fail = |line: usize, problem: String| LoadError {
             file: name.to_owned(),

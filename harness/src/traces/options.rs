@@ -45,7 +45,6 @@ pub struct Options {
 /// # Errors
 /// When the target or the address cannot be used, nothing was recorded, or the file cannot be
 /// written.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let upstream = Endpoint::at(&options.target)?;
     let about = About {
@@ -76,11 +75,6 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes the trace, and prints what it contains and what could not be recorded.
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command talks to its caller"
-)]
 fn written(options: &Options, about: &About, log: Log) -> anyhow::Result<ExitCode> {
     for one in &log.lost {
         eprintln!("not recorded: {one}");

@@ -39,9 +39,6 @@ impl Trust {
     }
 
     /// Trusts only this certificate, in PEM.
-    ///
-    /// # Errors
-    /// When the string is not a certificate.
     pub fn only(authority: &str) -> Result<Trust, WireError> {
         let fail = |e: &dyn std::fmt::Display| WireError::Address(e.to_string());
         let certificate = CertificateDer::from_pem_slice(authority.as_bytes());
@@ -70,9 +67,6 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Parses `http://127.0.0.1:10000` or `https://account.blob.core.windows.net`.
-    ///
-    /// # Errors
-    /// When the string is neither.
     pub fn at(text: &str) -> Result<Endpoint, WireError> {
         let url = Url::parse(text);
         let url = url.filter(|url| matches!(url.path.as_str(), "" | "/") && url.query.is_none());

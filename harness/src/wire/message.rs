@@ -107,9 +107,6 @@ pub struct Request {
 
 impl Request {
     /// Returns a builder of the `http` crate with method, `uri` and headers, without the body.
-    ///
-    /// # Errors
-    /// When the method, `uri` or a header is malformed.
     pub fn builder(&self, uri: &str) -> Result<http::request::Builder, WireError> {
         let fail = |e: &dyn fmt::Display| WireError::request(format!("{e}: {}", self.url));
         let uri: http::Uri = uri.parse().map_err(|e| fail(&e))?;
@@ -156,9 +153,6 @@ impl Answer {
     }
 
     /// Returns the answer if it has this status.
-    ///
-    /// # Errors
-    /// When the status differs; the error shows the answer.
     pub fn expect(self, status: u16) -> Result<Self, WireError> {
         if self.status == status {
             return Ok(self);

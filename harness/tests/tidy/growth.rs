@@ -45,7 +45,7 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        69_640,
+        69_050,
         "Files that expire; what a claim removed, and copies made again.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -59,7 +59,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 241_720;
+pub(crate) const TOTAL: usize = 241_120;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -6,15 +6,13 @@
 use crate::finding::Finding;
 use crate::tree::Source;
 
-/// Restricted names, and where in a folder they are allowed.
-pub(crate) struct Place {
-    /// The folder that the rule applies to.
-    within: &'static str,
-    /// Names or paths, as code writes them.
-    names: &'static [&'static str],
-    /// Files, or folders with a trailing `/`, in which the names are allowed.
-    only: &'static [&'static str],
-}
+/// A folder, names or paths that are restricted in it, as code writes them, and the files, or
+/// folders with a trailing `/`, in which they are allowed.
+pub(crate) type Place = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+);
 
 const HYPER: &[&str] = &["hyper", "hyper_util"];
 const FILES: &[&str] = &[
@@ -38,155 +36,82 @@ const RANDOMNESS: &[&str] = &[
     "new_v4",
 ];
 
+/// What a library of the protocol has no use for.
+const SYSTEM: &[&str] = &[
+    "std::fs",
+    "TcpStream",
+    "TcpListener",
+    "UdpSocket",
+    "std::env",
+    "std::thread",
+    "tokio",
+    "hyper",
+];
+
+const CLOCK: &[&str] = &["emulator/src/clock.rs"];
+const IDS: &[&str] = &["emulator/src/ids.rs"];
+const STORE: &[&str] = &["emulator/src/store/"];
+const HTTP: &[&str] = &["emulator/src/http.rs", "emulator/src/http/"];
+/// One exception: rustls reads certificate and key, which do not belong to the store.
+const DISK: &[&str] = &[
+    "emulator/src/disk.rs",
+    "emulator/src/disk/",
+    "emulator/src/http/tls.rs",
+];
+/// The shim replaces the C library's functions (docs/adr/0014), and the fuzzers define the callback
+/// that counts the cost of an input.
+const UNSAFE: &[&str] = &["harness/shim/src/", "harness/fuzz/src/"];
+const OF_SLEEVE: &[&str] = &["sleeve/src/ambient.rs"];
+const OF_WORKER: &[&str] = &["worker/src/process.rs"];
+/// The bodies that the command sends, and the check that a handler's program exists.
+const OF_LISTENER: &[&str] = &["listener/src/cli/ambient.rs"];
+
 pub(crate) const PLACES: &[Place] = &[
-    Place {
-        within: "",
-        names: &["unsafe", "libc"],
-        // The shim replaces the C library's functions (docs/adr/0014), and the fuzzers define the
-        // callback that counts the cost of an input.
-        only: &["harness/shim/src/", "harness/fuzz/src/"],
-    },
-    Place {
-        within: "emulator/",
-        names: HYPER,
-        only: &["emulator/src/http.rs", "emulator/src/http/"],
-    },
-    Place {
-        within: "emulator/",
-        names: &["sled"],
-        only: &["emulator/src/store/"],
-    },
-    Place {
-        within: "emulator/src/",
-        names: FILES,
-        // An exception: rustls reads certificate and key, which do not belong to the store.
-        only: &[
-            "emulator/src/disk.rs",
-            "emulator/src/disk/",
-            "emulator/src/http/tls.rs",
-        ],
-    },
-    Place {
-        within: "emulator/",
-        names: TIME,
-        only: &["emulator/src/clock.rs"],
-    },
-    Place {
-        within: "emulator/",
-        names: RANDOMNESS,
-        only: &["emulator/src/ids.rs"],
-    },
-    Place {
-        within: "sleeve/",
-        names: TIME,
-        only: &["sleeve/src/ambient.rs"],
-    },
-    Place {
-        within: "sleeve/",
-        names: RANDOMNESS,
-        only: &["sleeve/src/ambient.rs"],
-    },
-    Place {
-        within: "sleeve/",
-        names: FILES,
-        only: &[],
-    },
-    Place {
-        within: "worker/src/",
-        names: TIME,
-        only: &["worker/src/process.rs"],
-    },
-    Place {
-        within: "worker/src/",
-        names: RANDOMNESS,
-        only: &["worker/src/process.rs"],
-    },
-    Place {
-        within: "worker/src/",
-        names: FILES,
-        only: &["worker/src/process.rs"],
-    },
-    Place {
-        within: "sweeper/src/",
-        names: TIME,
-        only: &[],
-    },
-    Place {
-        within: "sweeper/src/",
-        names: RANDOMNESS,
-        only: &[],
-    },
-    Place {
-        within: "sweeper/src/",
-        names: FILES,
-        only: &[],
-    },
-    Place {
-        within: "listener/src/",
-        names: TIME,
-        only: &[],
-    },
-    Place {
-        within: "listener/src/",
-        names: RANDOMNESS,
-        only: &[],
-    },
-    Place {
-        within: "listener/src/",
-        names: FILES,
-        // The bodies that the command sends, and the check that a handler's program exists.
-        only: &["listener/src/cli/ambient.rs"],
-    },
-    Place {
-        within: "protocol/",
-        names: TIME,
-        only: &[],
-    },
-    Place {
-        within: "protocol/",
-        names: RANDOMNESS,
-        only: &[],
-    },
-    Place {
-        within: "protocol/",
-        names: &[
-            "std::fs",
-            "TcpStream",
-            "TcpListener",
-            "UdpSocket",
-            "std::env",
-            "std::thread",
-            "tokio",
-            "hyper",
-        ],
-        only: &[],
-    },
+    ("", &["unsafe", "libc"], UNSAFE),
+    ("emulator/", HYPER, HTTP),
+    ("emulator/", &["sled"], STORE),
+    ("emulator/src/", FILES, DISK),
+    ("emulator/", TIME, CLOCK),
+    ("emulator/", RANDOMNESS, IDS),
+    ("sleeve/", TIME, OF_SLEEVE),
+    ("sleeve/", RANDOMNESS, OF_SLEEVE),
+    ("sleeve/", FILES, &[]),
+    ("worker/src/", TIME, OF_WORKER),
+    ("worker/src/", RANDOMNESS, OF_WORKER),
+    ("worker/src/", FILES, OF_WORKER),
+    ("sweeper/src/", TIME, &[]),
+    ("sweeper/src/", RANDOMNESS, &[]),
+    ("sweeper/src/", FILES, &[]),
+    ("listener/src/", TIME, &[]),
+    ("listener/src/", RANDOMNESS, &[]),
+    ("listener/src/", FILES, OF_LISTENER),
+    ("protocol/", TIME, &[]),
+    ("protocol/", RANDOMNESS, &[]),
+    ("protocol/", SYSTEM, &[]),
 ];
 
 /// Returns names outside of their places, and places that no longer use them.
 pub(crate) fn judge(sources: &[Source], places: &[Place]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for place in places {
-        let mut used = vec![false; place.only.len()];
-        for source in sources.iter().filter(|s| s.path.starts_with(place.within)) {
-            for (line, name) in named(source, place.names) {
-                match place
-                    .only
-                    .iter()
-                    .position(|only| covers(only, &source.path))
-                {
+    for (within, names, only) in places {
+        let mut used = vec![false; only.len()];
+        for source in sources.iter().filter(|s| s.path.starts_with(within)) {
+            for (line, name) in named(source, names) {
+                match only.iter().position(|only| covers(only, &source.path)) {
                     Some(at) => used[at] = true,
                     None => {
-                        let what = format!("`{name}` is allowed only in {:?}", place.only);
+                        let what = format!("`{name}` is allowed only in {only:?}");
                         findings.push(Finding::new(&source.path, line, what));
                     }
                 }
             }
         }
-        let unused = place.only.iter().zip(used).filter(|(_, used)| !used);
-        findings.extend(unused.map(|(only, _)| {
-            Finding::new(only, 0, format!("no longer names any of {:?}", place.names))
-        }));
+        let unused = only.iter().zip(used).filter(|(_, used)| !used);
+        findings.extend(
+            unused.map(|(only, _)| {
+                Finding::new(only, 0, format!("no longer names any of {names:?}"))
+            }),
+        );
     }
     findings
 }
@@ -246,11 +171,7 @@ pub(crate) fn has_word(text: &str, word: &str) -> bool {
 mod tests {
     use super::*;
 
-    const RULE: &[Place] = &[Place {
-        within: "a/",
-        names: &["sled", "std::fs"],
-        only: &["a/disk.rs", "a/store/"],
-    }];
+    const RULE: &[Place] = &[("a/", &["sled", "std::fs"], &["a/disk.rs", "a/store/"])];
 
     fn found(path: &str, text: &str) -> Vec<usize> {
         let sources = [

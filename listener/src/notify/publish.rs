@@ -82,10 +82,6 @@ impl Publisher {
     }
 
     /// Returns the depth at the previous look; `None` if that was a moment ago.
-    #[expect(
-        clippy::option_option,
-        reason = "no look is due, or the last one failed"
-    )]
     fn claim_look(&self) -> Option<Option<u64>> {
         let mut looked = self.looked();
         let last = *looked;

@@ -8,7 +8,7 @@ mod heat;
 
 use std::fmt::Write as _;
 
-use self::escape::{escape, percent};
+use self::escape::escape;
 use super::{Of, Report, text};
 use crate::cases::ledger::Deviation;
 
@@ -66,7 +66,7 @@ fn tile(out: &mut String, of: &Of) {
          <span class=\"soft\">{} scenarios of {}, {} known deviations, {} failed, {} not asked, \
          {:.1} s</span></div>",
         escape(&of.title()),
-        percent(total.percent()),
+        total.share(),
         total.passed,
         total.all(),
         ran,

@@ -70,7 +70,7 @@ fn services(out: &mut String, report: &Report) {
         for service in ["blob", "queue", "table"] {
             let share = |aspect| {
                 let tally = sums.get(&(service.to_owned(), aspect));
-                tally.map_or("-".to_owned(), |tally| share(*tally))
+                tally.copied().unwrap_or_default().share()
             };
             if !sums.contains_key(&(service.to_owned(), None)) {
                 continue;
@@ -104,8 +104,8 @@ fn matrix(out: &mut String, report: &Report) {
         let _ = write!(out, "| {} `{}` |", cell(title), operation.1);
         for cells in &counted {
             for aspect in Aspect::ALL {
-                let tally = cells.get(&(operation.clone(), aspect)).copied();
-                let _ = write!(out, " {} |", tally.map_or(String::new(), count));
+                let tally = cells.get(&(operation.clone(), aspect));
+                let _ = write!(out, " {} |", tally.map_or(String::new(), Tally::count));
             }
         }
         out.push('\n');
@@ -174,22 +174,6 @@ fn faults(out: &mut String, of: &Of) {
             cell(&hit.again),
             if hit.right { "" } else { " **wrong**" }
         );
-    }
-}
-
-fn share(tally: Tally) -> String {
-    match tally.percent() {
-        None => "-".to_owned(),
-        Some(share) if share < 100.0 => format!("{:.1} %", share.min(99.9)),
-        Some(_) => "100 %".to_owned(),
-    }
-}
-
-fn count(tally: Tally) -> String {
-    if tally.passed == tally.all() {
-        tally.all().to_string()
-    } else {
-        format!("{}/{}", tally.passed, tally.all())
     }
 }
 

@@ -40,6 +40,23 @@ impl Tally {
         let all = self.all();
         (all > 0).then(|| self.passed as f64 * 100.0 / all as f64)
     }
+
+    /// Returns `99.5 %`, or a dash without checks. Only complete success gives 100.
+    pub fn share(&self) -> String {
+        match self.percent() {
+            None => "-".to_owned(),
+            Some(percent) if percent < 100.0 => format!("{:.1} %", percent.min(99.9)),
+            Some(_) => "100 %".to_owned(),
+        }
+    }
+
+    /// Returns the number of checks, after that of those that hold when not all do.
+    pub fn count(&self) -> String {
+        match self.all() {
+            all if all == self.passed => all.to_string(),
+            all => format!("{}/{all}", self.passed),
+        }
+    }
 }
 
 impl FromIterator<Outcome> for Tally {

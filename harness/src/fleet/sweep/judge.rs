@@ -234,7 +234,6 @@ impl Account {
 }
 
 /// Returns the share of a worker, as a multiple of an even one.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub fn share(worker: &Worker, workers: &[Worker]) -> f64 {
     let all: u64 = workers.iter().map(|worker| worker.handled).sum();
     worker.handled as f64 * workers.len() as f64 / (all.max(1) as f64)

@@ -80,7 +80,6 @@ impl Options {
 }
 
 /// Formats the figures of a run as one line.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
     let per_s = |count: f64, seconds: f64| count / seconds.max(f64::EPSILON);
     let count = blobs.count as f64;
@@ -118,7 +117,6 @@ fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
 }
 
 /// Runs `harness check fleet sweep`.
-#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let mut failed = 0;
     let mut kept: Option<(TempDir, Filled, Blobs)> = None;

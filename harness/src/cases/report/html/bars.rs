@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::escape::{escape, percent};
+use super::escape::escape;
 use crate::cases::expect::Aspect;
 use crate::cases::report::Report;
 use crate::cases::report::tally::{Tally, by_service};
@@ -78,20 +78,19 @@ fn drawing(
 
 fn bar(out: &mut String, top: u32, at: usize, title: &str, tally: Tally) {
     let y = top + at as u32 * (THICK + 2);
-    let share = tally.percent();
-    let length = share.unwrap_or_default() * f64::from(BAR) / 100.0;
+    let share = tally.share();
+    let length = tally.percent().unwrap_or_default() * f64::from(BAR) / 100.0;
     let _ = write!(
         out,
-        "<g><title>{}: {} of {} checks, {}</title><rect class=\"b{}\" x=\"{LABEL}\" y=\"{y}\" \
+        "<g><title>{}: {} of {} checks, {share}</title><rect class=\"b{}\" x=\"{LABEL}\" y=\"{y}\" \
          width=\"{length:.1}\" height=\"{THICK}\" rx=\"2\"/><text x=\"{}\" y=\"{}\">{}</text></g>",
         escape(title),
         tally.passed,
         tally.all(),
-        percent(share),
         at % COLOURS,
         LABEL + BAR + 8,
         y + THICK - 2,
-        escape(&format!("{} {}", percent(share), first_word(title)))
+        escape(&format!("{share} {}", first_word(title)))
     );
 }
 

@@ -1,13 +1,4 @@
-//! Numbers and texts in the page.
-
-/// Returns `99.5 %`, or a dash when there is nothing to count. Only complete success gives 100.
-pub(super) fn percent(percent: Option<f64>) -> String {
-    match percent {
-        None => "-".to_owned(),
-        Some(percent) if percent < 100.0 => format!("{:.1} %", percent.min(99.9)),
-        Some(_) => "100 %".to_owned(),
-    }
-}
+//! Texts in the page.
 
 /// Escapes a string for an element and for a quoted attribute.
 pub(super) fn escape(text: &str) -> String {

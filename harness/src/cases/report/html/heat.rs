@@ -92,15 +92,10 @@ fn cell(out: &mut String, tally: Tally, operation: &str, aspect: Aspect, target:
         out.push_str("<td class=\"none\"></td>");
         return;
     }
-    let text = if tally.passed == tally.all() {
-        tally.all().to_string()
-    } else {
-        format!("{}/{}", tally.passed, tally.all())
-    };
     let _ = write!(
         out,
         "<td class=\"{}\" title=\"{}, {} of {}: {} of {} hold, {} known deviations, {} failed, {} \
-         not asked\">{text}</td>",
+         not asked\">{}</td>",
         class(tally),
         escape(target),
         aspect.as_str(),
@@ -109,7 +104,8 @@ fn cell(out: &mut String, tally: Tally, operation: &str, aspect: Aspect, target:
         tally.all(),
         tally.expected,
         tally.failed,
-        tally.blocked
+        tally.blocked,
+        tally.count()
     );
 }
 
