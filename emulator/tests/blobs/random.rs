@@ -1,5 +1,7 @@
 //! Random changes of few blobs: copies that pend, and deletions beside versions.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use proptest::prelude::*;
 use smalt::AccountSettings;
 use smalt::faults::{Fault, Hold, Rule};

@@ -174,7 +174,7 @@ async fn an_overtaken_extension_is_repeated() {
     world.put("acct/events/due", &[DUE]);
     let other = std::sync::Arc::new(|world: &World| {
         let state = world.get("acct/smalt-sweeper/TimeToLiveBlobs").unwrap();
-        world.put_state(&String::from_utf8(state.content.to_vec()).unwrap());
+        world.put_state(std::str::from_utf8(&state.content).unwrap());
     });
     let faults = vec![
         fault("delete_blob", 1, Act::Stall(Duration::from_secs(500))),

@@ -220,7 +220,7 @@ impl Judge<'_> {
             (true, ..) => {}
             (_, "GET", None) if rest == "messages" => self.got(number, exchange),
             (_, "POST", None) if queue == self.names.poison => {
-                self.poisoned(number, actor, exchange)
+                self.poisoned(number, actor, exchange);
             }
             (_, "PUT" | "DELETE", Some(id)) => self.used(number, actor, exchange, &id),
             _ => {}
