@@ -9,7 +9,7 @@ pub(super) mod fault_disk;
 
 use smalt_protocol::{StorageError, Timestamp};
 
-use super::{PayloadId, Store, StoreResult, adopt, location};
+use super::{PayloadId, Staged, Store, StoreResult, adopt, location};
 use crate::clock::Clock;
 
 pub(super) fn clock() -> Clock {
@@ -40,12 +40,16 @@ pub(super) fn pattern(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-pub(super) async fn put_payload(store: &Store, bytes: &[u8]) -> Result<PayloadId, StorageError> {
+pub(super) async fn stage(store: &Store, bytes: &[u8]) -> StoreResult<Staged> {
     let mut writer = store.stage(bytes.len() as u64)?;
     for piece in bytes.chunks(10_000) {
         writer.write(piece)?;
     }
-    let staged = writer.finish().await?;
+    writer.finish().await
+}
+
+pub(super) async fn put_payload(store: &Store, bytes: &[u8]) -> Result<PayloadId, StorageError> {
+    let staged = stage(store, bytes).await?;
     store.commit(move |tx, _| Ok(adopt(tx, staged)?)).await
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use smalt_protocol::StorageError;
 
-use super::testing::{clock, fault_disk, get_payload, luck, pattern, put_payload};
+use super::testing::{clock, fault_disk, get_payload, luck, pattern, put_payload, stage};
 use super::{Store, StoreConfig, Transaction};
 use crate::disk::Disk;
 

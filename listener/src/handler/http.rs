@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::uri::Scheme;
 use http::{HeaderMap, Method, Request, StatusCode, Uri, header};
 use smalt_protocol::Timestamp;
 use smalt_sleeve::{HyperTransport, HyperTransportSettings, TransportError};
@@ -67,12 +66,7 @@ impl HttpHandler {
     pub fn new(url: &str, on_4xx: On4xx) -> Result<Self, ConnectError> {
         let wrong = || ConnectError::Url(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| wrong())?;
-        HyperTransport::check(&uri).map_err(|_| wrong())?;
-        let default_port = match uri.scheme() == Some(&Scheme::HTTPS) {
-            true => 443,
-            false => 80,
-        };
-        let port = uri.port_u16().unwrap_or(default_port);
+        let host = HyperTransport::host_and_port(&uri).map_err(|_| wrong())?;
         let settings = HyperTransportSettings {
             // The listener ends a run that takes too long.
             connect_timeout: Duration::MAX,
@@ -81,7 +75,7 @@ impl HttpHandler {
             ..HyperTransportSettings::default()
         };
         Ok(HttpHandler {
-            host: format!("{}:{port}", uri.host().unwrap_or_default()),
+            host,
             uri,
             content_type: "application/octet-stream".to_owned(),
             on_4xx,

@@ -93,6 +93,24 @@ async fn dl3_one_idle_poller_for_the_whole_fleet() {
     assert!(second.len() == 1 && second != first, "{second:?}");
 }
 
+/// Starts a successor and returns its tasks after 17 s, and the requests for the lease until then.
+async fn succeed(config: &ListenerConfig, storage: &Arc<FakeStorage>) -> (u32, u64) {
+    let before = storage.calls(Op::Lease);
+    let config = ListenerConfig {
+        worker: "successor".to_owned(),
+        ..config.clone()
+    };
+    let (listener, _) = listener(config, storage, Obey::default());
+    let mut seen = (0, 0);
+    let story = async {
+        sleep(s(17)).await;
+        let tasks = listener.status().borrow().tasks;
+        seen = (tasks, storage.calls(Op::Lease) - before);
+    };
+    listener.run_until(story).await.unwrap();
+    seen
+}
+
 /// A sentinel that stops releases its lease, so that the fleet need not wait until it expires.
 #[tokio::test(start_paused = true)]
 async fn a_sentinel_that_leaves_gives_up_its_lease() {
@@ -100,18 +118,8 @@ async fn a_sentinel_that_leaves_gives_up_its_lease() {
     let config = with(|c| c.sentinel = Some(SentinelConfig::default()));
     let (first, _) = listener(config.clone(), &storage, Obey::default());
     run_for(&first, s(100)).await;
-    let before = storage.calls(Op::Lease);
-    let config = ListenerConfig {
-        worker: "successor".to_owned(),
-        ..config
-    };
-    let (second, _) = listener(config, &storage, Obey::default());
-    let story = async {
-        sleep(s(17)).await;
-        assert_eq!(storage.calls(Op::Lease), before + 1, "at the first attempt");
-        assert_eq!(second.status().borrow().tasks, 1);
-    };
-    second.run_until(story).await.unwrap();
+    let (tasks, leases) = succeed(&config, &storage).await;
+    assert_eq!((tasks, leases), (1, 1), "at the first attempt");
 }
 
 /// A listener that stops while it waits for the lease's answer releases what it may have acquired.
@@ -124,16 +132,7 @@ async fn a_lease_in_doubt_is_given_up() {
         let (first, _) = listener(config.clone(), &storage, Obey::default());
         run_for(&first, stop).await;
         storage.heal();
-        let config = ListenerConfig {
-            worker: "successor".to_owned(),
-            ..config
-        };
-        let (second, _) = listener(config, &storage, Obey::default());
-        let story = async {
-            sleep(s(17)).await;
-            assert_eq!(second.status().borrow().tasks, 1, "after {stop:?}");
-        };
-        second.run_until(story).await.unwrap();
+        assert_eq!(succeed(&config, &storage).await.0, 1, "after {stop:?}");
     }
 }
 

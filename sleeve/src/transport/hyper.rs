@@ -86,16 +86,17 @@ impl HyperTransport {
         self.pool.len()
     }
 
-    /// Checks that requests can be sent to this URL: it has a scheme and a valid host.
+    /// Returns host and port of a URL to which requests can be sent: it has a scheme and a valid
+    /// host.
     ///
     /// # Errors
     /// [`TransportError::Malformed`].
-    pub fn check(uri: &http::Uri) -> Result<(), TransportError> {
+    pub fn host_and_port(uri: &http::Uri) -> Result<String, TransportError> {
         let origin = Origin::of(uri)?;
-        match origin.tls {
-            true => tls::server_name(&origin.host).map(drop),
-            false => Ok(()),
+        if origin.tls {
+            tls::server_name(&origin.host)?;
         }
+        Ok(format!("{}:{}", origin.host, origin.port))
     }
 
     /// Sends one request and returns the head of the response, with its body or the reason why that

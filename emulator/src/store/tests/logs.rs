@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use smalt_protocol::StorageError;
 
 use super::fault_disk::{Call, Faults};
-use super::{SEGMENT_BYTES, dump, durable, durable_on, get, pattern, put, put_payload};
+use super::{SEGMENT_BYTES, dump, durable, durable_on, get, pattern, put, stage};
 use crate::disk::{Disk, SystemDisk, copy_dir, read_small};
 use crate::store::log::{FILES, Found, Log};
 use crate::store::view::Writes;
@@ -170,9 +170,7 @@ async fn group_on_top_of_a_refused_one_is_refused() {
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
     disk.close_gate("00000001.seg");
-    let mut writer = store.stage(20_000).unwrap();
-    writer.write(&pattern(1, 20_000)).unwrap();
-    let staged = writer.finish().await.unwrap();
+    let staged = stage(&store, &pattern(1, 20_000)).await.unwrap();
     let big = store.clone();
     let first = tokio::spawn(async move {
         let job = move |tx: &mut Transaction<'_>, _: &_| {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::fault_disk::Faults;
 use super::{
-    SEGMENT_BYTES, config, durable, durable_on, get_payload, memory, pattern, put_payload,
+    SEGMENT_BYTES, config, durable, durable_on, get_payload, memory, pattern, put_payload, stage,
 };
 use crate::store::extents::Extents;
 use crate::store::{PayloadId, Store, StoreConfig, StoreError, location, release, retain};
@@ -222,7 +222,7 @@ async fn orphans_are_removed_and_running_stagings_are_kept() {
         let mut writer = store.stage(SEGMENT_BYTES).unwrap();
         writer.write(&[1; 70_000]).unwrap();
         drop(writer);
-        drop(put_staged(&store, 90_000).await);
+        drop(stage(&store, &[3; 90_000]).await.unwrap());
     }
     assert!(store.stats().segments >= 6);
     tidy(&store);
@@ -235,19 +235,13 @@ async fn orphans_are_removed_and_running_stagings_are_kept() {
     tidy(&store);
     assert_eq!(get_payload(&store, id).unwrap(), vec![7; 100_000]);
 
-    let lost = put_staged(&store, 200_000).await;
+    let lost = stage(&store, &[3; 200_000]).await.unwrap();
     store.close().unwrap();
     drop(lost);
     let store = durable(dir.path());
     change(&store, id, false).await;
     tidy(&store);
     assert_eq!(store.stats().segments, 0);
-}
-
-async fn put_staged(store: &Store, len: usize) -> crate::store::Staged {
-    let mut writer = store.stage(len as u64).unwrap();
-    writer.write(&vec![3; len]).unwrap();
-    writer.finish().await.unwrap()
 }
 
 /// C3: damaged bytes are an error wherever they are, and never other bytes.
