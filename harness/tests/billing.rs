@@ -6,8 +6,6 @@
 #[path = "../../listener/examples/billing/app/mod.rs"]
 mod app;
 
-use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use app::batch::{Plan, compute};
@@ -16,10 +14,9 @@ use app::site::Site;
 use app::{controller, initiator, processor};
 use proptest::prelude::*;
 use smalt_harness::testing::TestAccount;
-use smalt_sleeve::{Account, AzureStorage, Settings, TokioClock};
 use tokio::task::JoinHandle;
 
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+use crate::{Outcome, storage};
 
 fn plan() -> Plan {
     Plan {
@@ -32,15 +29,8 @@ fn plan() -> Plan {
 }
 
 fn site(account: &TestAccount, seed: u64) -> Outcome<Site> {
-    let settings = Settings {
-        clock: Arc::new(TokioClock::starting_at(account.now())),
-        seed: Some(seed),
-        ..Settings::default()
-    };
-    let named = Account::from_connection_string("UseDevelopmentStorage=true")?;
-    let storage = AzureStorage::open(named, account.transport(), settings)?;
     Ok(Site {
-        storage: Arc::new(storage),
+        storage: storage(account, seed)?,
         name: "billing".to_owned(),
         visibility: Duration::from_secs(20),
         seed,

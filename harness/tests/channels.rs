@@ -17,7 +17,6 @@ mod line;
 #[path = "channels/orders.rs"]
 mod orders;
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +31,7 @@ use smalt_harness::testing::TestAccount;
 use smalt_listener::Report;
 use smalt_sleeve::{TokioClock, Transport};
 
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+use crate::Outcome;
 
 const VISIBILITY: Duration = Duration::from_secs(20);
 const MENDED: Manner = Manner {

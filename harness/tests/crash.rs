@@ -43,7 +43,7 @@ fn fifty_kills_in_the_mode_fast_lose_nothing() {
 fn a_kill_before_the_first_operation_leaves_work_for_the_next_child() {
     let dir = tempfile::tempdir_in(scratch()).unwrap();
     let dir = dir.path().to_owned();
-    let mut stage = Stage::new(program().to_owned(), dir, 1, 2);
+    let mut stage = Stage::new(Mode::Durable, program(), &dir, 1, 2);
     let early = stage.next_child().unwrap();
     let death = stage.die(&early, &[], End::KilledAfter(0)).unwrap();
     assert_eq!(death.flaws, []);

@@ -2,7 +2,6 @@
 //! listeners listen, and every sent message is handled.
 
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,27 +15,8 @@ use smalt_listener::partition::{
 use smalt_listener::payload::SendOptions;
 use smalt_listener::{ListenerConfig, Observer};
 use smalt_sleeve::port::{BlobId, CallContext, MessageTtl, PutBlob, Storage};
-use smalt_sleeve::{Account, AzureStorage, Settings, TokioClock};
 
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
-
-fn s(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
-
-fn storage(account: &TestAccount) -> Outcome<Arc<dyn Storage>> {
-    let settings = Settings {
-        clock: Arc::new(TokioClock::starting_at(account.now())),
-        seed: Some(1),
-        ..Settings::default()
-    };
-    let named = Account::from_connection_string("UseDevelopmentStorage=true")?;
-    Ok(Arc::new(AzureStorage::open(
-        named,
-        account.transport(),
-        settings,
-    )?))
-}
+use crate::{Outcome, s, storage};
 
 fn orders(storage: &Arc<dyn Storage>) -> Outcome<Arc<Partitions>> {
     let settings = PartitionSettings {
@@ -77,7 +57,7 @@ fn texts(seen: &Seen) -> BTreeSet<String> {
 #[tokio::test(start_paused = true)]
 async fn requests_for_the_map_are_reported() -> Outcome {
     let account = TestAccount::open()?;
-    let storage = storage(&account)?;
+    let storage = storage(&account, 1)?;
     let metrics = Arc::new(Metrics::new("orders"));
     let shown = Arc::clone(&metrics) as Arc<dyn Observer>;
     let settings = PartitionSettings::new("orders", 2, "ops");
@@ -109,7 +89,7 @@ async fn requests_for_the_map_are_reported() -> Outcome {
 #[tokio::test(start_paused = true)]
 async fn keys_map_to_their_queues() -> Outcome {
     let account = TestAccount::open()?;
-    let storage = storage(&account)?;
+    let storage = storage(&account, 1)?;
     let cx = CallContext::default();
     storage.create_queue(&cx, "orders").await?;
     let put = storage.put_message(&cx, "orders", "of before", MessageTtl::Never, s(0));
@@ -174,7 +154,7 @@ async fn send_for_150_s(partitions: &Arc<Partitions>, seed: u64) -> BTreeSet<Str
 async fn a_resize_loses_no_message() -> Outcome {
     for seed in 0..4 {
         let account = TestAccount::seeded(seed)?;
-        let storage = storage(&account)?;
+        let storage = storage(&account, 1)?;
         let partitions = orders(&storage)?;
         partitions.map().await?;
         for operation in [
@@ -235,7 +215,7 @@ async fn a_resize_loses_no_message() -> Outcome {
 #[tokio::test(start_paused = true)]
 async fn no_queue_is_retired_too_early() -> Outcome {
     let account = TestAccount::open()?;
-    let storage = storage(&account)?;
+    let storage = storage(&account, 1)?;
     let partitions = orders(&storage)?;
     partitions.map().await?;
     partitions.resize(2).await?;
@@ -272,7 +252,7 @@ async fn no_queue_is_retired_too_early() -> Outcome {
 #[tokio::test(start_paused = true)]
 async fn concurrent_resizes_build_on_each_other() -> Outcome {
     let account = TestAccount::open()?;
-    let storage = storage(&account)?;
+    let storage = storage(&account, 1)?;
     let partitions = orders(&storage)?;
     partitions.map().await?;
     let (one, other) = tokio::join!(partitions.resize(6), partitions.resize(3));
@@ -296,7 +276,7 @@ async fn concurrent_resizes_build_on_each_other() -> Outcome {
 #[tokio::test(start_paused = true)]
 async fn a_late_put_is_repeated_in_a_current_queue() -> Outcome {
     let account = TestAccount::open()?;
-    let storage = storage(&account)?;
+    let storage = storage(&account, 1)?;
     let partitions = orders(&storage)?;
     let sender = PartitionSender::new(Arc::clone(&partitions), Encoding::Text, None, 1)?;
     sender
@@ -332,7 +312,7 @@ async fn a_late_put_is_repeated_in_a_current_queue() -> Outcome {
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_becomes_current_again_is_not_retired() -> Outcome {
     let account = TestAccount::open()?;
-    let storage = storage(&account)?;
+    let storage = storage(&account, 1)?;
     let partitions = orders(&storage)?;
     partitions.map().await?;
     partitions.resize(2).await?;
@@ -354,7 +334,7 @@ async fn a_queue_that_becomes_current_again_is_not_retired() -> Outcome {
 #[tokio::test(start_paused = true)]
 async fn an_invalid_map_is_requested_again() -> Outcome {
     let account = TestAccount::open()?;
-    let storage = storage(&account)?;
+    let storage = storage(&account, 1)?;
     let partitions = orders(&storage)?;
     let good = partitions.map().await?;
     let write = async |content: String| {

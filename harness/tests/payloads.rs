@@ -25,13 +25,6 @@ use support::*;
 const MIB: usize = 1 << 20;
 const DAY: u64 = 86_400;
 
-fn never() -> SendOptions {
-    SendOptions {
-        ttl: MessageTtl::Never,
-        ..SendOptions::default()
-    }
-}
-
 /// A mebibyte is delivered, however it is compressed, and nothing of it is left.
 #[tokio::test(start_paused = true)]
 async fn a_mebibyte_is_delivered() -> Outcome {

@@ -38,7 +38,7 @@ async fn server() -> (Arc<Server>, Served) {
     };
     let emulator = Emulator::builder().config(config).open().unwrap();
     let served = Served::of(&emulator).await.unwrap();
-    let authorities = served.authorities().try_into().unwrap();
+    let authorities = served.addresses().map(|address| address.to_string());
     let live = Server::at(About::by_path("live", "http", authorities));
     (Arc::new(live.replayed(false)), served)
 }

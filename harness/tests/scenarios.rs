@@ -2,6 +2,8 @@
 //!
 //! `SMALT_SEED=N` starts at another seed, `SMALT_SEED=random` at a random one; `SMALT_CASES=N` runs
 //! that many cases.
+#![expect(clippy::expect_used, reason = "a panic is how a test fails")]
+
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 use smalt_harness::check::Seeds;

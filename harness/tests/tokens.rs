@@ -19,6 +19,8 @@ use smalt_sweeper::{
     Accounts, DeadConfig, Finished, Outcome, Sweeper, SweeperConfig, SweptContainer,
 };
 
+use crate::ServiceTime;
+
 const START_UNIX_S: u64 = 1_795_255_200;
 const DAY_S: u64 = 86_400;
 const TENANT: &str = "dd0d0df1-06c3-436c-8034-4b9a153097ce";
@@ -26,16 +28,6 @@ const SECRET: &str = "the-clients-secret";
 const KEY_OPERATION: &str = "Service_GetUserDelegationKey";
 const PAST: (&str, &str) = ("TimeToLive", "2026-11-21T09:00:00Z");
 const DEAD: (&str, &str) = ("DeadBlobContainer", "dead");
-
-/// A clock for the client that shows the service's time.
-#[derive(Debug)]
-struct ServiceTime(Emulator);
-
-impl smalt_sleeve::Clock for ServiceTime {
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-}
 
 /// Two accounts that one identity can access.
 struct World {

@@ -14,11 +14,9 @@ use indicatif::ProgressBar;
 use smalt_protocol::Service;
 use tokio::time::Instant;
 
-use super::lines::CONNECTIONS;
-use super::load;
 use super::report::{self, Row};
 use super::requests::Requests;
-use super::scale::{self, ms};
+use super::scale::{self, fill_container, ms};
 use crate::check::exit_code;
 use crate::servers::smalt::{Launch, binary};
 use crate::servers::{Running, ServerError};
@@ -200,16 +198,6 @@ fn page_row(lake_ms: f64, flat_ms: f64) -> Row {
     }
 }
 
-async fn fill(server: &Running, place: &str, count: u64) -> Result<(), ServerError> {
-    let (address, requests) = (server.address(Service::Blob), Requests::default());
-    load::once(address, &requests.container(CONTAINER)?).await?;
-    let place = place.to_owned();
-    load::send_all(address, CONNECTIONS, count, move |number| {
-        requests.tiny_blob(&place, number)
-    })
-    .await
-}
-
 /// Measures a server of one kind; also checks that no page shows a rename half done.
 async fn measure(lake: Launch, files: u64, is_durable: bool) -> anyhow::Result<Vec<Row>> {
     let [from, to] = NAMES;
@@ -222,7 +210,8 @@ async fn measure(lake: Launch, files: u64, is_durable: bool) -> anyhow::Result<V
     let flags = ["--hierarchicalNamespace", "--dfsPort", "0"];
     lake.flags.extend(flags.map(str::to_owned));
     let mut lake = Lake::start(lake).await?;
-    fill(&lake.server, &format!("{CONTAINER}/{from}"), files).await?;
+    let place = format!("{CONTAINER}/{from}");
+    fill_container(&lake.server, CONTAINER, &place, files).await?;
     let first = lake.rename(from, to).await?;
     let mut rows = vec![row(format!("rename of {files}, first"), first, true)];
     rows.extend(renamed(
@@ -242,7 +231,7 @@ async fn measure(lake: Launch, files: u64, is_durable: bool) -> anyhow::Result<V
     let (one, other) = (file(from), format!("{from}/renamed"));
     rows.extend(renamed("of one file", &lake.renames([&one, &other]).await?));
     let flat = flat.start().await?;
-    fill(&flat, CONTAINER, files).await?;
+    fill_container(&flat, CONTAINER, CONTAINER, files).await?;
     let flat_ms = scale::page_ms(&flat, CONTAINER, PAGES_S).await?;
     flat.process.kill().await?;
     let lake_ms = scale::page_ms(&lake.server, CONTAINER, PAGES_S).await?;

@@ -74,23 +74,29 @@ pub async fn measure(
 
 async fn fill(server: &Running, blobs: u64) -> Result<(), ServerError> {
     let requests = Requests::default();
-    let (blob, queue) = (
-        server.address(Service::Blob),
-        server.address(Service::Queue),
-    );
+    let queue = server.address(Service::Queue);
     for (container, count) in [("few", FEW.min(blobs)), ("many", blobs)] {
-        load::once(blob, &requests.container(container)?).await?;
-        let requests = requests.clone();
-        load::send_all(blob, CONNECTIONS, count, move |number| {
-            requests.tiny_blob(container, number)
-        })
-        .await?;
+        fill_container(server, container, container, count).await?;
     }
     load::once(queue, &requests.queue("many")?).await?;
     load::send_all(queue, CONNECTIONS, blobs, move |_| {
         requests.tiny_message("many")
     })
     .await
+}
+
+/// Creates a container, and this many tiny blobs in a place of it.
+pub async fn fill_container(
+    server: &Running,
+    container: &str,
+    place: &str,
+    count: u64,
+) -> Result<(), ServerError> {
+    let (address, requests) = (server.address(Service::Blob), Requests::default());
+    load::once(address, &requests.container(container)?).await?;
+    let place = place.to_owned();
+    let put = move |number| requests.tiny_blob(&place, number);
+    load::send_all(address, CONNECTIONS, count, put).await
 }
 
 /// Returns the mean time of a page, listing the container repeatedly from start to end.

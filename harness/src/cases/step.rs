@@ -10,6 +10,7 @@ use super::case::{PLACES, Step, VERSION, Wire};
 use super::expect::Expect;
 use super::place::Place;
 use super::raw::Then;
+use crate::replay::corpus;
 use crate::target::Ability;
 
 /// Further values that every case has ([`super::play`]).
@@ -55,7 +56,7 @@ impl Said {
         let (option, value) = line.split_once(' ').unwrap_or((line, ""));
         let words = || value.split_whitespace();
         match option {
-            "@service" => self.service = Some(service(value)?),
+            "@service" => self.service = Some(corpus::service(value)?),
             "@source" => value.clone_into(&mut self.source),
             "@version" if value == "none" => self.version = Some(String::new()),
             "@version" => self.version = Some(value.to_owned()),
@@ -183,13 +184,6 @@ impl Step {
         }
         Ok(())
     }
-}
-
-fn service(name: &str) -> Result<Service, String> {
-    let found = Service::ALL
-        .into_iter()
-        .find(|service| service.as_str() == name);
-    found.ok_or_else(|| format!("unknown service {name}: use blob, queue or table"))
 }
 
 fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {

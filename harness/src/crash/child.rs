@@ -4,7 +4,7 @@
 //! beginning and end of an operation ([`super::events`]). It dies at a named step of the store, or
 //! is killed from outside, or runs to its end under the shim.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use smalt::http::{Listener, Patience};
 use smalt::store::CUT_OFF;
-use smalt::{AccountSettings, Clock, Emulator, Service, Timestamp};
+use smalt::{AccountSettings, Clock, Emulator, Timestamp};
 use tokio::task::JoinSet;
 
 use super::content::stream;
@@ -26,6 +25,7 @@ use super::property::{Flaw, Property, Verified};
 use super::wire::Client;
 use super::{compare, survey, worker};
 use crate::servers::ServerError;
+use crate::testing::Served;
 use crate::wire::access::ACCOUNT;
 
 /// Clock at the start of the first round, in seconds since 1970; each later round begins
@@ -128,7 +128,12 @@ pub async fn run_child(options: &str) -> anyhow::Result<ExitCode> {
         }
     };
     log.tell(&Event::Opened)?;
-    let way = Way::open(&emulator, options.sockets).await?;
+    let served = match options.sockets {
+        true => Some(Served::of(&emulator).await?),
+        false => None,
+    };
+    let way = served.as_ref().map(Served::addresses);
+    let way = way.map_or(Way::InProcess, Way::Sockets);
     make_namespaces(&emulator, way, &options).await?;
     let mut workers = JoinSet::new();
     for (worker, mut model) in models.into_iter().enumerate() {
@@ -194,23 +199,6 @@ enum Way {
 }
 
 impl Way {
-    async fn open(emulator: &Emulator, sockets: bool) -> anyhow::Result<Self> {
-        if !sockets {
-            return Ok(Way::InProcess);
-        }
-        let mut addresses = Vec::new();
-        for service in [Service::Blob, Service::Queue, Service::Table] {
-            let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-            let listener = Listener::bind(service, any, None, Patience::default()).await?;
-            addresses.push(listener.address()?);
-            tokio::spawn(listener.serve(emulator.clone(), std::future::pending()));
-        }
-        match <[SocketAddr; 3]>::try_from(addresses) {
-            Ok(addresses) => Ok(Way::Sockets(addresses)),
-            Err(_) => anyhow::bail!("expected three addresses"),
-        }
-    }
-
     async fn client(self, emulator: &Emulator, name: &str) -> Result<Client, ServerError> {
         match self {
             Way::InProcess => Ok(Client::within(emulator, name)),

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::files;
 use super::kill::{End, Stage};
+use super::mode::Mode;
 use super::property::{Flaw, Property};
 use super::shim::{self, Failure};
 
@@ -113,7 +114,13 @@ fn one(
     files::remove(dir)?;
     files::make_dir(dir)?;
     let dir = std::path::absolute(dir)?;
-    let mut stage = Stage::new(program.to_owned(), dir, seed + failure.nth, CONNECTIONS);
+    let mut stage = Stage::new(
+        Mode::Durable,
+        program,
+        &dir,
+        seed + failure.nth,
+        CONNECTIONS,
+    );
     let mut options = stage.next_child()?;
     options.operations = Some(OPERATIONS);
     options.close = true;

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use smalt::store::failpoint::POINTS;
 
+use super::files;
 use super::kill::{Death, End, Stage, run};
+use super::mode::Mode;
 use super::property::{Flaw, Property};
-use super::{ChildOptions, files};
 
 /// Most operations of a child, in case the step does not kill it.
 const OPERATIONS: u64 = 120;
@@ -76,7 +77,7 @@ fn visit(
 ) -> std::io::Result<()> {
     files::remove(dir)?;
     files::make_dir(dir)?;
-    let mut stage = Stage::new(program.to_owned(), dir.to_owned(), seed + nth, 1);
+    let mut stage = Stage::new(Mode::Durable, program, dir, seed + nth, 1);
     // A new store begins once, so nothing can precede that death.
     if !matches!(point, "open.begun" | "open.engine_begun") {
         let mut before = stage.next_child()?;
@@ -100,7 +101,7 @@ fn visit(
     if point.starts_with("reset.") {
         options.reset_after = Some(BEFORE);
     }
-    let death = die(&mut stage, &options)?;
+    let death = stage.die(&options, &[], End::OfItself)?;
     if !death.told.ended && death.status.is_some_and(|status| !status.success()) {
         visits.deaths += 1;
     }
@@ -115,10 +116,6 @@ fn visit(
     }
     note(visits, death);
     Ok(())
-}
-
-fn die(stage: &mut Stage, options: &ChildOptions) -> std::io::Result<Death> {
-    stage.die(options, &[], End::OfItself)
 }
 
 fn note(visits: &mut Visits, death: Death) {

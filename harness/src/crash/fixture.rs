@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use http::Method;
-use sha2::{Digest as _, Sha256};
 use smalt::{AccountSettings, Clock, Emulator, Timestamp};
 use smalt_protocol::xml::{Element, read_document};
 use smalt_protocol::{ApiVersion, Service};
@@ -19,6 +18,7 @@ use super::content::Content;
 use super::files;
 use super::transport::Transport;
 use crate::servers::ServerError;
+use crate::traces::body::sha256_hex;
 use crate::wire::Answer;
 use crate::wire::access::{ACCOUNT, Access};
 
@@ -300,9 +300,7 @@ pub async fn dump(dir: &Path) -> anyhow::Result<String> {
 }
 
 fn sum(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{} bytes, sha256 {hex}", bytes.len())
+    format!("{} bytes, sha256 {}", bytes.len(), sha256_hex(bytes))
 }
 
 /// Appends the elements that matter to a client, in the order of the document.

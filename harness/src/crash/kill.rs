@@ -58,22 +58,11 @@ pub enum End {
 
 impl Stage {
     /// Creates an empty store below `dir`, with children of this program.
-    pub fn new(program: PathBuf, dir: PathBuf, seed: u64, connections: usize) -> Self {
-        Self::in_mode(Mode::Durable, program, dir, seed, connections)
-    }
-
-    /// Like [`Stage::new`], with children in this mode.
-    pub fn in_mode(
-        mode: Mode,
-        program: PathBuf,
-        dir: PathBuf,
-        seed: u64,
-        connections: usize,
-    ) -> Self {
+    pub fn new(mode: Mode, program: &Path, dir: &Path, seed: u64, connections: usize) -> Self {
         Stage {
             mode,
-            program,
-            dir,
+            program: program.to_owned(),
+            dir: dir.to_owned(),
             seed,
             round: 0,
             connections,

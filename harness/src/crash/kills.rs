@@ -1,7 +1,7 @@
 //! `kill -9` at random moments, many times in a short time: kills children without sockets in the
 //! middle of commits, uploads and maintenance.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::content::{below, stream};
 use super::files;
@@ -60,15 +60,8 @@ pub fn kills(
             files::make_dir(dir)?;
             stage = None;
         }
-        let stage = stage.get_or_insert_with(|| {
-            Stage::in_mode(
-                mode,
-                program.to_owned(),
-                PathBuf::from(dir),
-                seed + number,
-                CONNECTIONS,
-            )
-        });
+        let new = || Stage::new(mode, program, dir, seed + number, CONNECTIONS);
+        let stage = stage.get_or_insert_with(new);
         let options = stage.next_child()?;
         let lines = usize::try_from(below(&mut moments, LINES)).unwrap_or_default();
         let death = stage.die(&options, &[], End::KilledAfter(lines))?;

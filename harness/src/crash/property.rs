@@ -25,20 +25,6 @@ pub enum Property {
     C8,
 }
 
-impl Property {
-    /// All properties, in order.
-    pub const ALL: [Property; 8] = [
-        Property::C1,
-        Property::C2,
-        Property::C3,
-        Property::C4,
-        Property::C5,
-        Property::C6,
-        Property::C7,
-        Property::C8,
-    ];
-}
-
 impl fmt::Display for Property {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::child::name;
 use super::content::{below, stream};
 use super::mode::Mode;
 use super::model::{Model, Unique};
@@ -65,10 +66,6 @@ pub struct Run {
     seed: u64,
     models: Vec<Model>,
     unique: Unique,
-}
-
-fn name(worker: usize) -> String {
-    format!("crash-{worker}")
 }
 
 impl Run {
@@ -163,53 +160,32 @@ impl Run {
 
     async fn verify(&mut self, server: &Running, round: &mut Round) -> Result<(), ServerError> {
         let mut checks = JoinSet::new();
-        for (worker, model) in std::mem::take(&mut self.models).into_iter().enumerate() {
-            let check = Check {
-                client: Client::connect(server.addresses, &name(worker)).await?,
-                unique: self.unique.clone(),
-                worker,
-                model,
-                verified: Verified::default(),
-            };
-            checks.spawn(check.done());
+        for (worker, mut model) in std::mem::take(&mut self.models).into_iter().enumerate() {
+            let mut client = Client::connect(server.addresses, &name(worker)).await?;
+            let unique = self.unique.clone();
+            checks.spawn(async move {
+                let mut verified = Verified::default();
+                let (client, all) = (&mut client, &mut verified);
+                match survey::connection(client, &model, false, &unique, all).await {
+                    Ok(found) => model = found,
+                    // Flaws that were found before the server stopped answering still count.
+                    Err(error) => {
+                        let text = format!("{} cannot be checked: {error}", name(worker));
+                        verified.flaws.push(Flaw::new(Property::C1, text));
+                    }
+                }
+                model.pending = None;
+                (worker, model, verified)
+            });
         }
-        let mut done: Vec<Check> = checks.join_all().await;
-        done.sort_by_key(|check| check.worker);
-        for check in &mut done {
-            self.models.push(std::mem::take(&mut check.model));
-            let verified = std::mem::take(&mut check.verified);
+        let mut done: Vec<(usize, Model, Verified)> = checks.join_all().await;
+        done.sort_by_key(|(worker, ..)| *worker);
+        for (_, model, verified) in done {
+            self.models.push(model);
             round.blobs += verified.blobs;
             round.messages += verified.messages;
             round.flaws.extend(verified.all_flaws());
         }
-        Ok(())
-    }
-}
-
-/// The check of one connection.
-struct Check {
-    worker: usize,
-    client: Client,
-    model: Model,
-    unique: Unique,
-    verified: Verified,
-}
-
-impl Check {
-    async fn done(mut self) -> Self {
-        if let Err(error) = self.run().await {
-            // Flaws that were found before the server stopped answering still count.
-            let text = format!("{} cannot be checked: {error}", name(self.worker));
-            self.verified.flaws.push(Flaw::new(Property::C1, text));
-        }
-        self.model.pending = None;
-        self
-    }
-
-    async fn run(&mut self) -> Result<(), ServerError> {
-        let (client, verified) = (&mut self.client, &mut self.verified);
-        let found = survey::connection(client, &self.model, false, &self.unique, verified);
-        self.model = found.await?;
         Ok(())
     }
 }

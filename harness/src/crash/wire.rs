@@ -75,8 +75,7 @@ impl Client {
 
     /// Creates a client of an emulator in this process.
     pub fn within(emulator: &smalt::Emulator, name: &str) -> Self {
-        let services = [Service::Blob, Service::Queue, Service::Table];
-        let services = services.map(|of| Transport::InProcess(emulator.clone(), of));
+        let services = Service::ALL.map(|of| Transport::InProcess(emulator.clone(), of));
         Self::over(services, name)
     }
 

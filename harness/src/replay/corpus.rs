@@ -80,10 +80,10 @@ pub fn write(path: &Path, text: &str) -> Result<(), CorpusError> {
     fs::write(path, text).map_err(|e| CorpusError::Io(path.to_owned(), e))
 }
 
-/// Parses the name of a service on the command line.
+/// Parses the name of a service.
 pub fn service(text: &str) -> Result<Service, String> {
     let found = Service::ALL
         .into_iter()
         .find(|service| service.as_str() == text);
-    found.ok_or_else(|| "use `blob`, `queue` or `table`".to_owned())
+    found.ok_or_else(|| format!("unknown service {text}: use blob, queue or table"))
 }

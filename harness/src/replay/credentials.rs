@@ -7,6 +7,7 @@ use smalt_protocol::{ApiVersion, Service, Timestamp, uri};
 
 use super::delegation::{self, DelegationKey};
 use super::hosts::account_key;
+use crate::wire::access::FULL;
 use crate::wire::url::Url;
 use crate::wire::{Answer, Headers, Request};
 
@@ -263,11 +264,8 @@ impl Signer<'_> {
             services,
             resource_types: types,
             permissions,
-            start: None,
             expiry: self.now.plus_s(SAS_WINDOW_S),
-            ip: "",
-            protocol: "https,http",
-            encryption_scope: "",
+            ..FULL
         };
         let query = sas.sign(&account_key(self.account));
         for (name, value) in uri::parse_query(&query).unwrap_or_default() {

@@ -10,13 +10,13 @@ use std::time::Duration;
 use http::Method;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng as _;
-use smalt::http::{Listener, Patience};
 use smalt::{Clock, Emulator};
-use smalt_protocol::{Service, Timestamp};
+use smalt_protocol::Timestamp;
 
 use super::events::{DRAIN, Event};
 use super::worker::{Log, QUEUE, Transport, Worker};
 use crate::histories::server::{START_S, Server};
+use crate::testing::Served;
 use crate::wire::Answer;
 use crate::wire::access::Access;
 use crate::wire::connection::Connection;
@@ -107,21 +107,17 @@ async fn serve(
         None => builder,
     };
     let emulator = builder.open().map_err(|error| error.to_string())?;
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let listener = Listener::bind(Service::Queue, any, None, Patience::default()).await;
-    let listener = listener.map_err(|error| error.to_string())?;
+    let served = Served::of(&emulator).await;
+    let served = served.map_err(|error| error.to_string())?;
     let target = Target {
-        address: listener.address().map_err(|error| error.to_string())?,
+        address: served.addresses()[1],
         access: Arc::new(Server::access()),
         clock: clock.clone(),
     };
-    let serving = tokio::spawn(listener.serve(emulator, std::future::pending()));
     let worked = tokio::time::timeout(until.time + PATIENCE, work(seed, until, clients, &target));
-    let events = worked
+    worked
         .await
-        .map_err(|_| "the clients did not end".to_owned());
-    serving.abort();
-    events?
+        .map_err(|_| "the clients did not end".to_owned())?
 }
 
 async fn work(

@@ -14,7 +14,7 @@ use super::TestAccount;
 /// Open sockets, closed on drop.
 #[derive(Debug)]
 pub struct Served {
-    addresses: Vec<(Service, SocketAddr)>,
+    addresses: [SocketAddr; 3],
     _servers: JoinSet<()>,
 }
 
@@ -37,12 +37,12 @@ impl Served {
     /// # Errors
     /// When no port is free.
     pub async fn of(emulator: &Emulator) -> io::Result<Served> {
-        let mut addresses = Vec::new();
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut addresses = [any; 3];
         let mut servers = JoinSet::new();
-        for service in Service::ALL {
-            let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        for (service, address) in Service::ALL.into_iter().zip(&mut addresses) {
             let listener = Listener::bind(service, any, None, Patience::default()).await?;
-            addresses.push((service, listener.address()?));
+            *address = listener.address()?;
             servers.spawn(listener.serve(emulator.clone(), std::future::pending()));
         }
         Ok(Served {
@@ -51,10 +51,9 @@ impl Served {
         })
     }
 
-    /// Returns host and port of blob, queue and table service.
-    pub fn authorities(&self) -> Vec<String> {
-        let all = self.addresses.iter();
-        all.map(|(_, address)| address.to_string()).collect()
+    /// Returns the addresses of blob, queue and table service.
+    pub fn addresses(&self) -> [SocketAddr; 3] {
+        self.addresses
     }
 
     /// Returns a connection string for any Azure Storage client.
@@ -62,12 +61,8 @@ impl Served {
         let (name, key) = (EMULATOR_ACCOUNT_NAME, EMULATOR_ACCOUNT_KEY);
         let mut text =
             format!("DefaultEndpointsProtocol=http;AccountName={name};AccountKey={key};");
-        for (service, address) in &self.addresses {
-            let label = match service {
-                Service::Blob => "BlobEndpoint",
-                Service::Queue => "QueueEndpoint",
-                Service::Table => "TableEndpoint",
-            };
+        let labels = ["BlobEndpoint", "QueueEndpoint", "TableEndpoint"];
+        for (label, address) in labels.into_iter().zip(self.addresses) {
             text += &format!("{label}=http://{address}/{name};");
         }
         text

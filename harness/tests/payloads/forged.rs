@@ -13,7 +13,6 @@ use smalt_listener::rules::envelope::Envelope;
 use smalt_listener::{ListenerConfig, Outcome as Ended};
 use smalt_sleeve::port::{BlobId, BlobProperties, CallContext, MessageTtl, Metadata, PutBlob};
 
-use super::never;
 use super::support::*;
 
 /// Puts a forged text into a queue.

@@ -2,7 +2,6 @@
 //! of LS6 on the requests that the service executed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,30 +18,19 @@ use smalt_listener::payload::envelope::Claim;
 use smalt_listener::payload::{Offload, SendOptions, Sender};
 use smalt_listener::rules::envelope::Envelope;
 use smalt_listener::{ListenerConfig, QueueListener, Report};
-use smalt_protocol::Timestamp;
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 use smalt_protocol::xml::read_queue_message;
 use smalt_sleeve::port::{
     BlobId, BlobProperties, CallContext, ErrorKind, ListBlobs, MessageTtl, Storage, metadata_value,
 };
-use smalt_sleeve::{Account, AzureStorage, Clock, Settings};
 use smalt_sweeper::{Accounts, Sweeper, SweeperConfig, SweptContainer};
 
-pub(crate) type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+use crate::storage;
+pub(crate) use crate::{Outcome, s};
 
 pub(crate) const QUEUE: &str = "orders";
 pub(crate) const POISON: &str = "orders-poison";
 pub(crate) const CONTAINER: &str = "payloads";
-
-/// A clock for the client that shows the service's time, also after it is moved forward.
-#[derive(Debug)]
-struct ServiceTime(TestAccount);
-
-impl Clock for ServiceTime {
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-}
 
 /// An account in process, and a storage client for it.
 pub(crate) struct World {
@@ -69,17 +57,8 @@ impl World {
     }
 
     async fn of(account: TestAccount) -> Outcome<World> {
-        let settings = Settings {
-            clock: Arc::new(ServiceTime(account.clone())),
-            seed: Some(1),
-            ..Settings::default()
-        };
-        let named = Account::from_connection_string("UseDevelopmentStorage=true")?;
-        let storage = AzureStorage::open(named, account.transport(), settings)?;
-        let world = World {
-            account,
-            storage: Arc::new(storage),
-        };
+        let storage = storage(&account, 1)?;
+        let world = World { account, storage };
         let cx = CallContext::default();
         world.storage.create_queue(&cx, QUEUE).await?;
         for container in [CONTAINER, "ops"] {
@@ -163,11 +142,7 @@ impl World {
     /// its copy in the poison queue.
     pub(crate) async fn poisoned(&self, body: &[u8]) -> Outcome<String> {
         let sender = self.sender(Offload::into(CONTAINER))?;
-        let never = SendOptions {
-            ttl: MessageTtl::Never,
-            ..SendOptions::default()
-        };
-        sender.send(body, never).await?;
+        sender.send(body, never()).await?;
         let rejecting = Keep::saying(Verdict::reject("no"));
         self.listen(&rejecting, s(5)).await?;
         let envelope: Envelope = serde_json::from_str(&self.standing(POISON)[0])?;
@@ -188,8 +163,11 @@ impl World {
     }
 }
 
-pub(crate) fn s(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
+pub(crate) fn never() -> SendOptions {
+    SendOptions {
+        ttl: MessageTtl::Never,
+        ..SendOptions::default()
+    }
 }
 
 /// Returns a body that compresses poorly and depends on the seed.

@@ -298,26 +298,19 @@ mod tests {
     #[test]
     fn a_library_out_of_its_crate_is_found() {
         let found = |package, lines: &str| libraries(&tree(package, lines)).len();
-        assert_eq!(
-            found("smalt-protocol", "[dependencies]\ntokio = \"1\"\n"),
-            1
-        );
-        assert_eq!(found("smalt-sweeper", "[dependencies]\nsled = \"1\"\n"), 1);
-        assert_eq!(
-            found("smalt-sweeper", "[dev-dependencies]\nazure_core = \"1\"\n"),
-            1
-        );
-        assert_eq!(
-            found("smalt-sleeve", "[dependencies]\nazure_core = \"1\"\n"),
-            0
-        );
-        assert_eq!(found("smalt", "[dependencies]\nazure_core = \"1\"\n"), 1);
-        assert_eq!(
-            found("smalt", "[dev-dependencies]\nazure_core = \"1\"\n"),
-            0
-        );
-        assert_eq!(found("smalt", "[dependencies]\nlibc = \"1\"\n"), 1);
-        assert_eq!(found("smalt-shim", "[dependencies]\nlibc = \"1\"\n"), 0);
+        for (package, section, library, expected) in [
+            ("smalt-protocol", "dependencies", "tokio", 1),
+            ("smalt-sweeper", "dependencies", "sled", 1),
+            ("smalt-sweeper", "dev-dependencies", "azure_core", 1),
+            ("smalt-sleeve", "dependencies", "azure_core", 0),
+            ("smalt", "dependencies", "azure_core", 1),
+            ("smalt", "dev-dependencies", "azure_core", 0),
+            ("smalt", "dependencies", "libc", 1),
+            ("smalt-shim", "dependencies", "libc", 0),
+        ] {
+            let lines = format!("[{section}]\n{library} = \"1\"\n");
+            assert_eq!(found(package, &lines), expected, "{package} {lines}");
+        }
         let optional = |features: &str| {
             let dependency = "[dependencies]\nazure_core = { version = \"1\", optional = true }\n";
             found("smalt", &format!("{dependency}[features]\n{features}"))

@@ -117,10 +117,15 @@ pub(crate) fn of_reports(reports: &[Report], once: bool, spent: Option<String>) 
         let words = spent.unwrap_or_else(|| "the daily budget was spent".to_owned());
         return failed(&BudgetSpent(words).into());
     }
-    if once && reports.iter().any(|r| r.failures() > 0) {
-        return ExitCode::from(FAILED_ITEMS);
+    of_items(once && reports.iter().any(|r| r.failures() > 0))
+}
+
+/// Returns the exit code of a command that is done, whether or not some of its items failed.
+pub(crate) fn of_items(have_failed: bool) -> ExitCode {
+    match have_failed {
+        true => ExitCode::from(FAILED_ITEMS),
+        false => ExitCode::SUCCESS,
     }
-    ExitCode::SUCCESS
 }
 
 #[cfg(test)]

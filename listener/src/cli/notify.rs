@@ -15,7 +15,7 @@ use smalt_sleeve::port::Storage;
 use smalt_worker::process::{Process, Sources};
 
 use super::storage::{self, Retries};
-use super::{Common, token, web};
+use super::{Common, exit, token, web};
 
 const EXAMPLES: &str = "\
 Send it after the last message was put, not before the first: a listener that is woken too early
@@ -87,10 +87,7 @@ pub(crate) async fn notify(common: &Common, flags: &NotifyFlags) -> anyhow::Resu
         };
         missed += u64::from(reached == 0);
     }
-    Ok(match missed {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::from(smalt_worker::exit::FAILED_ITEMS),
-    })
+    Ok(exit::of_items(missed > 0))
 }
 
 /// Returns the destinations of a sender's events: URLs and `queue:TOPIC`.

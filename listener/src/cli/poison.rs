@@ -25,7 +25,7 @@ use self::payloads::Payloads;
 use self::requeue::{Action, Chosen, Order, source_id};
 use self::walk::BATCH;
 use super::storage::{self, Retries};
-use super::{Common, progress, send};
+use super::{Common, exit, progress, send};
 
 const ERROR_CHARS: usize = 60;
 
@@ -319,11 +319,7 @@ async fn show(common: &Common, flags: &ShowFlags) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    Ok(ExitCode::from(if missing {
-        smalt_worker::exit::FAILED_ITEMS
-    } else {
-        0
-    }))
+    Ok(exit::of_items(missing))
 }
 
 async fn work(
@@ -381,9 +377,5 @@ async fn work(
     if !at.json {
         println!("messages: {told}, not done: {failed}");
     }
-    Ok(ExitCode::from(if failed > 0 {
-        smalt_worker::exit::FAILED_ITEMS
-    } else {
-        0
-    }))
+    Ok(exit::of_items(failed > 0))
 }

@@ -17,7 +17,7 @@ use smalt_worker::{process, span};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::storage::{self, Retries};
-use super::{Common, ambient, inspect, notify, partitions};
+use super::{Common, ambient, exit, inspect, notify, partitions};
 
 const AT_ONCE: usize = 16;
 
@@ -128,11 +128,7 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
         failed += 1;
         tracing::error!(op = "put", queue = %flags.queue, reason = %error, "not put");
     }
-    Ok(if failed > 0 {
-        ExitCode::from(smalt_worker::exit::FAILED_ITEMS)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(exit::of_items(failed > 0))
 }
 
 /// Returns where the events go: as the flags say, or to the topic of the queue's listeners.
