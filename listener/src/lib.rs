@@ -58,5 +58,6 @@ pub use config::{ConfigError, ListenerConfig, SentinelConfig};
 pub use listener::QueueListener;
 pub use observers::Observer;
 pub use report::{Decision, Ended, ListenerError, Outcome, PoolState, PoolStatus, Report};
+pub use smalt_worker::budget::Budget;
 pub use throttle::{ACCOUNT_RATE_PER_S, AccountLimit};
 pub use waker::Waker;

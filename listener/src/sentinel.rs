@@ -94,7 +94,7 @@ impl Guard {
         // A request in progress may be the one that acquires the lease.
         let in_doubt = !self.request.is_empty();
         self.request.shutdown().await;
-        if in_doubt || self.role() == Role::Holder {
+        if in_doubt || self.rule.may_hold() {
             let release = self.lease.ask(&self.shared, Ask::Release);
             let _ = tokio::time::timeout(RELEASE_WITHIN, release).await;
         }

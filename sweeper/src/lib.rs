@@ -96,5 +96,6 @@ pub use outcome::{Class, Outcome};
 pub use plan::{Plan, Prices};
 pub use report::Report;
 pub use shared::WallClock;
+pub use smalt_worker::budget::Budget;
 pub use sweeper::{Finished, Sweeper};
 pub use target::Target;

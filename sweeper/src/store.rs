@@ -184,7 +184,9 @@ async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Resu
                     let ms = began.elapsed().as_millis() as u64;
                     tracing::info!(op = "lease", retries = attempts, ms, "leased after retries");
                 }
-                return core.observe(lease.server_time);
+                let observed = core.observe(lease.server_time);
+                release(core, storage, observed.is_err()).await;
+                return observed;
             }
             Err(error) => error,
         };

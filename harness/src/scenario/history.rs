@@ -8,7 +8,7 @@ use serde::ser::SerializeMap as _;
 use smalt_protocol::Timestamp;
 use smalt_protocol::uri::{lookup, parse_query, percent_decode};
 
-use super::faults::{AWAY, CUT};
+use super::faults::{AWAY, CUT, GARBLED};
 use super::listen::Seen;
 
 /// Headers that differ between two equal runs and mean nothing: they contain the machine's name and
@@ -140,6 +140,12 @@ impl Exchange {
     pub fn is_answer_lost(&self) -> bool {
         let lost = ["answer lost", CUT, AWAY, "crash after"];
         self.done().is_some() && self.fault.is_some_and(|fault| lost.contains(&fault))
+    }
+
+    /// Whether the sender learned the result from the answer at once; a garbled answer does not
+    /// tell it.
+    pub fn is_told(&self) -> bool {
+        self.delivered && self.fault != Some(GARBLED)
     }
 
     /// Returns the answer, when the request succeeded.

@@ -372,7 +372,14 @@ impl Owner<'_> {
             return Ok(false);
         }
         self.stage(Stage::Idle);
-        tokio::time::sleep(self.plan.shape.idle_time()).await;
+        let idle = self.plan.shape.idle_time() / 2;
+        tokio::time::sleep(idle).await;
+        // A trigger without a message; it wakes followers of a sentinel as well.
+        let polls = matches!(self.plan.shape.mode, Mode::Poll(_));
+        if polls && self.plan.seed.is_multiple_of(4) {
+            crew.announce(false);
+        }
+        tokio::time::sleep(idle).await;
         let announced = self.plan.seed.is_multiple_of(3);
         if self.plan.seed.is_multiple_of(6) {
             self.until_something_happens().await;
@@ -417,7 +424,10 @@ impl Owner<'_> {
                 let pause = Duration::from_secs(1) / u32::from(per_s.max(1));
                 for number in 1..=usize::from(per_s) * usize::from(for_s) {
                     self.put(WAVE_FIRST + number, 0, None).await?;
-                    crew.announce(false);
+                    // Beside stragglers, each message must be found.
+                    if self.plan.stragglers == 0 {
+                        crew.announce(false);
+                    }
                     tokio::time::sleep(pause).await;
                 }
             }

@@ -19,7 +19,9 @@ use smalt_sleeve::port::{BlobId, DeleteSnapshots};
 use smalt_sweeper::decide::Policy;
 use smalt_sweeper::guard::Guard;
 use smalt_sweeper::schedule::Schedule;
-use smalt_sweeper::{Accounts, DeadConfig, SweepError, Sweeper, SweeperConfig, SweptContainer};
+use smalt_sweeper::{
+    Accounts, Budget, DeadConfig, SweepError, Sweeper, SweeperConfig, SweptContainer,
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -264,12 +266,17 @@ fn config(plan: &SweepPlan, names: &Names, worker: &str) -> SweeperConfig {
             ..DeadConfig::default()
         },
         lease_s: plan.lease_s,
+        rate_per_s: plan.extras.rate_per_s.map_or(0.0, f64::from),
         policy: Policy {
             grace: Duration::from_secs(3_600 * plan.grace_h),
             allow: vec!["*".to_owned()],
             rules: plan.extras.rule(names).into_iter().collect(),
             ..Policy::default()
         },
+        budget: plan.extras.has_budget.then_some(Budget {
+            max_cost_per_day: 1_000.0,
+            price_per_10k: 0.01,
+        }),
         guard: Guard {
             max_per_cycle: plan.removals_max,
             ..Guard::default()

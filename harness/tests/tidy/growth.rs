@@ -39,13 +39,13 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "listener/",
-        29_370,
+        29_410,
         "Stops at every moment around the lease of a sentinel.",
     ),
     ("worker/", 1_990, ""),
     (
         "harness/",
-        68_930,
+        69_150,
         "Files that expire; what a claim removed, and copies made again.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -59,7 +59,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 240_980;
+pub(crate) const TOTAL: usize = 241_240;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

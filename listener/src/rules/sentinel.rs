@@ -66,6 +66,8 @@ pub(crate) struct LeaseAnswer {
 pub struct Sentinel {
     lease: Duration,
     role: Role,
+    /// Whether the service may have granted the lease: no answer since has denied it.
+    may_hold: bool,
     /// End of the lease while it is held.
     valid_until: Duration,
     /// Time of the next request.
@@ -78,6 +80,7 @@ impl Sentinel {
         Sentinel {
             lease,
             role: Role::Unsure,
+            may_hold: false,
             valid_until: Duration::ZERO,
             next_at: Duration::ZERO,
         }
@@ -89,6 +92,12 @@ impl Sentinel {
             Role::Holder if now >= self.valid_until => Role::Unsure,
             role => role,
         }
+    }
+
+    /// Returns whether the lease must be released when the listener leaves. The service may have
+    /// granted it although its answer was lost, or came after the lease had lapsed here.
+    pub fn may_hold(&self) -> bool {
+        self.may_hold
     }
 
     /// Returns the request that is due, if any: releases a held lease that is not wanted, and
@@ -107,6 +116,11 @@ impl Sentinel {
     /// the followers.
     pub fn answered(&mut self, ask: Ask, asked: Duration, said: Said, jitter_permille: u32) {
         let jittered = self.lease * jitter_permille / 1000;
+        self.may_hold = match (ask, said) {
+            (_, Said::Taken) | (Ask::Release, Said::Done) => false,
+            (Ask::Acquire | Ask::Renew, _) => true,
+            (Ask::Release, Said::Failed) => self.may_hold,
+        };
         match (ask, said) {
             (Ask::Acquire | Ask::Renew, Said::Done) => {
                 self.role = Role::Holder;

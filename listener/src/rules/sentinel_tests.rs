@@ -36,6 +36,29 @@ fn a_lease_is_acquired_renewed_and_released() {
     assert_eq!(one.due(s(45), true), Some(Ask::Acquire), "idle again");
 }
 
+/// An acquired lease that has lapsed here, or whose answer was lost, may still hold at the service.
+#[test]
+fn a_lease_that_the_service_may_have_granted_must_be_released() {
+    let mut one = Sentinel::new(LEASE);
+    assert!(!one.may_hold(), "never asked for");
+    for (ask, said, may_hold) in [
+        (Ask::Acquire, Said::Failed, true),
+        (Ask::Release, Said::Failed, true),
+        (Ask::Acquire, Said::Taken, false),
+        (Ask::Release, Said::Failed, false),
+        (Ask::Acquire, Said::Done, true),
+        (Ask::Renew, Said::Failed, true),
+        (Ask::Release, Said::Done, false),
+        (Ask::Renew, Said::Done, true),
+        (Ask::Release, Said::Taken, false),
+    ] {
+        one.answered(ask, s(0), said, 1000);
+        assert_eq!(one.may_hold(), may_hold, "{ask:?} {said:?}");
+    }
+    one.answered(Ask::Acquire, s(0), Said::Done, 1000);
+    assert_eq!((one.role(s(60)), one.may_hold()), (Role::Unsure, true));
+}
+
 #[test]
 fn a_follower_asks_once_in_a_lease() {
     let mut one = Sentinel::new(LEASE);

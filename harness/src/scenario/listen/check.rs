@@ -13,6 +13,7 @@ mod message;
 mod owner;
 mod owners;
 mod pace;
+mod pauses;
 mod payloads;
 mod sometimes;
 #[cfg(test)]
@@ -26,7 +27,7 @@ use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
 use smalt_sleeve::port::CallContext;
 
-use self::message::{Known, is_told, never_expires, taken};
+use self::message::{Known, never_expires, taken};
 use self::payloads::Payloads;
 pub(super) use self::sometimes::SOMETIMES;
 use super::plan::{ListenPlan, WAVE_FIRST, Wave};
@@ -233,7 +234,7 @@ impl Judge<'_> {
                 self.mark(DRIFTED);
             }
         }
-        if is_told(exchange) {
+        if exchange.is_told() {
             self.told(event, exchange);
         }
     }
@@ -377,7 +378,7 @@ impl Judge<'_> {
             let what = format!("{actor} copies {id} again");
             self.violations.push(Violation::at("LS6", number, what));
         }
-        if is_told(exchange) {
+        if exchange.is_told() {
             self.copied.insert(copy);
         }
         known.poisoned += 1;

@@ -48,6 +48,9 @@ const OPERATIONS: [&str; 5] = [
 
 /// Path of the payload blobs.
 const PAYLOADS_PATH: &str = "/devstoreaccount1/payloads/";
+/// Time in seconds that a straggler takes.
+const STRAGGLER_S: u16 = 25;
+
 /// Repetitions that make a payload long enough to be stored in a blob.
 const PAYLOAD_REPEATS: usize = 20;
 
@@ -158,6 +161,8 @@ pub struct ListenPlan {
     pub acts: Vec<(u16, Act)>,
     /// Messages after the trouble.
     pub wave: Wave,
+    /// Number of the first messages of the wave that take [`STRAGGLER_S`].
+    pub stragglers: usize,
     /// Faults.
     pub trouble: Trouble,
 }
@@ -186,6 +191,7 @@ impl ListenPlan {
             shape: Shape::small(),
             acts: Vec::new(),
             wave: Wave::None,
+            stragglers: 0,
             trouble: Trouble { faults, rules },
         }
     }
@@ -211,6 +217,7 @@ impl ListenPlan {
             return self.messages.get(number).map(|message| message.behaviour);
         }
         Some(match self.wave {
+            _ if number < WAVE_FIRST + self.stragglers => Behaviour::Slow(STRAGGLER_S),
             Wave::None => Behaviour::Ok(0),
             Wave::Burst(_, work_ms, _) | Wave::Steady(_, work_ms, _) => Behaviour::Ok(work_ms),
         })
@@ -337,6 +344,8 @@ struct Extras {
     /// A period in which the service is busy.
     busy: Option<Fault>,
     drift_s: Option<u16>,
+    /// Number of tasks that stragglers fill while single messages arrive.
+    filled: Option<u32>,
 }
 
 impl Extras {
@@ -347,6 +356,12 @@ impl Extras {
         shape.swept = self.swept && self.payloads.is_some();
         shape.wakes_apart = self.wakes_apart;
         shape.drift_s = self.drift_s;
+        if let Some(filled) = self.filled {
+            shape.tasks_max = shape.tasks_max.max(filled + 1);
+            plan.stragglers = (filled * shape.slots) as usize;
+            plan.wave = Wave::Steady(1, 100, 45);
+            shape.can_bear(1, 100);
+        }
         let late = self.at_the_end.map(|(is_delete, nth)| {
             // A renewal is sent when half of the lock's time is over.
             let (operation, left_s) = match is_delete {
@@ -395,7 +410,8 @@ fn extras() -> impl Strategy<Value = Extras> {
     let late = prop_oneof![3 => Just(None), 1 => (any::<bool>(), 1u16..5).prop_map(Some)];
     let newer = (any::<bool>(), any::<bool>(), late);
     let drift_s = proptest::option::weighted(0.25, 60u16..600);
-    let newest = (faults::busy(BUSY_FROM_MAX), drift_s);
+    let filled = proptest::option::weighted(0.15, 1u32..3);
+    let newest = (faults::busy(BUSY_FROM_MAX), drift_s, filled);
     let parts = (
         payloads,
         faults::swarm(PAYLOAD_MENU),
@@ -412,6 +428,7 @@ fn extras() -> impl Strategy<Value = Extras> {
         at_the_end: newer.2,
         busy: newest.0,
         drift_s: newest.1,
+        filled: newest.2,
     })
 }
 
@@ -455,6 +472,7 @@ pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
                 shape,
                 acts,
                 wave,
+                stragglers: 0,
                 trouble,
             })
         },

@@ -1,6 +1,8 @@
 //! Checks a sweeper's run from its history alone (SS1 to SS10, SL1 to SL4): the blobs here, the
 //! state document in [`ledger`].
 
+mod left;
+mod lives;
 mod moves;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,15 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_protocol::metadata::FOLDER_MARKER;
-use smalt_sweeper::Collision;
 
+use self::lives::Lives;
 use super::extras::RULED;
 use super::ledger::{Ledger, Write};
 use super::model::{self, Deed, Key, Model, Version};
 use super::notes::{DUE_DIRECTORY, Notes, TESTS};
-use super::plan::{Names, SWEPT, SweepPlan, converges_s};
+use super::plan::{Names, SWEPT, SweepPlan};
 use crate::scenario::campaign::Violation;
-use crate::scenario::faults::GARBLED;
 use crate::scenario::history::{Answer, Event, Exchange, Happening, elements};
 use crate::scenario::marks::{Marks, tested};
 
@@ -47,6 +48,7 @@ struct Judge<'a> {
     snapshots: BTreeSet<Key>,
     /// ETags that a life has seen in listings and properties.
     seen: BTreeSet<(String, String)>,
+    lives: Lives,
     violations: Vec<Violation>,
 }
 
@@ -87,6 +89,7 @@ pub(super) fn check(
         replaced: BTreeSet::new(),
         snapshots: BTreeSet::new(),
         seen: BTreeSet::new(),
+        lives: Lives::new(plan),
         violations: Vec::new(),
     };
     for (number, event) in history.iter().enumerate() {
@@ -105,6 +108,12 @@ impl Judge<'_> {
         self.violations.push(Violation::at(property, number, what));
     }
 
+    fn violations_at(&mut self, number: usize, found: Vec<(&'static str, String)>) {
+        for (property, what) in found {
+            self.violated(property, number, what);
+        }
+    }
+
     fn event(&mut self, number: usize, event: &Event) {
         match &event.what {
             Happening::Exchange(exchange) => self.exchange(number, event, exchange),
@@ -115,8 +124,16 @@ impl Judge<'_> {
                 }
             }
             Happening::Crashed => self.notes.died(&event.actor),
+            Happening::Ended(why) => {
+                let pages = self.ledger.pages_of(&event.actor, event.at);
+                let wrong = self.lives.ended(event, why.as_deref(), &pages);
+                self.violations_at(number, wrong);
+            }
             Happening::Calm => self.calm = Some(event.at),
-            Happening::ToldToStop if event.actor == "harness" => {
+            Happening::ToldToStop if event.actor != "harness" => {
+                self.lives.told_to_stop(&event.actor);
+            }
+            Happening::ToldToStop => {
                 self.notes.mark("told to stop");
                 self.converged(number, event.at);
             }
@@ -130,6 +147,11 @@ impl Judge<'_> {
             let early = self.notes.note(number, event, exchange, &self.model);
             self.violations.extend(early);
             self.tried(exchange);
+            let is_state = model::key(exchange).1 == self.names.state();
+            let wrong = self
+                .lives
+                .sent(event, exchange, is_state, self.calm.is_some());
+            self.violations_at(number, wrong);
         }
         let Some(answer) = exchange.done() else {
             return;
@@ -154,7 +176,12 @@ impl Judge<'_> {
 
     fn owner_did(&mut self, exchange: &Exchange) {
         let key = model::key(exchange);
-        if exchange.parameter("comp") == Some("snapshot") {
+        if exchange.method == "DELETE" && key.2.is_empty() {
+            let gone = self.model.emptied(&key);
+            let sources = gone.iter().filter_map(|copy| copy.value("sourceetag"));
+            self.replaced.extend(sources.map(str::to_owned));
+            self.notes.mark("container for dead blobs deleted");
+        } else if exchange.parameter("comp") == Some("snapshot") {
             self.snapshots.insert(key);
         } else if exchange.parameter("comp") == Some("lease") {
             if key.1 == self.names.state() {
@@ -201,7 +228,7 @@ impl Judge<'_> {
                 let etag = unquoted(etag).to_owned();
                 self.seen.insert((actor.to_owned(), etag));
             }
-            if exchange.delivered && exchange.fault != Some(GARBLED) {
+            if exchange.is_told() {
                 self.was_listed(exchange);
             }
         } else if let Some(etag) = answer.header("etag") {
@@ -352,6 +379,8 @@ impl Judge<'_> {
             self.violated("SS6", number, what);
         }
         self.notes.mark("state written");
+        let wrong = self.lives.wrote(event, exchange, there.is_none());
+        self.violations_at(number, wrong);
         let text = String::from_utf8_lossy(&exchange.body).into_owned();
         if text.contains("sig=") || text.contains("AccountKey") {
             self.violated("SS9", number, "a secret in the state document");
@@ -415,80 +444,6 @@ impl Judge<'_> {
             && !self.cycle.unread.contains(key)
             && !(moves && (self.cycle.create_failed || self.destination(key, version).is_none()))
             && self.plan.removals_max == 0
-    }
-
-    /// SL1 and SL2 of the fleet: checks that blobs which were due long enough are gone, and that no
-    /// page is left.
-    fn converged(&mut self, number: usize, at: Timestamp) {
-        let calm = self.calm.unwrap_or(Timestamp::MIN);
-        let found = self.left(|due, made| {
-            let since = due.max(made).max(calm);
-            since.plus_s(converges_s(self.plan)) <= at
-        });
-        for what in found {
-            self.violated("SL1", number, what);
-        }
-        for what in self.ledger.left_over(at) {
-            self.violated("SL2", number, what);
-        }
-    }
-
-    /// SL1: checks that every due blob is gone.
-    fn end(&mut self, now: Timestamp) {
-        let found = self.left(|due, _| due.plus_s(3_600) < now);
-        let found = found.into_iter().map(|what| Violation::of_run("SL1", what));
-        self.violations.extend(found);
-        if self.ledger.pages_open() > 0 {
-            let what = format!("{} pages are open at the end", self.ledger.pages_open());
-            self.violations.push(Violation::of_run("SL2", what));
-        }
-        for what in self.ledger.beyond(self.plan) {
-            self.violations.push(Violation::of_run("SS10", what));
-        }
-        if self.ledger.tripped {
-            self.notes.mark("circuit breaker tripped");
-        }
-    }
-
-    /// Returns the blobs that should be gone; `late` gets the times at which a blob was due and
-    /// made.
-    fn left(&self, late: impl Fn(Timestamp, Timestamp) -> bool) -> Vec<String> {
-        let blobs = self.model.blobs.iter();
-        let left = blobs.filter(|(key, version)| {
-            self.is_swept(key)
-                && (self.due(key, version))
-                    .is_some_and(|due| late(due, version.made.max(version.tagged.1)))
-                && self.may_go(key, version)
-        });
-        let text = |(key, version): (&Key, &Version)| {
-            let ttl = version.value("timetolive");
-            let dead = version.value("deadblobcontainer");
-            format!("{key:?} is left: {ttl:?}, {dead:?}")
-        };
-        left.map(text).collect()
-    }
-
-    /// Whether nothing prevents the removal of a due blob.
-    fn may_go(&self, key: &Key, version: &Version) -> bool {
-        let kept = self.snapshots.contains(key) && !self.plan.with_snapshots;
-        if kept || self.plan.removals_max > 0 {
-            return false;
-        }
-        if version.value("deadblobcontainer").is_none() {
-            return true;
-        }
-        let Some(wanted) = self.destination(key, version) else {
-            return false;
-        };
-        let there = self.model.blobs.get(&wanted);
-        // A copy that its owner has truncated does not justify a delete: it is reported each time.
-        let this = Some(unquoted(&version.etag));
-        let cut_short =
-            |copy: &Version| copy.by_owner && copy.value("sourceetag").map(unquoted) == this;
-        if there.is_some_and(cut_short) {
-            return false;
-        }
-        there.is_none() || self.plan.on_collision != Collision::Fail
     }
 }
 

@@ -10,6 +10,7 @@ use smalt_sweeper::decide::Rule;
 
 use super::plan::{Deed, Life, Names, OwnerAct, REQUESTS_MAX, SWEPT, SweepPlan};
 use crate::scenario::faults::{self, Aim, Fault, Mishap, Operation};
+use crate::scenario::world::Which;
 
 /// Key and value of the index tag of the rule.
 pub(super) const TAG: (&str, &str) = ("kind", "temporary");
@@ -33,6 +34,17 @@ pub struct Extras {
     pub without_md5: bool,
     /// Whether the accounts have a hierarchical namespace, whose directories are due.
     pub hierarchical: bool,
+    /// The number of the copy before which the owner deletes the container for dead blobs.
+    drop_before: Option<u16>,
+    /// Most requests per second of one worker; `None` without a limit.
+    pub rate_per_s: Option<u32>,
+    /// Whether the fleet has a budget, which no run uses up.
+    pub has_budget: bool,
+    /// Page size, and the number of the change before which a worker dies, where all blobs are in
+    /// one container.
+    crowd: Option<(u32, u16)>,
+    /// The number of the request about a lease at which a worker is asked to stop.
+    stop_at: Option<u16>,
     /// Faults that bring about what these circumstances are for.
     faults: Vec<Fault>,
 }
@@ -71,6 +83,32 @@ impl Extras {
                 },
                 ..*fault
             }));
+        let mut fault = |operation, nth, mishap| {
+            let resource = "";
+            let aim = Aim {
+                operation,
+                resource,
+                nth,
+            };
+            plan.trouble.faults.push(Fault { aim, mishap });
+        };
+        if let Some((page_size, nth)) = self.crowd {
+            for blob in &mut plan.blobs {
+                blob.container = 0;
+            }
+            plan.page_size = page_size;
+            fault(Operation::Change, nth, Mishap::CrashBefore);
+        }
+        if let Some(nth) = self.stop_at {
+            fault(Operation::Lease, nth, Mishap::Stop);
+        }
+        if let Some(nth) = self.drop_before {
+            let act = u8::try_from(plan.acts.len()).unwrap_or_default();
+            let deed = Deed::DropDead;
+            plan.acts.push(OwnerAct { blob: 0, deed });
+            plan.dead_account = Some(Which::Main);
+            fault(Operation::Copy, nth, Mishap::OwnerBefore(act));
+        }
         plan.extras = self;
         plan
     }
@@ -82,11 +120,27 @@ pub(super) fn extras() -> impl Strategy<Value = Extras> {
     let without_md5 = prop_oneof![2 => Just(false), 1 => Just(true)];
     let nth = (1u16..5, 1u16..5);
     let circumstances = (any::<bool>(), any::<bool>(), rule_h, without_md5, nth);
-    let all = (circumstances, any::<bool>(), faults::busy(REQUESTS_MAX));
-    all.prop_map(|(circumstances, hierarchical, busy)| {
+    let drop_before = proptest::option::weighted(0.2, 2u16..6);
+    let busy = faults::busy(REQUESTS_MAX);
+    let rate_per_s = proptest::option::weighted(0.2, 3u32..20);
+    let crowd = proptest::option::weighted(0.15, (1u32..4, 1u16..8));
+    let stop_at = proptest::option::weighted(0.2, 4u16..40);
+    let own = (drop_before, rate_per_s, any::<bool>(), crowd, stop_at);
+    let own = own.prop_map(
+        |(drop_before, rate_per_s, has_budget, crowd, stop_at)| Extras {
+            drop_before,
+            rate_per_s,
+            has_budget,
+            crowd,
+            stop_at,
+            ..Extras::default()
+        },
+    );
+    let all = (circumstances, any::<bool>(), busy, own);
+    all.prop_map(|(circumstances, hierarchical, busy, own)| {
         let (any, drifts, rule_h, without_md5, (deletes, copies)) = circumstances;
         if !any {
-            return Extras::default();
+            return own;
         }
         let fault = |(operation, resource, nth, mishap)| Fault {
             aim: Aim {
@@ -115,6 +169,7 @@ pub(super) fn extras() -> impl Strategy<Value = Extras> {
             faults: (cut.into_iter().chain(retag).map(fault))
                 .chain(busy)
                 .collect(),
+            ..own
         }
     })
 }

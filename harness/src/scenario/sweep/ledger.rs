@@ -30,6 +30,8 @@ struct Container {
     name: String,
     status: String,
     failed: bool,
+    /// Failures that it is not forgiven yet.
+    failures: u64,
     /// Whether the circuit breaker has stopped it.
     tripped: bool,
     /// Blobs counted as removed.
@@ -44,6 +46,13 @@ struct Page {
     deadline: Option<Timestamp>,
     fence: u64,
     attempt: u64,
+}
+
+impl Page {
+    /// Whether its worker still has it at this time.
+    fn goes_on(&self, at: Timestamp) -> bool {
+        self.deadline.is_some_and(|deadline| deadline > at)
+    }
 }
 
 /// An accepted write of the state document.
@@ -163,9 +172,9 @@ impl Ledger {
             others(&old, &new, &write)
                 .into_iter()
                 .for_each(|w| say("SS6", w));
-            if let Some(what) = early(&old, &new, &write) {
-                say("SL4", what);
-            }
+            let begins = early(&old, &new, &write).map(|what| ("SL4", what));
+            let begins = (begins.into_iter()).chain(unforgiven(&old, &new, &write));
+            begins.for_each(|(p, w)| say(p, w));
         }
         if calm.is_some_and(|calm| write.at > calm.plus_s(LATE_S)) {
             overdue(&new, write.at)
@@ -222,6 +231,14 @@ impl Ledger {
         self.now.iter().flat_map(|now| overdue(now, at)).collect()
     }
 
+    /// Returns the pages that a worker has at this time.
+    pub(super) fn pages_of(&self, owner: &str, at: Timestamp) -> Vec<String> {
+        let containers = self.now.iter().flat_map(|now| &now.containers);
+        let pages = containers.flat_map(|container| &container.pages);
+        let own = pages.filter(|page| page.owner == owner && page.goes_on(at));
+        own.map(|page| page.id.clone()).collect()
+    }
+
     /// Returns the number of open pages.
     pub(super) fn pages_open(&self) -> usize {
         let containers = self.now.iter().flat_map(|now| &now.containers);
@@ -248,7 +265,7 @@ fn others(old: &Document, new: &Document, write: &Write<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
     for (before, after) in old.containers.iter().zip(&new.containers) {
         for page in &before.pages {
-            let expired = page.deadline.is_none_or(|deadline| deadline <= write.at);
+            let expired = !page.goes_on(write.at);
             let same = after.pages.iter().find(|p| p.id == page.id);
             let gone_with_container = same.is_none() && after.failed;
             if page.owner == write.actor || expired || gone_with_container {
@@ -288,12 +305,9 @@ fn closing(
             format!("cycle {} after {} with open pages", new.cycle, old.cycle),
         ));
     }
-    for container in old.containers.iter().filter(|c| !failed.contains(&c.name)) {
-        for page in container
-            .pages
-            .iter()
-            .filter(|page| page.owner != write.actor)
-        {
+    for container in &old.containers {
+        let others = container.pages.iter().filter(|it| it.owner != write.actor);
+        for page in others.filter(|it| it.goes_on(write.at) || !failed.contains(&container.name)) {
             wrong.push(("SS7", format!("closed without {page:?}")));
         }
     }
@@ -319,10 +333,31 @@ fn marks(plan: &SweepPlan, new: &Document, write: &Write<'_>, calm: bool) -> Vec
 
 /// SL4: checks that no cycle begins before its mark, unless somebody asks for it.
 fn early(old: &Document, new: &Document, write: &Write<'_>) -> Option<String> {
-    let asked = write.actor.starts_with("quiet");
     let due = old.next_due?;
-    let early = is_idle(old) && !is_idle(new) && due > write.at && !asked;
+    let early = is_idle(old) && !is_idle(new) && due > write.at && !is_asked(write);
     early.then(|| format!("cycle {} begins before {}", new.cycle, due.iso_s()))
+}
+
+/// Whether the writer was asked for a cycle.
+fn is_asked(write: &Write<'_>) -> bool {
+    write.actor.starts_with("quiet")
+}
+
+/// SL3: checks that a cycle that somebody asks for begins without the failures of earlier ones: at
+/// most the container that is listed first has failed again.
+fn unforgiven(old: &Document, new: &Document, write: &Write<'_>) -> Option<(&'static str, String)> {
+    let is_new = is_idle(old) && old.next_due.is_some_and(|due| due > write.at);
+    let begins = is_asked(write) && is_new && new.next_due.is_none();
+    let failed = new.containers.iter().filter(|it| it.failures > 0);
+    let failed: Vec<&Container> = failed.filter(|_| begins).collect();
+    let again = usize::from(is_idle(new));
+    let wrong = failed.len() > again;
+    wrong.then(|| {
+        (
+            "SL3",
+            format!("a cycle that was asked for begins with {failed:?}"),
+        )
+    })
 }
 
 fn is_idle(document: &Document) -> bool {
@@ -369,6 +404,7 @@ fn read(text: &str) -> Document {
             document.containers.push(Container {
                 name: word("name"),
                 status: word("status"),
+                failures: number("failures"),
                 failed: value("failures").is_some() || value("lastError").is_some(),
                 tripped: value("lastError") == Some("GuardTripped"),
                 removed: number("deleted") + number("moved"),
@@ -390,7 +426,8 @@ fn read(text: &str) -> Document {
     document
 }
 
-fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+/// Returns the value of an attribute in the text of a tag.
+pub(super) fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     let start = tag.find(&format!(" {name}=\""))? + name.len() + 3;
     tag[start..].split('"').next()
 }

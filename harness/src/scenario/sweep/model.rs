@@ -140,6 +140,15 @@ impl Model {
         }
     }
 
+    /// Removes the blobs of a container that was deleted, and returns them.
+    pub(super) fn emptied(&mut self, container: &Key) -> Vec<Version> {
+        let in_it = |key: &&Key| (&key.0, &key.1) == (&container.0, &container.1);
+        let gone: Vec<Key> = self.blobs.keys().filter(in_it).cloned().collect();
+        gone.iter()
+            .filter_map(|key| self.blobs.remove(key))
+            .collect()
+    }
+
     /// Applies a successful write.
     pub(super) fn apply(
         &mut self,

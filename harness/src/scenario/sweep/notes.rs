@@ -33,6 +33,7 @@ pub(crate) const SOMETIMES: &[&str] = &[
     "destination taken",
     "circuit breaker tripped",
     "container missing",
+    "container for dead blobs deleted",
     DRIFTED,
     "copy cut short, without an MD5",
     DUE_DIRECTORY,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::Method;
 use smalt_protocol::ApiVersion;
 use smalt_protocol::uri::percent_decode;
 use smalt_sleeve::port::{
@@ -90,7 +91,7 @@ impl Owner {
         ];
         for directory in &directories {
             let path = format!("{}?comp=metadata", path_of(directory));
-            self.send(&path, &marked, Bytes::new()).await;
+            self.send(Method::PUT, &path, &marked, Bytes::new()).await;
         }
     }
 
@@ -106,7 +107,7 @@ impl Owner {
         if self.plan.extras.without_md5 && number.is_multiple_of(2) {
             // Setting the properties removes those that are not given.
             let path = format!("{}?comp=properties", path_of(&blob));
-            self.send(&path, &[], Bytes::new()).await;
+            self.send(Method::PUT, &path, &[], Bytes::new()).await;
         }
     }
 
@@ -116,7 +117,7 @@ impl Owner {
         let body = Bytes::from(format!("<Tags><TagSet>{tag}</TagSet></Tags>"));
         let path = format!("{}?comp=tags", path_of(blob));
         let xml = [("content-type", "application/xml")];
-        self.send(&path, &xml, body).await;
+        self.send(Method::PUT, &path, &xml, body).await;
     }
 
     fn id(&self, number: usize) -> (Which, BlobId) {
@@ -199,7 +200,7 @@ impl Owner {
             Deed::SpoilDestination => self.spoil_destination(target).await,
             Deed::Snapshot if which == Which::Main => {
                 let path = format!("{}?comp=snapshot", path_of(&blob));
-                self.send(&path, &[], Bytes::new()).await;
+                self.send(Method::PUT, &path, &[], Bytes::new()).await;
             }
             Deed::Retag(on) if which == Which::Main => self.retag(&blob, on).await,
             Deed::Snapshot | Deed::Retag(_) => {}
@@ -209,7 +210,11 @@ impl Owner {
                     ("x-ms-lease-action", "break"),
                     ("x-ms-lease-break-period", "0"),
                 ];
-                self.send(&path, &now, Bytes::new()).await;
+                self.send(Method::PUT, &path, &now, Bytes::new()).await;
+            }
+            Deed::DropDead => {
+                let path = format!("{}?restype=container", self.names.container(plan::DEAD));
+                self.send(Method::DELETE, &path, &[], Bytes::new()).await;
             }
         }
     }
@@ -253,9 +258,11 @@ impl Owner {
     }
 
     /// Sends a request to the main account for which the client has no method.
-    async fn send(&self, path: &str, headers: &[(&str, &str)], body: Bytes) {
+    async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Bytes) {
         let access = Access::full(VERSION);
-        let request = http::Request::put(format!("http://127.0.0.1:10000{}", access.path(path)))
+        let request = http::Request::builder()
+            .method(method)
+            .uri(format!("http://127.0.0.1:10000{}", access.path(path)))
             .header("x-ms-version", VERSION.to_string())
             .header("content-length", body.len().to_string());
         let with = |request: http::request::Builder, (name, value): &(&str, &str)| {

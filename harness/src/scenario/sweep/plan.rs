@@ -11,6 +11,8 @@ use crate::scenario::world::{self, Trouble, Which};
 
 /// Length of every blob of a run; the first bytes say what it is.
 pub const CONTENT_BYTES: u64 = 32;
+/// Container for dead blobs.
+pub(super) const DEAD: &str = "dbc";
 /// Time in seconds after which leases, page deadlines and container back-offs have all ended.
 const SETTLE_S: u64 = 1_300;
 /// Number of sweeps after the trouble in which the fleet must remove everything that is due: the
@@ -147,7 +149,7 @@ pub enum Dead {
 impl Dead {
     /// Returns the value of `DeadBlobContainer`.
     pub fn text(self, names: &Names, own: &str) -> Option<String> {
-        let dbc = names.container("dbc");
+        let dbc = names.container(DEAD);
         Some(match self {
             Dead::Unsaid => return None,
             Dead::Container => dbc,
@@ -192,6 +194,8 @@ pub enum Deed {
     Snapshot,
     /// Breaks the lease on the state document, as an operator may.
     BreakLease,
+    /// Deletes the container for dead blobs of the main account.
+    DropDead,
 }
 
 /// One act of the owner.

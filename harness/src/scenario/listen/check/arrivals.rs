@@ -1,15 +1,16 @@
 //! When messages are taken: LL1 for a message in an idle queue, LL3 for messages at a constant
 //! rate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use smalt_listener::PoolState;
 use smalt_protocol::Timestamp;
 
 use super::message::taken;
 use super::pace::{AFTERMATH, Pace, SLACK};
 use crate::scenario::faults::AWAY;
-use crate::scenario::history::{Event, Happening};
+use crate::scenario::history::{Event, Exchange, Happening, element};
 use crate::scenario::listen::{Mode, Seen, Stage};
 use crate::scenario::marks::{Marks, mark};
 
@@ -19,6 +20,20 @@ const DRAIN_TARGET: Duration = Duration::from_secs(10);
 pub(super) fn check(pace: &mut Pace<'_>, marks: &mut Marks) {
     pace.late(marks);
     pace.steady(marks);
+    if matches!(pace.plan.shape.mode, Mode::Poll(_)) && pace.plan.shape.partitions.is_none() {
+        pace.waits(marks);
+    }
+}
+
+/// The places of one life.
+#[derive(Default)]
+struct Places {
+    tasks: u32,
+    /// Messages that it got and has not decided about.
+    held: BTreeSet<String>,
+    /// Since when it has had a free place.
+    free_since: Option<Timestamp>,
+    leaves: bool,
 }
 
 impl Pace<'_> {
@@ -73,6 +88,104 @@ impl Pace<'_> {
                 self.violated("LL1", number, what);
             }
             None => self.violated("LL1", number, "never taken".to_owned()),
+        }
+    }
+
+    /// LL1: checks that no message waits longer than the longest pause while a life that polls has
+    /// a free place all the time.
+    fn waits(&mut self, marks: &mut Marks) {
+        let most = self.plan.shape.longest_sleep() + SLACK + self.token_wait() + 4 * self.lag;
+        let mut lives: BTreeMap<&str, Places> = BTreeMap::new();
+        // When each message in the queue is visible.
+        let mut visible: BTreeMap<String, Timestamp> = BTreeMap::new();
+        let history = self.history;
+        for (number, event) in history.iter().enumerate() {
+            let places = lives.entry(event.actor.as_str()).or_default();
+            match &event.what {
+                Happening::Exchange(exchange) => {
+                    let got = self.moved(event, exchange, &mut visible);
+                    if exchange.is_told() {
+                        places.held.extend(got.iter().map(|(id, _)| id.clone()));
+                    }
+                    let free_since = lives.values().filter_map(|places| places.free_since).min();
+                    for (id, since) in got {
+                        let since = since.max(free_since.unwrap_or(event.at));
+                        let wait = event.at.since(since);
+                        if self.is_exact(since) && wait > most {
+                            let what = format!("{id} waited {wait:?} for a life with free places");
+                            self.violated("LL1", number, what);
+                        }
+                    }
+                }
+                Happening::Listener(Seen::Pool { state, tasks }) => {
+                    let polls = matches!(state, PoolState::Active | PoolState::Watching);
+                    places.tasks = if polls { *tasks } else { 0 };
+                }
+                Happening::Listener(Seen::Decided { id, .. }) => {
+                    places.held.remove(id);
+                }
+                Happening::ToldToStop => places.leaves = true,
+                Happening::Listener(Seen::Left(_)) | Happening::Crashed => {
+                    places.leaves = true;
+                }
+                _ => {}
+            }
+            let Some(places) = lives.get_mut(event.actor.as_str()) else {
+                continue;
+            };
+            let all = (places.tasks * self.plan.shape.slots) as usize;
+            let is_free = places.held.len() < all && !places.leaves;
+            if is_free && places.held.len() >= self.plan.shape.slots as usize {
+                mark(marks, "free places beside a full task");
+            }
+            places.free_since = match is_free {
+                true => places.free_since.or(Some(event.at)),
+                false => None,
+            };
+        }
+    }
+
+    /// Records what an exchange does to the messages of the queue. Returns those that a listener
+    /// got, with the times from which on they were visible.
+    fn moved(
+        &self,
+        event: &Event,
+        exchange: &Exchange,
+        visible: &mut BTreeMap<String, Timestamp>,
+    ) -> Vec<(String, Timestamp)> {
+        let (_, queue, rest) = exchange.segments();
+        let Some(answer) = exchange.done().filter(|_| queue == self.names.queue) else {
+            return Vec::new();
+        };
+        let s = exchange.parameter("visibilitytimeout");
+        let hidden = event.at.plus_s(s.and_then(|s| s.parse().ok()).unwrap_or(0));
+        let text = answer.text();
+        match (exchange.method.as_str(), rest.strip_prefix("messages/")) {
+            ("POST", None) => {
+                let id = element(&text, "MessageId").unwrap_or_default();
+                visible.insert(id.to_owned(), hidden);
+                Vec::new()
+            }
+            ("GET", None) if exchange.parameter("peekonly").is_none() => {
+                let got = taken(&text).into_iter().filter_map(|message| {
+                    let before = visible.insert(message.id.to_owned(), message.until);
+                    before.map(|before| (message.id.to_owned(), before))
+                });
+                let got: Vec<_> = got.collect();
+                match event.actor.starts_with("listener") {
+                    true => got,
+                    false => Vec::new(),
+                }
+            }
+            ("PUT", Some(id)) => {
+                visible.insert(id.to_owned(), hidden);
+                Vec::new()
+            }
+            ("DELETE", Some(id)) => {
+                visible.remove(id);
+                Vec::new()
+            }
+            _ => Vec::new(),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use smalt_protocol::Timestamp;
 
-use crate::scenario::faults::GARBLED;
 use crate::scenario::history::{Event, Exchange, Fate, Happening, element, elements};
 
 #[derive(Default)]
@@ -22,16 +21,10 @@ pub(super) struct Known {
     pub(super) swept_away: bool,
 }
 
-/// Whether the sender learned the result from the answer at once; a garbled answer does not tell
-/// it.
-pub(super) fn is_told(exchange: &Exchange) -> bool {
-    exchange.delivered && exchange.fault != Some(GARBLED)
-}
-
 /// Whether the sender cannot tell if the request took effect.
 pub(super) fn is_unclear(exchange: &Exchange) -> bool {
     match &exchange.fate {
-        Fate::Answered(answer) => answer.status >= 500 || !is_told(exchange),
+        Fate::Answered(answer) => answer.status >= 500 || !exchange.is_told(),
         Fate::NoAnswer(_) => true,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use smalt_listener::{Ended, Outcome};
 use smalt_protocol::Timestamp;
 
-use super::message::{is_told, is_unclear, put_at, taken};
+use super::message::{is_unclear, put_at, taken};
 use super::owner::Owner;
 use crate::scenario::campaign::Violation;
 use crate::scenario::faults::BUSY;
@@ -81,7 +81,7 @@ impl Hands<'_> {
         match &event.what {
             Happening::Exchange(exchange) => {
                 self.sent(number, event, exchange);
-                if is_told(exchange) {
+                if exchange.is_told() {
                     self.told(event, exchange);
                 }
             }
@@ -159,7 +159,7 @@ impl Hands<'_> {
             return self.violated("LS4", number, what);
         }
         owner.unsure |= is_unclear(exchange);
-        owner.failed = exchange.done().is_none() || !is_told(exchange);
+        owner.failed = exchange.done().is_none() || !exchange.is_told();
         if exchange.method == "PUT" {
             owner.asked = exchange.sent;
             let asked = exchange.parameter("visibilitytimeout");
@@ -177,7 +177,7 @@ impl Hands<'_> {
             }
             // Where the network delivers a request twice, the sender cannot know that the first one
             // succeeded; the answer tells it whether the second one did.
-            let known = exchange.fault != Some(TWICE) || is_told(exchange);
+            let known = exchange.fault != Some(TWICE) || exchange.is_told();
             owner.deleted |= exchange.done().is_some() && known;
             if early {
                 let what = format!("{} repeats the delete of {id} too early", event.actor);
@@ -185,7 +185,7 @@ impl Hands<'_> {
             }
         }
         let owner = &self.owners[at];
-        let unclear = exchange.done().is_some() && !is_told(exchange);
+        let unclear = exchange.done().is_some() && !exchange.is_told();
         if unclear && owner.until <= event.at.plus(LAST_ATTEMPT) {
             mark(
                 self.marks,
@@ -205,7 +205,7 @@ impl Hands<'_> {
         let Some(at) = self.of(&event.actor, id, |owner| owner.decided.is_none()) else {
             return;
         };
-        let told = exchange.done().is_some() && is_told(exchange);
+        let told = exchange.done().is_some() && exchange.is_told();
         if std::mem::replace(&mut self.owners[at].copied, told) {
             let what = format!("{} copies {id} again", event.actor);
             self.violated("LS4", number, what);

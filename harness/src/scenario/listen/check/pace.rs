@@ -8,7 +8,7 @@ use smalt_listener::PoolState;
 use smalt_protocol::Timestamp;
 
 use super::arrivals;
-use super::message::{is_told, is_unclear, taken};
+use super::message::{is_unclear, taken};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
 use crate::scenario::listen::plan::ListenPlan;
@@ -34,7 +34,7 @@ const LONG_IDLE_GETS: usize = 25;
 
 pub(super) struct Pace<'a> {
     pub(super) plan: &'a ListenPlan,
-    names: &'a Names,
+    pub(super) names: &'a Names,
     pub(super) history: &'a [Event],
     pub(super) lag: Duration,
     /// When the trouble ended.
@@ -51,6 +51,9 @@ struct Life {
     since: Option<Timestamp>,
     /// When its last get got an empty answer or none, if nothing else has arrived since.
     empty_at: Option<Timestamp>,
+    /// How many empty gets it has had in a row, at least, and whether these are all since it last
+    /// found something or was woken.
+    empty_gets: (u32, bool),
     /// When its last get failed, and the shortest wait after that, if nothing was sent since.
     failed_at: Option<(Timestamp, Duration)>,
     /// Requests to the queue, and failures among them.
@@ -202,9 +205,14 @@ impl<'a> Pace<'a> {
                 self.resized(number, life, *state, *tasks, stage);
                 (life.state, life.tasks, life.since) = (*state, *tasks, Some(event.at));
                 life.empty_at = None;
+                life.empty_gets = (0, false);
                 life.disturbed = Some(event.at);
             }
             Seen::Woken => {
+                // Only a sleeping task hears it.
+                let pause = self.idle_pause(life.empty_gets).0;
+                let asleep = life.empty_at.is_some_and(|at| event.at < at.plus(pause));
+                life.empty_gets = (0, asleep);
                 life.empty_at = None;
                 life.disturbed = Some(event.at);
                 let free = life.running < self.plan.shape.slots;
@@ -326,19 +334,10 @@ impl<'a> Pace<'a> {
         let alone = life.state == PoolState::Watching
             && life.tasks == 1
             && settled.is_none_or(|settled| exchange.sent >= settled);
-        let (idle_min, idle_max) = self.plan.shape.idle_ms;
         if let (Some(last), true) = (life.empty_at, alone && self.is_exact(event.at)) {
             let gap = exchange.sent.since(last);
-            let (least, most) = match self.plan.shape.mode {
-                Mode::Poll(_) | Mode::Sentinel => (
-                    Duration::from_millis(idle_min),
-                    Duration::from_millis(idle_max),
-                ),
-                Mode::Trigger(watchdog_s) => {
-                    let watchdog = Duration::from_secs(u64::from(watchdog_s));
-                    (watchdog.saturating_sub(SLACK), watchdog)
-                }
-            };
+            let (least, most) = self.pause(life.empty_gets);
+            let most = most + self.overtaking(&life.sent, last);
             if gap < least || gap > most + SLACK + 2 * self.lag {
                 let what = format!("{gap:?} after an empty get, not {least:?} to {most:?}");
                 self.violated("LS8", number, what);
@@ -352,7 +351,7 @@ impl<'a> Pace<'a> {
                 self.violated("LS8", number, what);
             }
         }
-        let answer = exchange.done().filter(|_| is_told(exchange));
+        let answer = exchange.done().filter(|_| exchange.is_told());
         let empty = answer.is_some_and(|answer| taken(&answer.text()).is_empty());
         // In a wave, the find of one task wakes the others.
         if matches!(stage, Some(Stage::Idle | Stage::Late { .. })) {
@@ -361,12 +360,16 @@ impl<'a> Pace<'a> {
         if !empty {
             life.disturbed = Some(event.at);
         }
+        life.empty_gets = match answer.is_some() {
+            true if empty => (life.empty_gets.0 + 1, life.empty_gets.1),
+            found => (0, found),
+        };
         life.empty_at = (empty && alone).then_some(event.at);
         // Until then a call of a task that has stopped may still be tried again.
         let steady = life
             .since
             .is_some_and(|since| since.plus(AFTERMATH) <= event.at);
-        let failed = is_told(exchange) && answer.is_none() && alone && steady;
+        let failed = exchange.is_told() && answer.is_none() && alone && steady;
         let wait = wait_of(exchange, self.plan.shape.create_queue).filter(|_| failed);
         life.failed_at = wait.map(|wait| (event.at, wait));
         if empty && stage == Some(Stage::Idle) && life.state == PoolState::Watching {
@@ -408,7 +411,7 @@ impl<'a> Pace<'a> {
             return;
         }
         life.woken_at = None;
-        let most = SLACK + 4 * self.lag;
+        let most = SLACK + self.overtaking(&life.sent, woken) + 4 * self.lag;
         let late = exchange.sent.since(woken);
         if late > most && life.state != PoolState::Draining {
             let what = format!("{} polls {late:?} after a trigger", event.actor);

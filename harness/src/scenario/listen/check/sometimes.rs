@@ -14,6 +14,7 @@ pub(in crate::scenario::listen) const SOMETIMES: &[&str] = &[
     "clock refused",
     "connection reset",
     "constant load",
+    "free places beside a full task",
     "copy in the poison queue",
     "delete asked to wait",
     "delete refused beyond the client's tries",
