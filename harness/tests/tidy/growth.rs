@@ -45,8 +45,8 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        69_150,
-        "Files that expire; what a claim removed, and copies made again.",
+        69_480,
+        "What each life of a worker owes; waits beside full tasks; pauses after triggers.",
     ),
     ("harness/fuzz/", 89, ""),
     (
@@ -59,7 +59,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 241_240;
+pub(crate) const TOTAL: usize = 241_580;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

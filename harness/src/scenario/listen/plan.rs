@@ -161,7 +161,7 @@ pub struct ListenPlan {
     pub acts: Vec<(u16, Act)>,
     /// Messages after the trouble.
     pub wave: Wave,
-    /// Number of the first messages of the wave that take [`STRAGGLER_S`].
+    /// Number of messages at the beginning of the wave that take long.
     pub stragglers: usize,
     /// Faults.
     pub trouble: Trouble,
