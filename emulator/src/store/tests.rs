@@ -7,20 +7,26 @@ mod failing;
 mod fast;
 mod logs;
 mod losses;
+mod model;
 mod opening;
 mod payloads;
 mod replacing;
 mod room;
 mod schedules;
 
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 use smalt_protocol::StorageError;
 
 use super::testing::{clock, fault_disk, get_payload, luck, pattern, put_payload, stage};
-use super::{Store, StoreConfig, Transaction};
+use super::{Store, StoreConfig, Transaction, View};
 use crate::disk::Disk;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Small, so that tests close, compact and delete segments.
 const SEGMENT_BYTES: u64 = 256 * 1024;
@@ -59,7 +65,7 @@ fn get(store: &Store, key: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns all entries of the store, as readers see them.
-fn dump(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn dump(store: &Store) -> Entries {
     let mut all = Vec::new();
     let scanned = store.read(|view| {
         view.scan(&[], &[0xFF; 4], &mut |key, value| {
@@ -69,4 +75,32 @@ fn dump(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
     });
     scanned.unwrap();
     all
+}
+
+fn key(n: u8) -> Vec<u8> {
+    // Keys of all lengths, some of them prefixes of others.
+    [&[0x20], vec![n % 16; usize::from(n / 16)].as_slice()].concat()
+}
+
+fn scan(view: &dyn View, from: &[u8], to: &[u8], limit: usize) -> Entries {
+    let (mut found, mut is_ended) = (Vec::new(), false);
+    view.scan(from, to, &mut |key, value| {
+        assert!(!is_ended, "the scan continues after a break");
+        if found.len() == limit {
+            is_ended = true;
+            return ControlFlow::Break(());
+        }
+        found.push((key.to_vec(), value.to_vec()));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    found
+}
+
+fn scan_map(map: &Map, from: &[u8], to: &[u8], limit: usize) -> Entries {
+    if from >= to {
+        return Vec::new();
+    }
+    let range = map.range(from.to_vec()..to.to_vec()).take(limit);
+    range.map(|(k, v)| (k.clone(), v.clone())).collect()
 }

@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        85_550,
-        "The order in which the log is read and freed, and groups on top of refused ones.",
+        85_830,
+        "Every mode of the store against one model: payloads, saved states, losses of power.",
     ),
     (
         "sleeve/",
@@ -59,7 +59,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 241_580;
+pub(crate) const TOTAL: usize = 241_860;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

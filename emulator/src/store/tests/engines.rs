@@ -1,148 +1,19 @@
-//! All modes behave the same: random transactions in memory, in sled and in a plain map.
+//! Resets in every mode, the parts of the store that readers see, and the order of a drain.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use proptest::collection::vec;
 use proptest::prelude::*;
-use smalt_protocol::StorageError;
 
 use super::fault_disk::Faults;
-use super::{clock, durable, durable_on, memory};
+use super::{Map, clock, durable, key, memory, scan, scan_map};
 use crate::store::engine::{Engine, MemoryEngine};
 use crate::store::extents::Extents;
 use crate::store::overlay::Published;
 use crate::store::view::{Visit, Writes};
-use crate::store::{Store, StoreConfig, StoreError, StoreResult, Transaction, View};
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
-
-#[derive(Clone, Debug)]
-enum Step {
-    /// The writes of one commit, and whether it refuses.
-    Commit(Vec<(u8, Option<u16>)>, bool),
-    Scan(u8, u8, usize),
-    Reopen,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let write = (any::<u8>(), proptest::option::of(0_u16..17_000));
-    prop_oneof![
-        6 => (vec(write, 0..6), proptest::bool::weighted(0.2))
-            .prop_map(|(writes, refuses)| Step::Commit(writes, refuses)),
-        3 => (any::<u8>(), any::<u8>(), 0..20_usize)
-            .prop_map(|(from, to, limit)| Step::Scan(from, to, limit)),
-        1 => Just(Step::Reopen),
-    ]
-}
-
-fn key(n: u8) -> Vec<u8> {
-    // Keys of all lengths, some of them prefixes of others.
-    [&[0x20], vec![n % 16; usize::from(n / 16)].as_slice()].concat()
-}
-
-fn scan(view: &dyn View, from: &[u8], to: &[u8], limit: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut found = Vec::new();
-    view.scan(from, to, &mut |key, value| {
-        if found.len() == limit {
-            return ControlFlow::Break(());
-        }
-        found.push((key.to_vec(), value.to_vec()));
-        ControlFlow::Continue(())
-    })
-    .unwrap();
-    found
-}
-
-fn scan_map(map: &Map, from: &[u8], to: &[u8], limit: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
-    if from >= to {
-        return Vec::new();
-    }
-    let range = map.range(from.to_vec()..to.to_vec()).take(limit);
-    range.map(|(k, v)| (k.clone(), v.clone())).collect()
-}
-
-async fn commit(
-    store: &Store,
-    writes: Vec<(u8, Option<u16>)>,
-    refuses: bool,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StorageError> {
-    store
-        .commit(move |tx: &mut Transaction<'_>, _| {
-            for (n, len) in &writes {
-                match len {
-                    Some(len) => tx.put(key(*n), vec![*n; usize::from(*len)]),
-                    None => tx.delete(key(*n)),
-                }
-            }
-            let seen = scan(tx, &[0x20], &[0x21], 8);
-            if refuses {
-                return Err(StorageError::internal("refused"));
-            }
-            Ok(seen)
-        })
-        .await
-}
-
-async fn compare(steps: Vec<Step>) {
-    let dir = tempfile::tempdir().unwrap();
-    // Tests the engine, without the time that the machine's disk needs for syncs.
-    let disk = Arc::new(Faults::default());
-    let mut stores = [memory(), durable_on(dir.path(), &disk)];
-    let mut map = Map::new();
-    for step in steps {
-        match step {
-            Step::Commit(writes, refuses) => {
-                let mut next = map.clone();
-                for (n, len) in &writes {
-                    match len {
-                        Some(len) => next.insert(key(*n), vec![*n; usize::from(*len)]),
-                        None => next.remove(&key(*n)),
-                    };
-                }
-                let expected = scan_map(&next, &[0x20], &[0x21], 8);
-                for store in &stores {
-                    let seen = commit(store, writes.clone(), refuses).await;
-                    assert_eq!(seen.is_err(), refuses);
-                    assert!(seen.is_ok_and(|seen| seen == expected) || refuses);
-                }
-                if !refuses {
-                    map = next;
-                }
-            }
-            Step::Scan(from, to, limit) => {
-                let (from, to) = (key(from), key(to));
-                let expected = scan_map(&map, &from, &to, limit);
-                for store in &stores {
-                    let seen = store.read(|view| scan(view, &from, &to, limit));
-                    assert_eq!(seen, expected);
-                }
-            }
-            Step::Reopen => {
-                stores[1].close().unwrap();
-                stores[1] = durable_on(dir.path(), &disk);
-            }
-        }
-    }
-    for store in &stores {
-        let all = store.read(|view| scan(view, &[0x10], &[0xFF], usize::MAX));
-        assert_eq!(all, map.into_iter().collect::<Vec<_>>());
-        map = all.into_iter().collect();
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
-
-    #[test]
-    fn all_engines_agree_with_a_map(steps in vec(step(), 1..30)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(compare(steps));
-    }
-}
+use crate::store::{Store, StoreConfig, StoreError, StoreResult, View};
 
 /// A reset deletes state, payloads and time, in every mode, also after a restart.
 #[tokio::test]

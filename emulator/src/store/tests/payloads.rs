@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use proptest::collection::vec;
-use proptest::prelude::*;
-
 use super::fault_disk::Faults;
 use super::{
     SEGMENT_BYTES, config, durable, durable_on, get_payload, memory, pattern, put_payload, stage,
@@ -104,67 +101,6 @@ async fn reader_is_a_body_of_known_size() {
     assert_eq!(first.len(), 65_536 - 10);
     let rest = body.collect().await.unwrap().to_bytes();
     assert_eq!([first, rest].concat(), bytes[10..]);
-}
-
-/// Adopts, retains and releases payloads, and checks that references decide which of them exist.
-async fn count_references(store: Store, steps: Vec<(u8, u8)>) {
-    let mut counts: BTreeMap<PayloadId, (u64, u32)> = BTreeMap::new();
-    for (n, (choice, which)) in steps.into_iter().enumerate() {
-        let known = counts.len();
-        let id = counts
-            .keys()
-            .nth(usize::from(which) % known.max(1))
-            .copied();
-        match (choice % 5, id) {
-            (0 | 1, _) | (_, None) => {
-                let len = [100, 20_000, 70_000][usize::from(which) % 3];
-                let seed = n as u64;
-                let id = put_payload(&store, &pattern(seed, len)).await.unwrap();
-                assert!(counts.insert(id, (seed, 1)).is_none());
-            }
-            (2, Some(id)) => {
-                change(&store, id, true).await;
-                counts.get_mut(&id).unwrap().1 += 1;
-            }
-            (3, Some(id)) => {
-                change(&store, id, false).await;
-                let count = &mut counts.get_mut(&id).unwrap().1;
-                *count -= 1;
-                if *count == 0 {
-                    counts.remove(&id);
-                    assert!(get_payload(&store, id).is_err());
-                }
-            }
-            _ => drop(store.maintain(usize::from(which % 4)).unwrap()),
-        }
-    }
-    for (id, (seed, _)) in &counts {
-        let bytes = get_payload(&store, *id).unwrap();
-        assert_eq!(bytes, pattern(*seed, bytes.len()));
-    }
-    for (id, (_, count)) in counts {
-        for _ in 0..count {
-            change(&store, id, false).await;
-        }
-    }
-    tidy(&store);
-    let stats = store.stats();
-    assert_eq!((stats.segments, stats.segment_bytes), (0, 0));
-    // Only the last stamp, id and format remain.
-    assert!(super::dump(&store).len() <= 3);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-
-    #[test]
-    fn payloads_live_as_long_as_their_references(steps in vec(any::<(u8, u8)>(), 1..40)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let disk = Arc::new(Faults::default());
-        runtime.block_on(count_references(memory(), steps.clone()));
-        runtime.block_on(count_references(durable_on(dir.path(), &disk), steps));
-    }
 }
 
 /// Compaction moves live payloads, keeps their bytes, and does not disturb readers.
