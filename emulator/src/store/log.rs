@@ -86,6 +86,9 @@ pub(super) struct Found {
     pub(super) is_used: bool,
     /// The older of its two generations.
     generation: u64,
+    /// Whether the records of the newer generation do not count, because some of the older one are
+    /// lost.
+    pub(super) is_cut: bool,
 }
 
 impl Found {
@@ -109,19 +112,18 @@ impl Found {
         if newer.generation != older.generation + 1 && found.damage.is_empty() {
             found.damage.push("the log has lost a header".to_owned());
         }
-        let mut is_continued = true;
         if let Some((before, flags)) = newer.first
             && before != older.last
         {
-            is_continued = flags & AFTER_SYNC != 0;
-            if is_continued && found.damage.is_empty() {
+            found.is_cut = flags & AFTER_SYNC == 0;
+            if !found.is_cut && found.damage.is_empty() {
                 let lost = format!("the log has lost records after record {}", older.last);
                 found.damage.push(lost);
             }
         }
         found.generation = older.generation;
         // Writes without a sync may survive a loss of power without those before them.
-        for file in &files[..1 + usize::from(is_continued)] {
+        for file in &files[..1 + usize::from(!found.is_cut)] {
             for record in file.records.values() {
                 decode(record, &mut found.writes)?;
             }
@@ -177,9 +179,14 @@ impl Log {
     }
 
     /// Begins with two empty generations after the engine has everything durably.
-    pub(super) fn restart(&self) -> StoreResult<()> {
-        let next = self.state.lock().generation + 2;
-        self.begin(next)
+    pub(super) fn restart(&self, found: &Found) -> StoreResult<()> {
+        if found.is_cut {
+            // Once the older records are gone, nothing else says that the newer ones do not count.
+            let newer = &self.files[side(found.generation + 1)];
+            newer.write_at(&[0; PAGE_BYTES], RECORDS_FROM)?;
+            newer.sync_data()?;
+        }
+        self.begin(found.generation + 2)
     }
 
     fn begin(&self, generation: u64) -> StoreResult<()> {

@@ -158,7 +158,7 @@ impl SledEngine {
             failpoint::reach("open.log_applied");
             engine.sync()?;
             failpoint::reach("open.log_synced");
-            engine.log.restart()?;
+            engine.log.restart(&found)?;
             failpoint::reach("open.log_restarted");
         }
         Ok(engine)

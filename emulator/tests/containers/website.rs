@@ -59,6 +59,14 @@ async fn website_serves_its_pages_to_everybody() {
             assert_eq!(found.headers["content-type"], "text/html");
         }
     }
+    // What a client has or asks of the missing page is not said of the one in its place.
+    let own = page(&client, ("HEAD", HOST, "/404.html"), &[]).await;
+    let asked = [
+        ("if-none-match", own.headers["etag"].to_str().unwrap()),
+        ("range", "bytes=0-1"),
+    ];
+    let found = page(&client, ("GET", HOST, "/none.html"), &asked).await;
+    assert_eq!((found.status, found.text()), (404, "404.html"));
     // The same container is private at the service.
     let host = "devstoreaccount1.blob.localhost:10000";
     let read = page(&client, ("GET", host, "/$web/index.html"), &[]).await;

@@ -276,8 +276,12 @@ impl Owner<'_> {
                 .iter()
                 .map(|(at, act)| (*at, Step::Act(*act))),
         );
-        let resize = self.plan.shape.partitions;
-        steps.extend(resize.map(|resize| (resize.at_s, Step::Resize(resize.to))));
+        let resizes = self.plan.shape.partitions.into_iter();
+        steps.extend(
+            resizes
+                .flat_map(Resize::changes)
+                .map(|(at, to)| (at, Step::Resize(to))),
+        );
         steps.sort_by_key(|(at, _)| *at);
         for (at, step) in steps {
             // Half a second late, so that it does not always coincide with something else.

@@ -24,8 +24,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "emulator/",
-        85_830,
-        "Every mode of the store against one model: payloads, saved states, losses of power.",
+        85_870,
+        "Every mode of the store against one model; a log that is cut twice.",
     ),
     (
         "sleeve/",
@@ -45,8 +45,8 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        69_480,
-        "What each life of a worker owes; waits beside full tasks; pauses after triggers.",
+        69_540,
+        "Resizes that are taken back; what each life of a worker owes.",
     ),
     ("harness/fuzz/", 89, ""),
     (
@@ -59,7 +59,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 241_860;
+pub(crate) const TOTAL: usize = 241_940;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

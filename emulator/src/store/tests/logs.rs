@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use smalt_protocol::StorageError;
 
 use super::fault_disk::{Call, Faults};
-use super::{SEGMENT_BYTES, dump, durable, durable_on, get, pattern, put, stage};
+use super::{SEGMENT_BYTES, dump, durable, durable_on, get, luck, pattern, put, stage};
 use crate::disk::{Disk, SystemDisk, copy_dir, read_small};
 use crate::store::log::{FILES, Found, Log};
 use crate::store::view::Writes;
@@ -36,25 +36,37 @@ fn writes(n: u8, bytes: usize) -> Writes {
     .into()
 }
 
-/// Writes records as a committer does.
-fn filled(disk: &Faults, sizes: &[usize], synced: bool) {
+/// Writes records as a committer does, until the disk dies. Returns the number of durable ones.
+fn filled(disk: &Faults, sizes: &[usize], synced: bool, dies_at: Option<u64>) -> usize {
     let log = Log::create(disk, Path::new(DIR), LOG_BYTES).unwrap();
     disk.sync_dir(Path::new(DIR)).unwrap();
+    if let Some(later) = dies_at {
+        disk.die_at_sync(disk.syncs() + 1 + later);
+    }
     let mut turns = 0;
-    for (n, bytes) in sizes.iter().enumerate() {
-        let next = writes(n as u8, *bytes);
+    let mut durable = 0;
+    let mut write = |n: usize| {
+        let next = writes(n as u8, sizes[n]);
         if log.is_full(&next) {
             if turns > 0 {
-                log.recycle().unwrap();
+                log.recycle()?;
             }
             turns += 1;
             log.turn();
         }
-        log.record(&next).unwrap();
+        log.record(&next)?;
         if synced {
-            log.sync().unwrap();
+            log.sync()?;
+            durable = n + 1;
         }
+        Ok::<_, StoreError>(())
+    };
+    let written = (0..sizes.len()).try_for_each(&mut write);
+    assert!(written.is_ok() || disk.is_dead(), "{written:?}");
+    for (path, bytes) in disk.files("") {
+        assert!(bytes as u64 <= LOG_BYTES, "{bytes} in {path:?}");
     }
+    durable
 }
 
 /// Returns the number of the first record after those that were found. None is missing in between.
@@ -80,26 +92,33 @@ fn end_of(found: &Writes, sizes: &[usize]) -> usize {
 }
 
 proptest! {
-    /// A loss of power keeps every synced record, and unsynced ones whole or not at all.
+    /// A loss of power keeps every synced record, and unsynced ones whole or not at all; so does
+    /// another one while the log begins again.
     #[test]
     fn synced_records_survive_a_loss_of_power(
         sizes in proptest::collection::vec(0_usize..15_000, 1..30),
         synced: bool,
-        mut luck in 1_u64..,
+        dies_at in proptest::option::of(0_u64..40),
+        dies_again_at in 0_u64..4,
+        mut seed in 1_u64..,
     ) {
         let disk = Faults::default();
-        filled(&disk, &sizes, synced);
-        let image = disk.after_crash(|| {
-            luck = luck.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            luck >> 63 == 0
-        });
-        let (log, found) = open(&image);
+        let durable = filled(&disk, &sizes, synced, dies_at);
+        let disk = disk.after_crash(luck(seed));
+        let (log, found) = open(&disk);
         prop_assert_eq!(&found.damage, &Vec::<String>::new());
         let end = end_of(&found.writes, &sizes);
-        prop_assert!(end == sizes.len() || !synced);
-        log.restart().unwrap();
-        let (_, again) = open(&image);
-        prop_assert!(!again.is_used && again.writes.is_empty() && again.damage.is_empty());
+        prop_assert!(end >= durable, "{} of {}", end, durable);
+        disk.die_at_sync(disk.syncs() + 1 + dies_again_at);
+        let restarted = log.restart(&found);
+        prop_assert_eq!(restarted.is_ok(), dies_again_at > 1 + u64::from(found.is_cut));
+        seed = !seed;
+        let disk = disk.after_crash(luck(seed));
+        let (_, again) = open(&disk);
+        prop_assert_eq!(&again.damage, &Vec::<String>::new());
+        let again_end = end_of(&again.writes, &sizes);
+        prop_assert!(again_end == end || again_end == 0);
+        prop_assert!(restarted.is_err() || !again.is_used);
     }
 
     /// A damaged page is found, unless it belongs to the last record, which is then missing, or to
@@ -110,7 +129,7 @@ proptest! {
         place: prop::sample::Index,
     ) {
         let disk = Faults::default();
-        filled(&disk, &sizes, true);
+        filled(&disk, &sizes, true, None);
         let files = disk.files("");
         let total: usize = files.iter().map(|(_, len)| len).sum();
         let mut at = place.index(total);

@@ -26,7 +26,7 @@ const QUIET: Theme = Theme {
 /// Of this many histories one has a theme.
 const THEMED_EVERY: u8 = 2;
 
-static ACCOUNT: [Theme; 13] = [
+static ACCOUNT: [Theme; 14] = [
     Theme {
         kinds: &[
             "account set retention",
@@ -156,6 +156,18 @@ static ACCOUNT: [Theme; 13] = [
     Theme {
         kinds: &["container set policy", "container signed list"],
         advance_percent: 12,
+        ..QUIET
+    },
+    Theme {
+        kinds: &[
+            "blob put pages",
+            "blob put pages data",
+            "blob clear pages",
+            "blob resize",
+            "blob get page ranges",
+            "blob get",
+            "blob snapshot",
+        ],
         ..QUIET
     },
     Theme {

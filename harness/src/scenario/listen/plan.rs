@@ -346,6 +346,8 @@ struct Extras {
     drift_s: Option<u16>,
     /// Number of tasks that stragglers fill while single messages arrive.
     filled: Option<u32>,
+    /// Seconds after which a resize is taken back.
+    back_after_s: Option<u16>,
 }
 
 impl Extras {
@@ -353,6 +355,9 @@ impl Extras {
     fn applied(self, mut plan: ListenPlan) -> ListenPlan {
         let shape = &mut plan.shape;
         (shape.payloads, shape.partitions) = (self.payloads, self.partitions);
+        if let Some(resize) = &mut shape.partitions {
+            resize.back_after_s = self.back_after_s;
+        }
         shape.swept = self.swept && self.payloads.is_some();
         shape.wakes_apart = self.wakes_apart;
         shape.drift_s = self.drift_s;
@@ -405,13 +410,19 @@ fn extras() -> impl Strategy<Value = Extras> {
     ];
     let payloads = prop_oneof![2 => Just(None), 1 => enc.prop_map(Some)];
     let resize = (1u32..5, 1u32..5, 3u16..100);
-    let resize = resize.prop_map(|(from, to, at_s)| Resize { from, to, at_s });
+    let resize = resize.prop_map(|(from, to, at_s)| Resize {
+        from,
+        to,
+        at_s,
+        back_after_s: None,
+    });
     let partitions = prop_oneof![3 => Just(None), 1 => resize.prop_map(Some)];
     let late = prop_oneof![3 => Just(None), 1 => (any::<bool>(), 1u16..5).prop_map(Some)];
     let newer = (any::<bool>(), any::<bool>(), late);
     let drift_s = proptest::option::weighted(0.25, 60u16..600);
     let filled = proptest::option::weighted(0.15, 1u32..3);
-    let newest = (faults::busy(BUSY_FROM_MAX), drift_s, filled);
+    let back_after_s = proptest::option::weighted(0.5, 5u16..40);
+    let newest = (faults::busy(BUSY_FROM_MAX), drift_s, filled, back_after_s);
     let parts = (
         payloads,
         faults::swarm(PAYLOAD_MENU),
@@ -429,6 +440,7 @@ fn extras() -> impl Strategy<Value = Extras> {
         busy: newest.0,
         drift_s: newest.1,
         filled: newest.2,
+        back_after_s: newest.3,
     })
 }
 

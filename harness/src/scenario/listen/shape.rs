@@ -95,6 +95,26 @@ pub struct Resize {
     pub to: u32,
     /// Time of the change, in seconds.
     pub at_s: u16,
+    /// Seconds after which the change is taken back; `None` if it stays.
+    pub back_after_s: Option<u16>,
+}
+
+impl Resize {
+    /// Returns the number of partitions at the end.
+    fn at_last(self) -> u32 {
+        match self.back_after_s {
+            Some(_) => self.from,
+            None => self.to,
+        }
+    }
+
+    /// Returns the times in seconds and the numbers of partitions that they bring.
+    pub(super) fn changes(self) -> impl Iterator<Item = (u16, u32)> {
+        let back = self
+            .back_after_s
+            .map(|after| (self.at_s + after, self.from));
+        std::iter::once((self.at_s, self.to)).chain(back)
+    }
 }
 
 /// How long a sender uses the map of a partitioned queue before it reads it again.
@@ -201,7 +221,9 @@ impl Shape {
     pub(super) fn queues_at_last(&self, names: &Names) -> Vec<String> {
         match self.partitions {
             None => vec![names.queue.clone()],
-            Some(Resize { to, .. }) => (0..to).map(|n| queue_name_of(&names.queue, n)).collect(),
+            Some(resize) => (0..resize.at_last())
+                .map(|n| queue_name_of(&names.queue, n))
+                .collect(),
         }
     }
 
