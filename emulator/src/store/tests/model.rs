@@ -16,7 +16,8 @@ use super::fault_disk::Faults;
 use super::{Entries, Map, clock, get_payload, key, luck, memory, pattern, scan, scan_map, stage};
 use crate::disk::Disk;
 use crate::store::{
-    PayloadId, Staged, Store, StoreConfig, Transaction, View, adopt, disagreements, release, retain,
+    OpenError, PayloadId, Staged, Store, StoreConfig, Transaction, View, adopt, disagreements,
+    release, retain,
 };
 
 /// So small that the log turns every few steps.
@@ -52,7 +53,8 @@ enum Step {
     Delete(u8),
     Reset,
     Reopen,
-    LosePower(u64),
+    /// A seed of what the disk keeps, and the sync at which it dies again while the store opens.
+    LosePower(u64, Option<u64>),
 }
 
 fn job() -> impl Strategy<Value = Job> {
@@ -82,7 +84,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => name.prop_map(Step::Delete),
         1 => Just(Step::Reset),
         1 => Just(Step::Reopen),
-        1 => (1..u64::MAX).prop_map(Step::LosePower),
+        1 => (1..u64::MAX, option::of(0_u64..12)).prop_map(|(seed, at)| Step::LosePower(seed, at)),
     ]
 }
 
@@ -100,7 +102,22 @@ struct State {
     payloads: BTreeMap<u8, Known>,
 }
 
+/// The keys of a state with the lengths of their values, and the references of its payloads.
+type Outline = (Vec<(Vec<u8>, usize)>, Vec<(u8, u8)>);
+
 impl State {
+    fn outline(&self) -> Outline {
+        let keys = self
+            .keys
+            .iter()
+            .map(|(key, value)| (key.clone(), value.len()));
+        let payloads = self
+            .payloads
+            .iter()
+            .map(|(name, known)| (*name, known.count));
+        (keys.collect(), payloads.collect())
+    }
+
     /// Applies a job. Returns what it reads, or `None` when it refuses.
     fn apply(&mut self, job: &Job, new: Known) -> Option<Entries> {
         let mut next = self.clone();
@@ -238,17 +255,31 @@ impl Tested {
         }
     }
 
-    /// Opens the store again, after a close or after a loss of power with this seed.
-    fn reopen(&mut self, power: Option<u64>) {
+    /// Closes the store and opens it again.
+    fn reopen(&mut self) {
+        if let Some((dir, disk)) = &self.files {
+            self.store.close().unwrap();
+            self.store = open(dir.path(), disk, self.is_fast);
+        }
+    }
+
+    /// Opens the store after one or two losses of power.
+    fn lose_power(&mut self, seed: u64, again: Option<u64>) {
         let Some((dir, disk)) = &mut self.files else {
             return;
         };
-        let left = power.map(|seed| Arc::new(disk.after_crash(luck(seed))));
-        if left.is_some() {
-            disk.die_at_sync(0);
+        let mut left = Arc::new(disk.after_crash(luck(seed)));
+        disk.die_at_sync(0);
+        assert!(self.store.close().is_err());
+        if let Some(sync) = again {
+            left.die_at_sync(sync);
+            if let Ok(store) = try_open(dir.path(), &left, self.is_fast) {
+                // Closing may fail, and dropping the store would close it later.
+                let _ = store.close();
+            }
+            left = Arc::new(left.after_crash(luck(!seed)));
         }
-        assert_eq!(self.store.close().is_ok(), left.is_none());
-        *disk = left.unwrap_or_else(|| Arc::clone(disk));
+        *disk = left;
         self.store = open(dir.path(), disk, self.is_fast);
     }
 
@@ -275,6 +306,20 @@ impl Tested {
         }
     }
 
+    /// Checks what a loss of power leaves: everything, or in the mode fast one of the past states.
+    fn check_rest(&self, state: &State, past: &[Outline]) {
+        if !self.is_fast {
+            return self.check(state);
+        }
+        let left = self.store.read(|view| {
+            let keys = scan(view, &KEYS.0, &KEYS.1, usize::MAX).into_iter();
+            let payloads = (0..6).filter_map(|name| Some((name, recorded(view, name)?.1)));
+            let lengths = keys.map(|(key, value)| (key, value.len()));
+            (lengths.collect(), payloads.collect())
+        });
+        assert!(past.contains(&left), "no state had {left:?}");
+    }
+
     /// Nothing stays on disk for payloads that no state refers to.
     async fn release_all(&self, state: &State) {
         for (name, known) in &state.payloads {
@@ -296,16 +341,17 @@ impl Tested {
 }
 
 fn open(dir: &Path, disk: &Arc<Faults>, is_fast: bool) -> Store {
+    try_open(dir, disk, is_fast).unwrap()
+}
+
+fn try_open(dir: &Path, disk: &Arc<Faults>, is_fast: bool) -> Result<Store, OpenError> {
     disk.show_room(ROOM_BYTES, ROOM_BYTES);
-    let config = match is_fast {
+    let mut config = match is_fast {
         true => StoreConfig::fast(dir, clock()),
         false => StoreConfig::durable(dir, clock()),
     };
-    let config = StoreConfig {
-        segment_bytes: SEGMENT_BYTES,
-        ..config
-    };
-    Store::open_on(config, Arc::clone(disk) as Arc<dyn Disk>).unwrap()
+    config.segment_bytes = SEGMENT_BYTES;
+    Store::open_on(config, Arc::clone(disk) as Arc<dyn Disk>)
 }
 
 /// The stores, and the states that they should have.
@@ -313,6 +359,8 @@ struct World {
     stores: [Tested; 3],
     state: State,
     saved: BTreeMap<u8, State>,
+    /// All states since the last one that was loaded or reset to.
+    past: Vec<Outline>,
     /// Number of payloads so far; the content of a payload depends on its number.
     made: u64,
 }
@@ -345,15 +393,18 @@ impl World {
                 }
             }
             Step::Reset => self.reset(),
-            Step::Reopen => self.reopen(None),
-            Step::LosePower(seed) => {
-                self.reopen(Some(seed));
+            Step::Reopen => self.reopen(),
+            Step::LosePower(seed, again) => {
+                for tested in &mut self.stores {
+                    tested.lose_power(seed, again);
+                    tested.check_rest(&self.state, &self.past);
+                }
                 // The fast mode may have lost the last commits and payloads, but no saved state.
                 match self.saved.keys().next() {
                     Some(name) => self.load(*name),
                     None => self.reset(),
                 }
-                self.reopen(None);
+                self.reopen();
             }
         }
     }
@@ -368,7 +419,9 @@ impl World {
                     len: LENGTHS[self.made as usize % LENGTHS.len()],
                     count: 1,
                 };
-                (new, self.state.apply(job, new))
+                let expected = self.state.apply(job, new);
+                self.past.push(self.state.outline());
+                (new, expected)
             })
             .collect();
         for tested in &mut self.stores {
@@ -376,9 +429,9 @@ impl World {
         }
     }
 
-    fn reopen(&mut self, power: Option<u64>) {
+    fn reopen(&mut self) {
         for tested in &mut self.stores {
-            tested.reopen(power);
+            tested.reopen();
         }
     }
 
@@ -392,6 +445,7 @@ impl World {
         }
         if let Some(saved) = self.saved.get(&name) {
             self.state = saved.clone();
+            self.past = vec![self.state.outline()];
         }
     }
 
@@ -401,6 +455,7 @@ impl World {
             tested.last = Timestamp::from_ticks(0);
         }
         self.state = State::default();
+        self.past = vec![self.state.outline()];
     }
 }
 
@@ -409,10 +464,11 @@ async fn compare(steps: Vec<Step>) {
         stores: Tested::all(),
         state: State::default(),
         saved: BTreeMap::new(),
+        past: vec![State::default().outline()],
         made: 0,
     };
     for step in steps {
-        let is_alone = matches!(step, Step::Reopen | Step::LosePower(_));
+        let is_alone = matches!(step, Step::Reopen | Step::LosePower(..));
         let tidying = (world.stores.iter().filter(|_| !is_alone))
             .map(|tested| {
                 let store = tested.store.clone();
