@@ -203,7 +203,11 @@ impl Controller {
             Event::Unable(reason) => return Err(ListenerError::HandlerUnable(reason)),
             Event::Depth(Some(count)) => {
                 self.meter.depth(count);
-                self.rescale();
+                if self.state == PoolState::Active {
+                    self.rescale();
+                } else if self.meter.backlog() > 0 {
+                    self.activate();
+                }
             }
             Event::BudgetSpent { .. } | Event::Depth(None) => {}
             Event::Sentinel(answer) => {
@@ -299,11 +303,10 @@ impl Controller {
             self.pool.rest(u32::MAX);
             self.desired = self.floor();
             self.publish(PoolState::Watching);
-            self.guard_step();
         } else {
             self.rescale();
-            self.guard_step();
         }
+        self.guard_step();
     }
 
     /// Updates the sentinel's lease while Watching.
@@ -381,8 +384,7 @@ impl Controller {
     /// Replaces a task that ended, if fewer tasks remain than must poll: it failed, or it was a
     /// probe that found nothing.
     fn replace(&mut self) {
-        let missing = self.pool.active() < self.floor();
-        if missing {
+        if self.pool.active() < self.floor() {
             self.pool.resize(self.floor());
         }
     }

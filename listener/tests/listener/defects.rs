@@ -314,6 +314,31 @@ async fn dl18_the_watchdog_is_punctual() {
     listener.run_until(story).await.unwrap();
 }
 
+/// LS8: a depth that is told when the pool is idle already starts no task unless messages wait.
+#[tokio::test(start_paused = true)]
+async fn ls8_a_late_depth_starts_no_task() {
+    for waiting in [0, 8] {
+        let storage = holding(&["ok"; 4]);
+        let config = with(|c| {
+            c.idle_tasks = 0;
+            c.cooldown = s(2);
+        });
+        storage.fault(Op::Depth, 0..1, Fault::Late(s(4)));
+        let (listener, log) = listener(config, &storage, Obey::default());
+        let story = async {
+            tokio::time::sleep(ms(3_500)).await;
+            assert_eq!(listener.status().borrow().tasks, 0);
+            for _ in 0..waiting {
+                storage.put(QUEUE, "ok");
+            }
+            tokio::time::sleep(s(20)).await;
+            assert_eq!(listener.status().borrow().tasks, 0, "{waiting}");
+            assert_eq!(log.all().len(), 4 + waiting);
+        };
+        listener.run_until(story).await.unwrap();
+    }
+}
+
 /// LS8: a look that took long because of an outage is followed by a full pause.
 #[tokio::test(start_paused = true)]
 async fn ls8_a_late_look_is_followed_by_a_whole_pause() {

@@ -366,6 +366,9 @@ impl Extras {
             plan.stragglers = (filled * shape.slots) as usize;
             plan.wave = Wave::Steady(1, 100, 45);
             shape.can_bear(1, 100);
+            // A task that rests must not be what a message waits for until the pool gives up.
+            shape.cooldown_s = shape.cooldown_s.max(15);
+            shape.idle_ms.1 = shape.idle_ms.1.min(3_000);
         }
         let late = self.at_the_end.map(|(is_delete, nth)| {
             // A renewal is sent when half of the lock's time is over.
