@@ -29,8 +29,8 @@ pub(crate) const LINES: &[Row] = &[
     ),
     (
         "sleeve/",
-        9_880,
-        "One HTTP transport, also for the requests of handlers.",
+        9_910,
+        "Silent TLS, and requests that a kept connection took.",
     ),
     (
         "sweeper/",
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 242_030;
+pub(crate) const TOTAL: usize = 242_050;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -108,6 +108,21 @@ async fn connections_are_reused() {
     assert_eq!(transport.idle_connections(), 1);
 }
 
+/// A request that the server took over a kept connection may have been carried out.
+#[tokio::test]
+async fn requests_that_were_taken_are_not_sent_again() {
+    let server = server(&[OK, ""], None).await;
+    let transport = transport(|_| {});
+    let url = format!("http://{}/x", server.address);
+    transport.round_trip(get(&url)).await.unwrap();
+    let error = transport.round_trip(get(&url)).await;
+    assert!(
+        matches!(error, Err(TransportError::NoAnswer(_))),
+        "{error:?}"
+    );
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+}
+
 #[tokio::test]
 async fn closed_connections_are_not_reused() {
     let closing = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
@@ -241,6 +256,19 @@ async fn silent_server_times_out() {
         .await;
     assert!(
         matches!(error, Err(TransportError::NoAnswer(_))),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn server_without_tls_handshake_is_unreachable() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let transport = transport(|settings| settings.connect_timeout = Duration::from_millis(20));
+    let asked = transport.round_trip(get(&format!("https://{address}/")));
+    let error = tokio::time::timeout(Duration::from_secs(10), asked).await;
+    assert!(
+        matches!(error, Ok(Err(TransportError::Unreachable(_)))),
         "{error:?}"
     );
 }
