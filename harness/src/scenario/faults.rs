@@ -162,6 +162,18 @@ pub enum Mishap {
 }
 
 impl Mishap {
+    /// Whether the request may reach the service late or never.
+    pub fn hides(self) -> bool {
+        matches!(
+            self,
+            Mishap::Unreachable
+                | Mishap::LateRequest(_)
+                | Mishap::LateAndLost(_)
+                | Mishap::Pause(_)
+                | Mishap::Outage(_)
+        )
+    }
+
     /// Returns the kind, as the account and the table name it.
     pub fn kind(self) -> &'static str {
         match self {

@@ -41,7 +41,7 @@ pub(crate) const LINES: &[Row] = &[
     ("worker/", 1_990, ""),
     (
         "harness/",
-        69_540,
+        69_560,
         "Resizes that are taken back; what each life of a worker owes.",
     ),
     ("harness/fuzz/", 89, ""),
@@ -55,7 +55,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Maximum lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 242_050;
+pub(crate) const TOTAL: usize = 242_080;
 
 /// Returns packages above their limit or far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -252,20 +252,21 @@ impl ListenPlan {
     /// Whether requests may be delayed or lost, so that the history does not show when or whether
     /// they were sent.
     pub fn hides_requests(&self) -> bool {
-        let hidden = |mishap: &Mishap| {
-            matches!(
-                mishap,
-                Mishap::Unreachable
-                    | Mishap::LateRequest(_)
-                    | Mishap::LateAndLost(_)
-                    | Mishap::Pause(_)
-                    | Mishap::Outage(_)
-            )
-        };
         let late =
             |rule: &smalt::faults::Rule| matches!(rule.fault, smalt::faults::Fault::Latency { .. });
         let faults = &self.trouble.faults;
-        faults.iter().any(|fault| hidden(&fault.mishap)) || self.trouble.rules.iter().any(late)
+        faults.iter().any(|fault| fault.mishap.hides()) || self.trouble.rules.iter().any(late)
+    }
+
+    /// Whether a request for a lease may be sent without being seen when it is sent.
+    pub fn hides_leases(&self) -> bool {
+        let aimed = [Operation::Lease, Operation::Any];
+        let mut faults = self.trouble.faults.iter();
+        faults.any(|fault| match fault.mishap {
+            // Whatever they aim at, they stop all requests for a while.
+            Mishap::Pause(_) | Mishap::Outage(_) => true,
+            mishap => mishap.hides() && aimed.contains(&fault.aim.operation),
+        })
     }
 
     /// Whether the plan contains neither faults nor acts.

@@ -361,7 +361,8 @@ impl<'a> Pace<'a> {
             life.disturbed = Some(event.at);
         }
         life.empty_gets = match answer.is_some() {
-            true if empty => (life.empty_gets.0 + 1, life.empty_gets.1),
+            // Others may be those of tasks that have stopped.
+            true if empty => (life.empty_gets.0 + u32::from(alone), life.empty_gets.1),
             found => (0, found),
         };
         life.empty_at = (empty && alone).then_some(event.at);
